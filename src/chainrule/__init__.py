@@ -1,0 +1,170 @@
+"""chainrule: neural networks in Python, with PyTorch's names and derivatives one can look at."""
+
+from __future__ import annotations
+
+import warnings as _warnings
+
+# Division by zero, overflow and the like follow IEEE 754 silently, as in every tensor library.
+# NumPy warns of them; inside this package it need not. Warnings in the user's code stay.
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"chainrule\.")
+
+from chainrule import autograd, backend, func, linalg, random  # noqa: E402
+from chainrule.autograd.modes import (  # noqa: E402
+    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+    set_grad_enabled,
+)  # fmt: skip
+from chainrule.backend.dtypes import (  # noqa: E402
+    bool_ as bool, complex128, complex64, dtype, float16, float16 as half, float32, float32 as
+    float, float64, float64 as double, get_default_dtype, int16, int16 as short, int32, int32 as
+    int, int64, int64 as long, int8, promote_types, set_default_dtype, uint8,
+)  # fmt: skip
+from chainrule.ops.conv import (  # noqa: E402
+    col2im, conv1d, conv2d, conv3d, conv_output_size, conv_transpose1d, conv_transpose2d,
+    conv_transpose3d, conv_transpose_output_size, im2col,
+)  # fmt: skip
+from chainrule.ops.conversion import (  # noqa: E402
+    clone, is_complex, is_floating_point, is_nonzero, is_tensor, numel,
+)  # fmt: skip
+from chainrule.ops.creation import (  # noqa: E402
+    arange, complex, empty, empty_like, eye, full, full_like, linspace, logspace, ones, ones_like,
+    scalar_tensor, tril_indices, triu_indices, zeros, zeros_like,
+)  # fmt: skip
+from chainrule.ops.diagonal import (  # noqa: E402
+    block_diag, diag, diag_embed, diagflat, diagonal, diagonal_scatter, tril, triu,
+)  # fmt: skip
+from chainrule.ops.einsum import einsum, tensordot  # noqa: E402
+from chainrule.ops.elementwise import (  # noqa: E402
+    abs, absolute, acos, acosh, add, addcdiv, addcmul, angle, arccos, arccosh, arcsin, arcsinh,
+    arctan, arctan2, arctanh, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_left_shift,
+    bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, ceil, clamp, clamp_max, clamp_min,
+    clip, conj, copysign, cos, cosh, deg2rad, digamma, div, divide, eq, erf, erfc, erfinv, exp,
+    exp2, expm1, fix, floor, floor_divide, fmax, fmin, fmod, frac, ge, greater, greater_equal, gt,
+    heaviside, hypot, imag, isclose, isfinite, isinf, isnan, isneginf, isposinf, le, lerp, less,
+    less_equal, lgamma, log, log10, log1p, log2, logaddexp, logaddexp2, logical_and, logical_not,
+    logical_or, logical_xor, logit, lt, maximum, minimum, mul, multiply, nan_to_num, ne, neg,
+    negative, not_equal, polygamma, positive, pow, rad2deg, real, reciprocal, remainder, round,
+    rsqrt, sgn, sigmoid, sign, signbit, sin, sinc, sinh, softplus, sqrt, square, sub, subtract, tan,
+    tanh, true_divide, trunc, where, xlogy,
+)  # fmt: skip
+from chainrule.ops.from_data import as_tensor, asarray, from_dlpack, from_numpy, tensor  # noqa: E402
+from chainrule.ops.index import (  # noqa: E402
+    argwhere, gather, index_select, masked_select, narrow, nonzero, one_hot, select, take,
+    take_along_dim,
+)  # fmt: skip
+from chainrule.ops.joining import (  # noqa: E402
+    chunk, column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack, row_stack, split,
+    tensor_split, unbind, vsplit, vstack,
+)  # fmt: skip
+from chainrule.ops.linalg import (  # noqa: E402
+    chain_matmul, cholesky, cholesky_solve, det, inverse, logdet, matrix_exp, matrix_power,
+    pinverse, slogdet,
+)  # fmt: skip
+from chainrule.ops.matmul import linear, matmul  # noqa: E402
+from chainrule.ops.methods import attach as _attach  # noqa: E402
+from chainrule.ops.order import (  # noqa: E402
+    amax, amin, aminmax, argmax, argmin, max, median, min, mode, nanmedian, nanquantile, quantile,
+)  # fmt: skip
+from chainrule.ops.padding import pad  # noqa: E402
+from chainrule.ops.pointwise import broadcast_shapes, result_type  # noqa: E402
+from chainrule.ops.pool import (  # noqa: E402
+    adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
+    adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d,
+    lp_pool2d, lp_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d,
+    max_unpool3d,
+)  # fmt: skip
+from chainrule.ops.products import (  # noqa: E402
+    addbmm, addmm, addmv, addr, baddbmm, bmm, cross, dot, ger, inner, kron, mm, mv, outer, trace,
+    vdot,
+)  # fmt: skip
+from chainrule.ops.rearrange import (  # noqa: E402
+    adjoint, atleast_1d, atleast_2d, atleast_3d, broadcast_tensors, broadcast_to, cartesian_prod,
+    combinations, flip, fliplr, flipud, meshgrid, moveaxis, ravel, repeat_interleave, roll, rot90,
+    swapdims, t, tile, unflatten,
+)  # fmt: skip
+from chainrule.ops.reduce import (  # noqa: E402
+    all, allclose, any, count_nonzero, dist, equal, logsumexp, mean, nanmean, nansum, norm, prod,
+    std, std_mean, sum, var, var_mean,
+)  # fmt: skip
+from chainrule.ops.sampling import (  # noqa: E402
+    bernoulli, default_generator, Generator, get_rng_state, initial_seed, manual_seed, multinomial,
+    normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,
+    set_rng_state,
+)  # fmt: skip
+from chainrule.ops.scan import (  # noqa: E402
+    cummax, cummin, cumprod, cumsum, cumulative_trapezoid, diff, logcumsumexp, trapezoid, trapz,
+)  # fmt: skip
+from chainrule.ops.scatter import (  # noqa: E402
+    index_add, index_copy, index_fill, index_put, masked_fill, masked_scatter, scatter, scatter_add,
+    scatter_reduce,
+)  # fmt: skip
+from chainrule.ops.shape import (  # noqa: E402
+    cat, expand, flatten, movedim, permute, reshape, squeeze, stack, swapaxes, transpose, unsqueeze,
+    view,
+)  # fmt: skip
+from chainrule.ops.softmax import (  # noqa: E402
+    binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, log_softmax, nll_loss,
+    softmax,
+)  # fmt: skip
+from chainrule.ops.sort import (  # noqa: E402
+    argsort, bincount, bucketize, histc, isin, kthvalue, msort, searchsorted, sort, topk, unique,
+    unique_consecutive,
+)  # fmt: skip
+from chainrule.printing import set_printoptions  # noqa: E402
+from chainrule.tensor import device, Size, Tensor  # noqa: E402
+
+__version__ = "0.1.0"
+_attach()
+
+__all__ = [
+    "__version__", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
+    "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "all", "allclose",
+    "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh",
+    "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "as_tensor",
+    "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
+    "autograd", "avg_pool1d", "avg_pool2d", "avg_pool3d", "backend", "baddbmm", "bernoulli",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "bincount", "bitwise_and",
+    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to",
+    "bucketize", "cartesian_prod", "cat", "ceil", "chain_matmul", "cholesky", "cholesky_solve",
+    "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "col2im", "column_stack",
+    "combinations", "complex", "complex128", "complex64", "concat", "concatenate", "conj", "conv1d",
+    "conv2d", "conv3d", "conv_output_size", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "conv_transpose_output_size", "copysign", "cos", "cosh", "count_nonzero",
+    "cross", "cross_entropy", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid",
+    "default_generator", "deg2rad", "det", "device", "diag", "diag_embed", "diagflat", "diagonal",
+    "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "double", "dsplit",
+    "dstack", "dtype", "einsum", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc",
+    "erfinv", "exp", "exp2", "expand", "expm1", "eye", "fix", "flatten", "flip", "fliplr", "flipud",
+    "float", "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin", "fmod",
+    "frac", "from_dlpack", "from_numpy", "full", "full_like", "func", "gather", "ge", "Generator",
+    "ger", "get_default_dtype", "get_rng_state", "greater", "greater_equal", "gt", "half",
+    "heaviside", "histc", "hsplit", "hstack", "hypot", "im2col", "imag", "index_add", "index_copy",
+    "index_fill", "index_put", "index_select", "inference_mode", "initial_seed", "inner", "int",
+    "int16", "int32", "int64", "int8", "inverse", "is_complex", "is_floating_point",
+    "is_grad_enabled", "is_inference_mode_enabled", "is_nonzero", "is_tensor", "isclose",
+    "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "kron", "kthvalue", "le", "lerp",
+    "less", "less_equal", "lgamma", "linalg", "linear", "linspace", "log", "log10", "log1p", "log2",
+    "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "long",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed", "masked_fill", "masked_scatter",
+    "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d",
+    "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median",
+    "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul",
+    "multinomial", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum",
+    "narrow", "ne", "neg", "negative", "nll_loss", "no_grad", "nonzero", "norm", "normal",
+    "not_equal", "numel", "one_hot", "ones", "ones_like", "outer", "pad", "permute", "pinverse",
+    "poisson", "polygamma", "positive", "pow", "prod", "promote_types", "quantile", "rad2deg",
+    "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm",
+    "ravel", "real", "reciprocal", "remainder", "repeat_interleave", "reshape", "result_type",
+    "roll", "rot90", "round", "row_stack", "rsqrt", "scalar_tensor", "scatter", "scatter_add",
+    "scatter_reduce", "searchsorted", "seed", "select", "set_default_dtype", "set_grad_enabled",
+    "set_printoptions", "set_rng_state", "sgn", "short", "sigmoid", "sign", "signbit", "sin",
+    "sinc", "sinh", "Size", "slogdet", "softmax", "softplus", "sort", "split", "sqrt", "square",
+    "squeeze", "stack", "std", "std_mean", "sub", "subtract", "sum", "swapaxes", "swapdims", "t",
+    "take", "take_along_dim", "tan", "tanh", "Tensor", "tensor", "tensor_split", "tensordot",
+    "tile", "topk", "trace", "transpose", "trapezoid", "trapz", "tril", "tril_indices", "triu",
+    "triu_indices", "true_divide", "trunc", "uint8", "unbind", "unflatten", "unique",
+    "unique_consecutive", "unsqueeze", "var", "var_mean", "vdot", "view", "vsplit", "vstack",
+    "where", "xlogy", "zeros", "zeros_like",
+]  # fmt: skip

@@ -1,0 +1,45 @@
+"""The graph and every derivative that can be taken of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.autograd import forward as forward_ad
+from chainrule.autograd import (
+    curvature, functional, information, model_jacobian, parameters, textbook,
+)  # fmt: skip
+from chainrule.autograd.anomaly import detect_anomaly, record_lines, set_detect_anomaly
+from chainrule.autograd.check import GradcheckError, gradcheck, gradgradcheck
+from chainrule.autograd.engine import backward, grad
+from chainrule.autograd.explain import Explanation, explain
+from chainrule.autograd.function import Function, FunctionCtx, once_differentiable
+from chainrule.autograd.hooks import register_hook, retain_grad
+from chainrule.autograd.modes import (
+    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+    set_grad_enabled,
+)  # fmt: skip
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "Explanation", "Function", "FunctionCtx", "GradcheckError", "backward", "curvature",
+    "detect_anomaly", "enable_grad", "explain", "forward_ad", "functional", "grad", "gradcheck",
+    "gradgradcheck", "inference_mode", "information", "is_grad_enabled",
+    "is_inference_mode_enabled", "model_jacobian", "no_grad", "once_differentiable", "parameters",
+    "record_lines", "set_detect_anomaly", "set_grad_enabled", "textbook",
+]  # fmt: skip
+
+
+def _backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradient of this tensor to the ``.grad`` of every leaf it was computed from."""
+    backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+Tensor.backward = _backward  # type: ignore[attr-defined]
+Tensor.register_hook = register_hook  # type: ignore[attr-defined]
+Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]

@@ -1,0 +1,236 @@
+"""The curvature of a function: Hessian, its diagonal, Gauss-Newton matrix, Taylor model.
+
+``func`` is a function of ``params`` alone (a tensor, or a nested dict, tuple or list of tensors)
+that returns a number. ``parameters.py`` says what ``model`` and ``inputs`` are and what the *tree
+order* is, in which the rows and columns of a (W, W) matrix stand; its ``blocks`` takes such a
+matrix apart. What has one entry for each parameter is a tree like the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from chainrule.autograd.func import hvp, jvp, value_and_grad, vjp
+from chainrule.autograd.parameters import arguments, as_function, ravel
+from chainrule.autograd.tree import flatten
+from chainrule.autograd.vmap import vmap
+from chainrule.backend import K
+from chainrule.ops.decompositions import eigvalsh
+from chainrule.ops.order import amax, amin
+from chainrule.ops.pointwise import cast
+from chainrule.ops.reduce import mean
+from chainrule.ops.reduce import sum as sum_over
+from chainrule.ops.sampling import Generator, randint
+from chainrule.ops.shape import cat
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "TaylorModel", "condition_number", "gauss_newton", "gauss_newton_product", "hessian_diagonal",
+    "hessian_matrix", "taylor",
+]  # fmt: skip
+
+
+def _for_unit_vectors(
+    op: str, function: Callable[[Tensor], Tensor], like: Tensor, chunk_size: int | None
+) -> Tensor:
+    """What a function makes of each unit vector of a space, along dimension 0.
+
+    The unit vectors are made for one chunk at a time: together they are a (W, W) matrix.
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"{op}: chunk_size should be None or greater than 0, got {chunk_size}")
+    size, step = like.numel(), chunk_size or like.numel()
+    parts = []
+    for start in range(0, size, step):
+        units = K.eye(min(step, size - start), size, start, dtype=like.array.dtype)
+        parts.append(vmap(function)(Tensor(units)))
+    return cat(parts)
+
+
+def hessian_matrix(
+    func: Callable[[Any], Tensor], params: Any, *, chunk_size: int | None = None
+) -> Tensor:
+    """The Hessian of ``func`` by all parameters as one matrix (W, W).
+
+    >>> import chainrule
+    >>> from chainrule.autograd.curvature import hessian_matrix
+    >>> params = {"w": chainrule.ones(2), "b": chainrule.tensor(2.0)}
+    >>> hessian_matrix(lambda p: p["b"] * (p["w"] ** 2).sum(), params)
+    tensor([[4., 0., 2.],
+            [0., 4., 2.],
+            [2., 2., 0.]])
+    """
+    vector, unravel = ravel(params)
+
+    def column(unit: Tensor) -> Tensor:
+        return ravel(hvp(func, (params,), (unravel(unit),)))[0]
+
+    return _for_unit_vectors("hessian_matrix", column, vector, chunk_size)
+
+
+def hessian_diagonal(
+    func: Callable[[Any], Tensor],
+    params: Any,
+    *,
+    samples: int | None = None,
+    generator: Generator | None = None,
+    chunk_size: int | None = None,
+) -> Any:
+    """The diagonal of the Hessian of ``func``, as a tree like the parameters.
+
+    Exact, by a product of the Hessian with each unit vector (``chunk_size`` of them at once); or,
+    with ``samples``, Hutchinson's estimate: the mean of v * H v over that many random vectors v of
+    signs. It is unbiased, and the variance of entry i is sum_{j != i} H_ij^2 / samples.
+
+    >>> import chainrule
+    >>> from chainrule.autograd.curvature import hessian_diagonal
+    >>> hessian_diagonal(lambda w: (w**3).sum(), chainrule.tensor([1.0, 2.0]))
+    tensor([ 6., 12.])
+    """
+    vector, unravel = ravel(params)
+
+    def curved(v: Tensor) -> Tensor:
+        return v * ravel(hvp(func, (params,), (unravel(v),)))[0]
+
+    if samples is None:
+        diagonal = _for_unit_vectors(
+            "hessian_diagonal", lambda unit: sum_over(curved(unit)), vector, chunk_size
+        )
+    elif samples < 1:
+        raise ValueError(f"hessian_diagonal: samples should be None or at least 1, got {samples}")
+    else:
+        signs = 2 * randint(0, 2, (samples, vector.numel()), generator=generator) - 1
+        diagonal = mean(vmap(curved, chunk_size=chunk_size)(cast(signs, vector.dtype)), 0)
+    return unravel(diagonal)
+
+
+# --- Gauss-Newton ---------------------------------------------------------------------------------
+
+
+def gauss_newton_product(
+    model: Any, inputs: Any, loss: Callable[[Any], Tensor], vector: Any, params: Any = None
+) -> Any:
+    """The generalized Gauss-Newton matrix J^T H_L J times a vector, as a tree like the parameters.
+
+    J is the Jacobian of the model's output by its parameters and H_L the Hessian of ``loss``, a
+    function of the output that returns a number. Neither is formed: J v by forward mode, H_L by
+    forward over reverse mode, J^T by reverse mode. ``vector`` is a tree like the parameters.
+    """
+    function, params = as_function(model, params)
+    return _gauss_newton(function, params, arguments(inputs), loss)(vector)
+
+
+def _gauss_newton(
+    function: Callable[..., Any],
+    params: Any,
+    inputs: tuple[Any, ...],
+    loss: Callable[[Any], Tensor],
+) -> Callable[[Any], Any]:
+    def f(p: Any) -> Any:
+        return function(p, *inputs)
+
+    def product(vector: Any) -> Any:
+        out, pull = vjp(f, params)
+        _, tangent = jvp(f, (params,), (vector,))
+        return pull(hvp(loss, (out,), (tangent,)))[0]
+
+    return product
+
+
+def gauss_newton(
+    model: Any,
+    inputs: Any,
+    loss: Callable[[Any], Tensor],
+    params: Any = None,
+    *,
+    chunk_size: int | None = None,
+) -> Tensor:
+    """The generalized Gauss-Newton matrix J^T H_L J, of shape (W, W).
+
+    The Hessian of loss(model) without the terms of the model's own curvature: equal to it for a
+    model that is linear in its parameters, and positive semidefinite for a convex loss.
+
+    >>> import chainrule
+    >>> from chainrule.autograd.curvature import gauss_newton
+    >>> x = chainrule.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> gauss_newton(lambda w, x: x @ w, x, lambda y: 0.5 * (y**2).sum(), chainrule.zeros(2))
+    tensor([[10., 14.],
+            [14., 20.]])
+    """
+    function, params = as_function(model, params)
+    product = _gauss_newton(function, params, arguments(inputs), loss)
+    flat, unravel = ravel(params)
+    return _for_unit_vectors(
+        "gauss_newton", lambda unit: ravel(product(unravel(unit)))[0], flat, chunk_size
+    )
+
+
+# --- what a Hessian says --------------------------------------------------------------------------
+
+
+def condition_number(matrix: Tensor) -> Tensor:
+    """The largest eigenvalue of a symmetric matrix divided by the smallest, in absolute values.
+
+    Gradient descent on a quadratic with this Hessian needs a number of steps in proportion to it.
+
+    >>> import chainrule
+    >>> from chainrule.autograd.curvature import condition_number
+    >>> condition_number(chainrule.tensor([[2.0, 0.0], [0.0, 10.0]]))
+    tensor(5.)
+    """
+    a = matrix.detach().array
+    if a.ndim != 2 or a.shape[0] != a.shape[1] or a.size == 0:
+        raise RuntimeError(
+            f"condition_number: expected a square matrix, got shape {tuple(matrix.shape)}"
+        )
+    if float(K.abs(a - a.T).max()) > 1e-3 * float(K.abs(a).max()):
+        raise ValueError(
+            "condition_number: expected a symmetric matrix, but it differs from its transpose; for "
+            "another matrix use the singular values"
+        )
+    sizes = abs(eigvalsh(matrix))
+    return amax(sizes) / amin(sizes)
+
+
+@dataclass(frozen=True)
+class TaylorModel:
+    """A function near a point: R(w + dw) = R0 + g.dw + 1/2 dw^T H dw, called with the step dw."""
+
+    func: Callable[[Any], Tensor]
+    point: Any
+    order: int
+    value: Tensor
+    gradient: Any
+
+    def __call__(self, step: Any) -> Tensor:
+        total = self.value
+        if self.order >= 1:
+            total = total + _dot(self.gradient, step)
+        if self.order == 2:
+            total = total + 0.5 * _dot(step, hvp(self.func, (self.point,), (step,)))
+        return total
+
+
+def _dot(a: Any, b: Any) -> Any:
+    """The scalar product of two trees."""
+    pairs = zip(flatten(a)[0], flatten(b)[0], strict=True)
+    return sum(sum_over(x * y) for x, y in pairs)
+
+
+def taylor(func: Callable[[Any], Tensor], x: Any, order: int = 2) -> TaylorModel:
+    """The Taylor model of ``func`` at ``x``, of order 0, 1 or 2, as a function of the step from x.
+
+    ``x`` and the step are tensors or trees of them. The Hessian is never formed.
+
+    >>> import chainrule
+    >>> from chainrule.autograd.curvature import taylor
+    >>> model = taylor(lambda w: (w**3).sum(), chainrule.tensor([1.0]))
+    >>> model(chainrule.tensor([0.5]))  # 1 + 3 / 2 + 3 / 4
+    tensor(3.2500)
+    """
+    if order not in (0, 1, 2):
+        raise ValueError(f"taylor: order must be 0, 1 or 2, got {order}")
+    value, gradient = value_and_grad(func)(x)
+    return TaylorModel(func, x, order, value, gradient)

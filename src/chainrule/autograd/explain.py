@@ -1,0 +1,218 @@
+"""A backward pass told step by step: what each node computed, received and handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chainrule.autograd.engine import watch_backward
+from chainrule.backend import K
+from chainrule.ops.primitive import Bilinear, Elementwise
+from chainrule.tensor import Node, Tensor
+
+__all__ = ["Explanation", "Input", "Step", "explain"]
+
+_JACOBIAN_LIMIT = 256  # the largest local Jacobian, in elements, that is worked out
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a step: where it came from, the local derivative, and the gradient it gets."""
+
+    source: str
+    shape: tuple[int, ...]
+    local: Any  # elementwise: f'(x); a product: the other factor; else the Jacobian, if it is small
+    kind: str  # what ``local`` is: "derivative", "factor", "jacobian" or ""
+    gradient: Any
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node of the graph, as the backward pass met it."""
+
+    number: int
+    name: str
+    shape: tuple[int, ...]
+    value: Any  # None where the graph does not keep what is needed to work it out
+    gradient: Any
+    inputs: tuple[Input, ...]
+    line: str | None
+
+
+class Explanation:
+    """The steps of a backward pass in order; prints as a table."""
+
+    def __init__(self, steps: Sequence[Step]):
+        self.steps = tuple(steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __getitem__(self, i: int) -> Step:
+        return self.steps[i]
+
+    def __str__(self) -> str:
+        rows = [
+            ("step", "operation", "value", "gradient", "input", "local derivative", "handed on")
+        ]
+        for step in self.steps:
+            for i, x in enumerate(step.inputs):
+                head = (str(step.number), f"{step.name} {_shape(step.shape)}", _short(step.value),
+                        _short(step.gradient)) if i == 0 else ("", "", "", "")  # fmt: skip
+                local = f"{x.kind} {_short(x.local)}".strip()
+                rows.append((*head, f"{x.source} {_shape(x.shape)}", local, _short(x.gradient)))
+        widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
+        lines = [
+            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows
+        ]
+        lines.insert(1, "  ".join("-" * w for w in widths))
+        return "\n".join(line.rstrip() for line in lines)
+
+    __repr__ = __str__
+
+
+def explain(
+    loss: Tensor, gradient: Tensor | None = None, names: Mapping[str, Tensor] | None = None
+) -> Explanation:
+    """The account of ``loss.backward()``: every node in order, with its value, the gradient that
+    reached it, its local derivative and the gradients it handed to its inputs.
+
+    The graph and all ``.grad`` stay as they are. ``names`` gives names to leaf tensors.
+
+    >>> import chainrule
+    >>> w = chainrule.tensor(3.0, requires_grad=True)
+    >>> print(chainrule.autograd.explain(w.square() * 2, names={"w": w}))
+    step  operation  value  gradient  input      local derivative  handed on
+    ----  ---------  -----  --------  ---------  ----------------  ---------
+    1     mul ()     18     1         square ()  derivative 2      2
+    2     square ()  9      2         w ()       derivative 6      12
+    """
+    labels = {id(t): name for name, t in (names or {}).items()}
+    values = _Values()
+    steps: list[Step] = []
+
+    def observe(node: Node, g: Any, parts: Sequence[Any]) -> None:
+        out = g[0] if isinstance(g, tuple) else g
+        inputs = [
+            _input(node, i, edge, part, g, values, labels)
+            for i, (edge, part) in enumerate(zip(node.edges, parts, strict=True))
+            if edge is not None and part is not None
+        ]
+        value = values.of(node)
+        steps.append(
+            Step(
+                len(steps) + 1, node.op.name, tuple(out.shape), value, g, tuple(inputs), node.trace
+            )
+        )
+
+    watch_backward(loss, gradient, observe)
+    return Explanation(steps)
+
+
+def _input(
+    node: Node, i: int, edge: Any, part: Any, g: Any, values: _Values, labels: dict[int, str]
+) -> Input:
+    source = edge.op.name if isinstance(edge, Node) else labels.get(id(edge), "leaf")
+    kind, local = _local(node, i, g, values)
+    return Input(source, tuple(part.shape), local, kind, part)
+
+
+def _local(node: Node, i: int, g: Any, values: _Values) -> tuple[str, Any]:
+    """What the chain rule multiplies by at this node, for input i."""
+    op = node.op
+    if isinstance(g, tuple):
+        return "", None
+    if isinstance(op, Elementwise):
+        unbroadcast, node.shapes = node.shapes, None
+        try:
+            return "derivative", op.vjp(node, K.ones(g.shape, g.dtype), False)[i]
+        finally:
+            node.shapes = unbroadcast
+    if isinstance(op, Bilinear):
+        return "factor", values.input(node, 1 - i)
+    size_in = 1
+    for n in op.vjp(node, K.zeros(g.shape, g.dtype), False)[i].shape:
+        size_in *= n
+    if g.size * size_in > _JACOBIAN_LIMIT:
+        return "", None
+    rows = K.eye(g.size, dtype=g.dtype).reshape((g.size, *g.shape))
+    jacobian = [op.vjp(node, rows[k], False)[i].reshape(-1) for k in range(g.size)]
+    return "jacobian", K.asarray(jacobian)
+
+
+class _Values:
+    """The values of nodes: saved, or computed again from what their inputs saved."""
+
+    def __init__(self) -> None:
+        self.known: dict[Node, Any] = {}
+
+    def of(self, node: Node) -> Any:
+        """The output of a node, None if the graph does not keep enough to work it out."""
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            if top in self.known:
+                stack.pop()
+                continue
+            missing = [e for e in self._recomputed(top) if e not in self.known]
+            if missing:
+                stack += missing
+                continue
+            self.known[top] = self._compute(top)
+            stack.pop()
+        return self.known[node]
+
+    def _recomputed(self, node: Node) -> list[Node]:
+        """The nodes whose outputs are needed and were not saved."""
+        if node.out is not None or node.op.name in ("overlay", "index_put"):
+            return []
+        saved = node.saved or (None,) * len(node.edges)
+        return [
+            e for e, s in zip(node.edges, saved, strict=True) if s is None and isinstance(e, Node)
+        ]
+
+    def _compute(self, node: Node) -> Any:
+        if node.out is not None:
+            return node.out
+        raw = getattr(node.op, "raw", None)
+        if raw is None:
+            return None
+        inputs = [self.input(node, i) for i in range(len(node.edges))]
+        if any(x is None for x in inputs):
+            return None
+        return K.asarray(raw(*inputs, **(node.params or {})))
+
+    def input(self, node: Node, i: int) -> Any:
+        """The i-th input of a node, None if it is not known."""
+        if node.saved is not None and node.saved[i] is not None:
+            return node.saved[i].array
+        edge = node.edges[i]
+        if isinstance(edge, Tensor):
+            return edge.array
+        return (
+            None
+            if edge is None
+            else self.known.get(edge, None)
+            if edge in self.known
+            else self.of(edge)
+        )
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return f"({', '.join(str(n) for n in shape)})"
+
+
+def _short(value: Any, limit: int = 6) -> str:
+    """Numbers to four digits; long arrays cut short."""
+    if value is None:
+        return "-"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(_short(v, 3) for v in value) + ")"
+    if value.ndim == 0:
+        return f"{value.item():.4g}"
+    parts = [_short(v, limit) for v in value[:limit]]
+    return "[" + ", ".join(parts) + (", ...]" if len(value) > limit else "]")

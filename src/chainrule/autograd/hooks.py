@@ -1,0 +1,78 @@
+"""Hooks: the user's functions that see, and may replace, a gradient on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.backend import K
+from chainrule.tensor import Node, Tensor
+
+__all__ = ["RemovableHandle", "register_hook", "retain_grad", "run_hooks"]
+
+
+def run_hooks(hooks: dict[int, Callable[[Tensor], Any]], g: Any, tensors: bool) -> Any:
+    """The gradient after all hooks; they get tensors, also where the walk is on arrays."""
+    for hook in list(hooks.values()):
+        result = hook(g if tensors or g.__class__ is list else Tensor(K.asarray(g)))
+        if result is not None:
+            g = result if tensors else result.array
+    return g
+
+
+def hooks_left(edge: Any, order: list[Node]) -> dict[int, Any]:
+    """The hooks of an input that the walk did not run: leaves', and those of its last nodes."""
+    if isinstance(edge, Tensor):
+        return edge._hooks or {}
+    return {} if edge.extra is None or edge in order else edge.extra.hooks
+
+
+class RemovableHandle:
+    """What ``register_hook`` returns: ``remove()`` takes the hook away again."""
+
+    def __init__(self, hooks: dict[int, Any], key: int):
+        self._hooks, self._key = hooks, key
+
+    def remove(self) -> None:
+        self._hooks.pop(self._key, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+    """Calls ``hook(gradient)`` when the tensor's gradient is known; what it returns replaces it."""
+    if not tensor.requires_grad:
+        raise RuntimeError(
+            "register_hook: cannot register a hook on a tensor that doesn't require gradient"
+        )
+    if tensor._node is not None:
+        hooks = tensor._node.extras().hooks
+    else:
+        if tensor._hooks is None:
+            tensor._hooks = {}
+        hooks = tensor._hooks
+    key = max(hooks, default=0) + 1
+    hooks[key] = hook
+    return RemovableHandle(hooks, key)
+
+
+def retain_grad(tensor: Tensor) -> None:
+    """Keeps the gradient of a tensor that is not a leaf in its ``.grad`` too."""
+    if tensor.is_leaf:
+        if not tensor.requires_grad:
+            raise RuntimeError(
+                "retain_grad: can't retain_grad on a tensor that has requires_grad=False"
+            )
+        return
+    if "retains_grad" in tensor.__dict__:
+        return
+    tensor.__dict__["retains_grad"] = True
+
+    def keep(g: Tensor) -> None:
+        tensor._grad = g.detach() if tensor._grad is None else tensor._grad + g.detach()
+
+    register_hook(tensor, keep)

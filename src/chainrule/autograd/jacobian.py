@@ -1,0 +1,132 @@
+"""Jacobians and Hessians: a pull back or a push for every unit vector, all at once by vmap."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.autograd.func import (
+    Traced, jvp, select, substitute, unpack_single,
+)  # fmt: skip
+from chainrule.autograd.tree import flatten, map_tree, unflatten
+from chainrule.autograd.vmap import vmap
+from chainrule.backend import K
+from chainrule.ops.shape import movedim, reshape
+from chainrule.tensor import Tensor
+
+__all__ = ["hessian", "jacfwd", "jacrev"]
+
+
+def _basis(x: Tensor) -> Tensor:
+    """The unit vectors of the space of x, one along dimension 0."""
+    n = x.array.size
+    return Tensor(K.eye(n, dtype=x.array.dtype).reshape((n, *x.array.shape)))
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The Jacobian by reverse mode, one pull back for each output: best for few outputs.
+
+    The Jacobian of an output of shape (K...) by an input of shape (D...) has shape (K..., D...).
+    """
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        selected = substitute(func, args, argnums, kwargs)
+        traced = Traced(selected, select(args, argnums), has_aux)
+        rows = []
+        for i, y in enumerate(traced.outputs):
+            row = _pull_basis(traced, i, y, chunk_size)
+            rows.append(unpack_single(row, argnums))
+        result = unflatten(rows, traced.out_structure)
+        return (result, traced.aux) if has_aux else result
+
+    return wrapped
+
+
+def _pull_basis(traced: Traced, i: int, y: Tensor, chunk_size: int | None) -> Any:
+    """The gradients of every element of the i-th output, shaped (output..., input...)."""
+
+    def pull(g: Tensor) -> Any:
+        others = [Tensor(K.zeros(z.array.shape, z.array.dtype)) for z in traced.outputs]
+        others[i] = g
+        return traced.pull(others, retain=True)
+
+    stacked = vmap(pull, chunk_size=chunk_size)(_basis(y))
+    shape = tuple(y.shape)
+    return map_tree(lambda g: reshape(g, (*shape, *g.shape[1:])), stacked)
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The Jacobian by forward mode, one push for each input: best for few inputs."""
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        selected = substitute(func, args, argnums, kwargs)
+        primals = select(args, argnums)
+        points, structure = flatten(primals)
+        columns, aux = [], None
+        for i, x in enumerate(points):
+            column, aux = _push_basis(selected, points, structure, i, x, has_aux, chunk_size)
+            columns.append(column)
+        result = _by_output(columns, structure, argnums)
+        return (result, aux) if has_aux else result
+
+    return wrapped
+
+
+def _push_basis(
+    func: Callable[..., Any], points: list[Any], structure: Any, i: int, x: Tensor, has_aux: bool,
+    chunk_size: int | None,
+) -> Any:  # fmt: skip
+    """The derivatives by every element of the i-th input, shaped (output..., input...)."""
+    outside: list[Any] = []
+
+    def push(t: Tensor) -> Any:
+        tangents = [Tensor(K.zeros(p.array.shape, p.array.dtype)) for p in points]
+        tangents[i] = t
+        result = jvp(
+            func, unflatten(points, structure), unflatten(tangents, structure), has_aux=has_aux
+        )
+        outside[:] = result[2:]
+        return result[1]
+
+    stacked = vmap(push, chunk_size=chunk_size)(_basis(x))
+    shape = tuple(x.shape)
+    column = map_tree(lambda t: reshape(movedim(t, 0, -1), (*t.shape[1:], *shape)), stacked)
+    return column, (outside[0] if outside else None)
+
+
+def _by_output(columns: list[Any], structure: Any, argnums: int | tuple[int, ...]) -> Any:
+    """Columns (one tree of outputs per input) as one tree of outputs with a tree of inputs each."""
+    leaves = [flatten(column)[0] for column in columns]
+    out_structure = flatten(columns[0])[1]
+    rows = [
+        unpack_single(unflatten([column[k] for column in leaves], structure), argnums)
+        for k in range(len(leaves[0]))
+    ]
+    return unflatten(rows, out_structure)
+
+
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """The matrix of second derivatives, by forward over reverse mode.
+
+    >>> import chainrule
+    >>> from chainrule.func import hessian
+    >>> hessian(lambda x: (x**3).sum())(chainrule.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,259 @@
+"""vmap: a function of one sample carried out for a whole batch at once.
+
+A :class:`Batched` stands where an array would stand in a tensor and holds a tensor with the batch
+as its first dimension. An operation that meets one is carried out by its batching rule
+(``ops/batching.py``) as one operation on the whole batch, never as a loop over samples.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.autograd.levels import level_of, new_level
+from chainrule.autograd.tree import flatten, unflatten
+from chainrule.ops.batching import RULES, spread
+from chainrule.ops.apply import apply
+from chainrule.ops.primitive import Op
+from chainrule.ops.sampling import batch_draw
+from chainrule.ops.shape import cat, movedim
+from chainrule.tensor import Box, Tensor
+
+__all__ = ["Batched", "vmap"]
+
+
+class Batched(Box):
+    """A tensor with the batch as dimension 0 (or, if not ``mapped``, one value for all samples)."""
+
+    __slots__ = ("dtype", "level", "mapped", "shape", "size_of_batch", "value")
+    transformation = "vmap"
+
+    def __init__(self, level: int, value: Tensor, size: int, mapped: bool = True):
+        self.level = level
+        self.value = value
+        self.mapped = mapped
+        self.size_of_batch = size
+        self.shape = value.array.shape[1:] if mapped else value.array.shape
+        self.dtype = value.array.dtype
+
+    def process(self, op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
+        """Carries the operation out for all samples at once."""
+        values: list[Tensor] = []
+        mapped: list[bool] = []
+        for t in inputs:
+            box = t.array
+            inside = isinstance(box, Batched) and box.level == self.level
+            values.append(box.value if inside else t)
+            mapped.append(inside and box.mapped)
+        if any(mapped):
+            out = self._rule(op)(op, self.size_of_batch, values, mapped, params)
+        else:
+            out = apply(op, tuple(values), params)
+        if isinstance(out, tuple):
+            return tuple(Batched(self.level, o, self.size_of_batch, any(mapped)) for o in out)
+        return Batched(self.level, out, self.size_of_batch, any(mapped))
+
+    def _rule(self, op: Op) -> Callable[..., Any]:
+        if op.batch is None:
+            raise RuntimeError(
+                f"vmap: the operation {op.name!r} has no batching rule; call it outside the "
+                f"function "
+                "that is mapped, or write that part of the function with other operations"
+            )
+        return RULES[op.batch] if isinstance(op.batch, str) else op.batch
+
+    def held(self) -> tuple[Tensor, ...]:
+        return (self.value,)
+
+    def numbers(self, what: str) -> Any:
+        raise RuntimeError(
+            f"{what}: inside vmap a tensor has a different value for every sample, so its numbers "
+            f"(and "
+            "anything that depends on them, like `if x > 0`) are not available; use where(...)"
+        )
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The function that applies ``func`` to every sample along ``in_dims`` and stacks the results.
+
+    ``in_dims`` gives for each argument (or each leaf of a nested one) the dimension to map over,
+    None for an argument that all samples share. ``randomness`` says what random functions inside
+    do: ``"error"``, the ``"same"`` numbers for all samples, or ``"different"`` ones.
+
+    >>> import chainrule
+    >>> from chainrule.func import grad, vmap
+    >>> per_sample = vmap(grad(lambda w, x: (w * x).sum() ** 2), in_dims=(None, 0))
+    >>> per_sample(chainrule.ones(2), chainrule.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([[ 6., 12.],
+            [42., 56.]])
+    """
+    if randomness not in ("error", "same", "different"):
+        raise RuntimeError(
+            f"vmap: only allows randomness to be 'error', 'different' or 'same', got {randomness!r}"
+        )
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0, got {chunk_size}")
+
+    @functools.wraps(func)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, structure = flatten(args)
+        dims = _leaf_dims(in_dims, args, structure, leaves)
+        for keyword_leaf in flatten(kwargs)[0]:
+            leaves.append(keyword_leaf)
+            dims.append(0 if isinstance(keyword_leaf, Tensor) else None)
+        size = _batch_size(leaves, dims)
+        moved = [x if d is None else movedim(x, d, 0) for x, d in zip(leaves, dims, strict=True)]
+
+        def run(values: list[Any], size: int) -> Any:
+            return _run(
+                func, values, dims, size, structure, len(flatten(args)[0]), kwargs, randomness
+            )
+
+        if chunk_size is None or chunk_size >= size:
+            outputs, out_structure = run(moved, size)
+        else:
+            outputs, out_structure = _in_chunks(run, moved, dims, size, chunk_size)
+        targets = _out_dims(out_dims, out_structure, len(outputs))
+        placed = [x if d == 0 else movedim(x, 0, d) for x, d in zip(outputs, targets, strict=True)]
+        return unflatten(placed, out_structure)
+
+    return mapped
+
+
+def _run(
+    func: Callable[..., Any], values: list[Any], dims: list[Any], size: int, structure: Any,
+    count: int, kwargs: dict[str, Any], randomness: str,
+) -> tuple[list[Tensor], Any]:  # fmt: skip
+    """One pass of the function over a batch: outputs with the batch first, and their structure."""
+    with new_level(lambda level, t: Batched(level, t, size, mapped=False)) as level:
+        boxed = [
+            x if d is None else Tensor(Batched(level, x, size))
+            for x, d in zip(values, dims, strict=True)
+        ]
+        batch_draw.append(_Draw(level, size, randomness, batch_draw[-1] if batch_draw else None))
+        try:
+            keywords = unflatten(boxed[count:], flatten(kwargs)[1])
+            result = func(*unflatten(boxed[:count], structure), **keywords)
+        finally:
+            batch_draw.pop()
+    outputs, out_structure = flatten(result)
+    return [_unbox(level, size, x) for x in outputs], out_structure
+
+
+def _unbox(level: int, size: int, x: Any) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise ValueError(
+            f"vmap: the mapped function must only return Tensors, got {type(x).__name__}"
+        )
+    if level_of(x) != level:
+        return spread(x, size)
+    return x.array.value if x.array.mapped else spread(x.array.value, size)
+
+
+class _Draw:
+    """What a random function does inside vmap."""
+
+    def __init__(self, level: int, size: int, randomness: str, outer: Any):
+        self.level, self.size, self.randomness, self.outer = level, size, randomness, outer
+
+    def __call__(
+        self, shape: tuple[int, ...], sampler: Callable[[tuple[int, ...]], Tensor]
+    ) -> Tensor:
+        if self.randomness == "error":
+            raise RuntimeError(
+                "vmap: called a random function inside the mapped function; pass "
+                "randomness='different' (other numbers for every sample) or 'same'"
+            )
+        if self.randomness == "different":
+            return Tensor(Batched(self.level, self._draw((self.size, *shape), sampler), self.size))
+        return self._draw(shape, sampler)
+
+    def _draw(self, shape: tuple[int, ...], sampler: Callable[[tuple[int, ...]], Tensor]) -> Tensor:
+        return sampler(shape) if self.outer is None else self.outer(shape, sampler)
+
+
+def _leaf_dims(in_dims: Any, args: tuple[Any, ...], structure: Any, leaves: list[Any]) -> list[Any]:
+    """The dimension to map over for each leaf of the arguments."""
+    if isinstance(in_dims, int):
+        dims = [in_dims if isinstance(x, Tensor) else None for x in leaves]
+    else:
+        if in_dims is None or len(in_dims) != len(args):
+            raise ValueError(
+                f"vmap: in_dims {in_dims} must be an int or have one entry for each of the "
+                f"{len(args)} arguments"
+            )
+        dims = []
+        for d, arg in zip(in_dims, args, strict=True):
+            dims += _dims_of(d, arg)
+    for d, x in zip(dims, leaves, strict=True):
+        if d is None:
+            continue
+        if not isinstance(x, Tensor):
+            raise ValueError(
+                f"vmap: got in_dim={d} for an input of type {type(x).__name__}, which cannot be "
+                f"mapped "
+                "over; use None for it"
+            )
+        if not -x.ndim <= d < x.ndim:
+            raise ValueError(
+                f"vmap: got in_dim={d} for an input of shape {tuple(x.shape)}; the dimension does "
+                f"not "
+                "exist"
+            )
+    return dims
+
+
+def _dims_of(d: Any, arg: Any) -> list[Any]:
+    """One entry of in_dims spread over the leaves of its argument."""
+    if d is None or isinstance(d, int):
+        return [d] * len(flatten(arg)[0])
+    if isinstance(arg, dict):
+        return [x for key, value in arg.items() for x in _dims_of(d[key], value)]
+    return [x for sub, value in zip(d, arg, strict=True) for x in _dims_of(sub, value)]
+
+
+def _batch_size(leaves: list[Any], dims: list[Any]) -> int:
+    sizes = {x.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None}
+    if not sizes:
+        raise ValueError("vmap: at least one input must be mapped over; all in_dims are None")
+    if len(sizes) > 1:
+        raise ValueError(
+            "vmap: expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sorted(sizes)}"
+        )
+    return sizes.pop()
+
+
+def _in_chunks(
+    run: Callable[[list[Any], int], Any], values: list[Any], dims: list[Any], size: int, chunk: int
+) -> tuple[list[Tensor], Any]:
+    """The batch in parts of at most ``chunk`` samples, to bound the memory."""
+    from chainrule.ops.index import narrow
+
+    parts, structure = [], None
+    for start in range(0, size, chunk):
+        length = min(chunk, size - start)
+        cut = [
+            x if d is None else narrow(x, 0, start, length)
+            for x, d in zip(values, dims, strict=True)
+        ]
+        outputs, structure = run(cut, length)
+        parts.append(outputs)
+    return [cat(list(column)) for column in zip(*parts, strict=True)], structure
+
+
+def _out_dims(out_dims: Any, structure: Any, count: int) -> list[int]:
+    if isinstance(out_dims, int):
+        return [out_dims] * count
+    flat = flatten(out_dims)[0]
+    if len(flat) != count:
+        raise ValueError(f"vmap: out_dims {out_dims} does not fit the {count} outputs")
+    return flat

@@ -1,0 +1,171 @@
+"""The types a tensor's elements can have, and the rules by which they mix.
+
+A :class:`dtype` is one object per type, compared by identity, printed as PyTorch prints its own.
+Promotion follows PyTorch's table: the *category* (bool < integer < floating < complex) of every
+operand counts, the *width* only of those of the highest priority: tensors with dimensions come
+before zero-dimensional tensors, which come before Python numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "DTYPES", "bfloat16_error", "bool_", "category", "complex128", "complex64", "dtype", "float16",
+    "float32", "float64", "from_array_dtype", "get_default_dtype", "int16", "int32", "int64",
+    "int8", "promote_types", "set_default_dtype", "to_array_dtype", "uint8", "as_dtype",
+]  # fmt: skip
+
+
+class dtype:
+    """The type of a tensor's elements, such as ``chainrule.float32``.
+
+    >>> import chainrule
+    >>> chainrule.float32, chainrule.float32.itemsize, chainrule.int64.is_floating_point
+    (chainrule.float32, 4, False)
+    """
+
+    __slots__ = ("array_dtype", "category", "name")
+
+    def __init__(self, name: str, category: int):
+        self.name = name
+        self.category = category
+        self.array_dtype = np.dtype(name)
+
+    @property
+    def itemsize(self) -> int:
+        return self.array_dtype.itemsize
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.category == FLOATING
+
+    @property
+    def is_complex(self) -> bool:
+        return self.category == COMPLEX
+
+    @property
+    def is_signed(self) -> bool:
+        return self.name not in ("bool", "uint8")
+
+    def __repr__(self) -> str:
+        return f"chainrule.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_dtype, (self.name,)
+
+
+BOOL, INTEGER, FLOATING, COMPLEX = range(4)
+
+bool_ = dtype("bool", BOOL)
+uint8 = dtype("uint8", INTEGER)
+int8 = dtype("int8", INTEGER)
+int16 = dtype("int16", INTEGER)
+int32 = dtype("int32", INTEGER)
+int64 = dtype("int64", INTEGER)
+float16 = dtype("float16", FLOATING)
+float32 = dtype("float32", FLOATING)
+float64 = dtype("float64", FLOATING)
+complex64 = dtype("complex64", COMPLEX)
+complex128 = dtype("complex128", COMPLEX)
+
+DTYPES = (
+    bool_, uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128,
+)  # fmt: skip
+_BY_NAME = {d.name: d for d in DTYPES} | {
+    "float": float32, "double": float64, "half": float16, "long": int64, "int": int32,
+    "short": int16, "cfloat": complex64, "cdouble": complex128,
+}  # fmt: skip
+_BY_ARRAY_DTYPE = {d.array_dtype: d for d in DTYPES}
+_BY_PYTHON_TYPE = {bool: bool_, int: int64, float: float64, complex: complex128}
+
+_default = float32
+
+
+def get_default_dtype() -> dtype:
+    """The floating type that new tensors get from Python numbers."""
+    return _default
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Sets the floating type that new tensors get from Python numbers."""
+    global _default
+    d = as_dtype(d)
+    if not d.is_floating_point:
+        raise TypeError(
+            f"set_default_dtype: only floating-point types are supported as the default, got {d}"
+        )
+    _default = d
+
+
+def bfloat16_error() -> TypeError:
+    return TypeError("bfloat16: NumPy has no bfloat16; use chainrule.float16 or chainrule.float32")
+
+
+def as_dtype(d: Any) -> dtype:
+    """Any way to name a type (ours, NumPy's, Python's, a string) as a :class:`dtype`."""
+    if d.__class__ is dtype:
+        return d
+    if isinstance(d, str):
+        name = d.removeprefix("chainrule.")
+        if name == "bfloat16":
+            raise bfloat16_error()
+        if name in _BY_NAME:
+            return _BY_NAME[name]
+    elif d in _BY_PYTHON_TYPE:
+        return _BY_PYTHON_TYPE[d]
+    try:
+        return _BY_ARRAY_DTYPE[np.dtype(d)]
+    except (TypeError, KeyError):
+        names = ", ".join(t.name for t in DTYPES)
+        raise TypeError(
+            f"dtype: {d!r} is not a type of tensor elements; use one of {names}"
+        ) from None
+
+
+def from_array_dtype(array_dtype: Any) -> dtype:
+    """The :class:`dtype` of an array's ``dtype``."""
+    try:
+        return _BY_ARRAY_DTYPE[array_dtype]
+    except KeyError:
+        names = ", ".join(t.name for t in DTYPES)
+        raise TypeError(
+            f"a tensor cannot hold elements of type {array_dtype}; the types it can hold are "
+            f"{names}"
+        ) from None
+
+
+def to_array_dtype(d: Any) -> Any:
+    """The array library's name for any way to name a type."""
+    return as_dtype(d).array_dtype
+
+
+def category(value: bool | int | float | complex) -> int:
+    """The category of a Python number."""
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        return INTEGER
+    return COMPLEX if isinstance(value, complex) else FLOATING
+
+
+def promote_types(a: dtype, b: dtype) -> dtype:
+    """The smallest type that holds both, by PyTorch's table.
+
+    >>> import chainrule
+    >>> chainrule.promote_types(chainrule.int64, chainrule.float16)
+    chainrule.float16
+    """
+    a, b = as_dtype(a), as_dtype(b)
+    if a is b:
+        return a
+    if a.category < b.category:
+        a, b = b, a
+    if a.category == b.category:
+        return _BY_ARRAY_DTYPE[np.promote_types(a.array_dtype, b.array_dtype)]
+    # The higher category alone decides, except that a complex type keeps the width of a real one.
+    if a is complex64 and b is float64:
+        return complex128
+    return a

@@ -1,0 +1,221 @@
+"""Elementwise kernels: NumPy's own where it has them, SciPy's special functions (imported when
+first
+used, for they take longer to import than all the rest), and a few compositions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "abs", "acos", "acosh", "add", "angle", "asin", "asinh", "atan", "atan2", "atanh",
+    "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "cast", "cast_to_integer", "ceil", "clamp", "conj", "copysign", "cos", "cosh",
+    "digamma", "div", "eq", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor",
+    "floor_divide", "fmax", "fmin", "fmod", "frac", "ge", "gt", "heaviside", "hypot", "imag",
+    "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lgamma", "log", "log10", "log1p",
+    "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "lt", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "polygamma", "pow", "real",
+    "reciprocal", "remainder", "round", "rsqrt", "sigmoid", "sign", "signbit", "sin", "sinc",
+    "sinh", "softplus", "sqrt", "square", "sub", "tan", "tanh", "trunc", "trunc_divide", "where",
+    "xlogy", "zeta",
+]  # fmt: skip
+
+abs, neg, sign, conj = np.abs, np.negative, np.sign, np.conjugate
+exp, exp2, expm1 = np.exp, np.exp2, np.expm1
+log, log2, log10, log1p = np.log, np.log2, np.log10, np.log1p
+sqrt, square = np.sqrt, np.square
+sin, cos, tan = np.sin, np.cos, np.tan
+asin, acos, atan = np.arcsin, np.arccos, np.arctan
+sinh, cosh, tanh = np.sinh, np.cosh, np.tanh
+asinh, acosh, atanh = np.arcsinh, np.arccosh, np.arctanh
+floor, ceil, trunc = np.floor, np.ceil, np.trunc
+isnan, isinf, isfinite, signbit = np.isnan, np.isinf, np.isfinite, np.signbit
+
+add, sub, mul, div = np.add, np.subtract, np.multiply, np.true_divide
+atan2, hypot, copysign = np.arctan2, np.hypot, np.copysign
+maximum, minimum, fmax, fmin = np.maximum, np.minimum, np.fmax, np.fmin
+logaddexp, logaddexp2 = np.logaddexp, np.logaddexp2
+eq, ne, lt, le, gt, ge = (
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
+)  # fmt: skip
+logical_and, logical_or, logical_xor, logical_not = (
+    np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
+)  # fmt: skip
+bitwise_and, bitwise_or, bitwise_xor, bitwise_not = (
+    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert,
+)  # fmt: skip
+bitwise_left_shift, bitwise_right_shift = np.left_shift, np.right_shift
+
+
+def _special(name: str) -> Any:
+    """A function of ``scipy.special``, imported when it is first called."""
+    loaded: list[Any] = []
+
+    def function(*args: Any) -> Any:
+        if not loaded:
+            import scipy.special
+
+            loaded.append(getattr(scipy.special, name))
+        # SciPy has no float16 and would answer in a wider type.
+        out = loaded[0](*args)
+        return out.astype(np.float16) if args[-1].dtype.char == "e" else out
+
+    function.__name__ = name
+    return function
+
+
+erf, erfc, erfinv = _special("erf"), _special("erfc"), _special("erfinv")
+lgamma, digamma, _xlogy = _special("gammaln"), _special("psi"), _special("xlogy")
+zeta, sigmoid = _special("zeta"), _special("expit")
+_gamma = _special("gamma")
+
+
+def xlogy(a: Any, b: Any) -> np.ndarray:
+    # SciPy takes a Python number for a float64, NumPy for whatever the array is.
+    dtype = np.result_type(a, b)
+    return _xlogy(np.asarray(a, dtype), np.asarray(b, dtype))
+
+
+def polygamma(a: np.ndarray, n: int) -> np.ndarray:
+    """The n-th derivative of digamma: (-1)^(n+1) n! zeta(n + 1, a)."""
+    if n == 0:
+        return digamma(a)
+    order = a.dtype.type(n + 1)
+    return a.dtype.type((-1.0) ** (n + 1)) * _gamma(order) * zeta(order, a)
+
+
+def cast(a: np.ndarray, dtype: Any, source: Any) -> np.ndarray:
+    if a.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+        a = a.real.copy()
+    return np.asarray(a, dtype=dtype)
+
+
+def cast_to_integer(a: np.ndarray, dtype: Any) -> np.ndarray:
+    if a.dtype.kind == "c":
+        a = a.real
+    with np.errstate(invalid="ignore"):
+        return np.asarray(a).astype(dtype)
+
+
+def pow(a: Any, b: Any) -> np.ndarray:
+    if b.__class__ is np.ndarray and b.ndim == 0 and b.dtype.kind == "f":
+        exponent = b.item()
+        if exponent == 2:
+            return np.square(a)
+        if exponent == 3:
+            return a * a * a
+    kind = getattr(b, "dtype", np.asarray(b).dtype).kind
+    if kind in "iu" and getattr(a, "dtype", np.asarray(a).dtype).kind in "iu":
+        if isinstance(b, np.generic) and int(b) < 0:
+            raise RuntimeError(
+                "pow: integers to negative integer powers are not allowed; use .float() first"
+            )
+        return _integer_power(np.asarray(a), np.asarray(b))
+    return np.power(a, b)
+
+
+def _integer_power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Integers to negative integers: 1/1 = 1, anything else truncates to 0, as in PyTorch."""
+    powered = np.power(a, np.maximum(b, 0))
+    if not (b < 0).any():
+        return powered
+    of_negative = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0))
+    return np.where(b < 0, of_negative.astype(powered.dtype), powered)
+
+
+def rsqrt(a: np.ndarray) -> np.ndarray:
+    return 1 / np.sqrt(a)
+
+
+def reciprocal(a: np.ndarray) -> np.ndarray:
+    return 1 / a
+
+
+def frac(a: np.ndarray) -> np.ndarray:
+    return a - np.trunc(a)
+
+
+def _refuse_zero(op: str, b: Any) -> None:
+    """Floating numbers have an answer to a division by zero, integers have none."""
+    if isinstance(b, (np.ndarray, np.generic)) and b.dtype.kind in "iu" and not np.all(b):
+        raise RuntimeError(f"{op}: integer division by zero; convert with .float() first")
+
+
+def floor_divide(a: Any, b: Any) -> np.ndarray:
+    _refuse_zero("floor_divide", b)
+    return np.floor_divide(a, b)
+
+
+def remainder(a: Any, b: Any) -> np.ndarray:
+    _refuse_zero("remainder", b)
+    return np.remainder(a, b)
+
+
+def fmod(a: Any, b: Any) -> np.ndarray:
+    _refuse_zero("fmod", b)
+    return np.fmod(a, b)
+
+
+def trunc_divide(a: Any, b: Any) -> np.ndarray:
+    if np.result_type(a, b).kind in "iu":
+        _refuse_zero("div", b)
+        quotient = np.floor_divide(a, b)
+        return quotient + ((np.remainder(a, b) != 0) & (quotient < 0))
+    return np.trunc(np.true_divide(a, b))
+
+
+def heaviside(a: Any, b: Any) -> np.ndarray:
+    return np.heaviside(a, b).astype(np.result_type(a, b), copy=False)
+
+
+def sinc(a: np.ndarray) -> np.ndarray:
+    """sin(pi a) / (pi a), 1 at 0."""
+    z = np.pi * np.where(a == 0, 1, a)
+    return np.where(a == 0, a.dtype.type(1), np.sin(z) / z)
+
+
+def softplus(a: np.ndarray) -> np.ndarray:
+    """log(1 + exp(a)) without overflow."""
+    return np.logaddexp(a, a.dtype.type(0))
+
+
+def round(a: np.ndarray, decimals: int = 0) -> np.ndarray:
+    return np.round(a, decimals)
+
+
+def nan_to_num(a: np.ndarray, nan: float, posinf: float | None, neginf: float | None) -> np.ndarray:
+    return np.nan_to_num(a, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def clamp(a: np.ndarray, low: Any, high: Any) -> np.ndarray:
+    if low is not None:
+        a = np.maximum(a, low)
+    return a if high is None else np.minimum(a, high)
+
+
+def isposinf(a: np.ndarray) -> np.ndarray:
+    return np.isinf(a) & (a > 0)
+
+
+def isneginf(a: np.ndarray) -> np.ndarray:
+    return np.isinf(a) & (a < 0)
+
+
+def where(condition: Any, a: Any, b: Any) -> np.ndarray:
+    return np.where(condition, a, b)
+
+
+def real(a: np.ndarray) -> np.ndarray:
+    return np.real(a)
+
+
+def imag(a: np.ndarray) -> np.ndarray:
+    return np.imag(a)
+
+
+def angle(a: np.ndarray) -> np.ndarray:
+    if a.dtype.kind == "c":
+        return np.arctan2(a.imag, a.real)
+    return np.where(np.isnan(a), a, np.where(a < 0, a.dtype.type(np.pi), a.dtype.type(0)))

@@ -1,0 +1,257 @@
+"""Products of matrices, and what LAPACK solves: inverses, determinants, factorizations.
+
+Everything works on the last two dimensions and treats those before them as a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "LinAlgError", "cholesky", "cofactor", "cross", "det", "eig", "eigh", "eigvals", "eigvalsh",
+    "inv", "linear", "matmul", "matrix_exp", "pinv", "qr", "slogdet", "solve", "solve_triangular",
+    "svd", "svdvals",
+]  # fmt: skip
+
+
+class LinAlgError(RuntimeError):
+    """A matrix that has no result: singular, not positive definite, not finite."""
+
+
+# --- products -------------------------------------------------------------------------------------
+
+
+def matmul(a: np.ndarray, b: np.ndarray) -> Any:
+    if a.ndim <= 2 and b.ndim <= 2:
+        # Half the overhead of np.matmul, which counts for small matrices.
+        return a.dot(b)
+    if b.ndim == 2 and a.flags.c_contiguous:
+        # One large product instead of one for each matrix of the batch.
+        rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+        return rows.dot(b).reshape(*a.shape[:-1], b.shape[1])
+    return np.matmul(a, b)
+
+
+def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
+    """x @ weight.T + bias"""
+    out = x.dot(weight.T) if x.ndim <= 2 else matmul(x, weight.T)
+    if bias is not None:
+        out += bias
+    return out
+
+
+def cross(a: np.ndarray, b: np.ndarray, dim: int) -> np.ndarray:
+    a, b = np.broadcast_arrays(a, b)
+    return np.cross(a, b, axis=dim)
+
+
+# --- solving --------------------------------------------------------------------------------------
+
+
+def _first_singular(a: np.ndarray) -> tuple[int | None, int]:
+    """The batch element that is singular (None without a batch), and its first zero pivot."""
+    from scipy.linalg import lapack
+
+    for i, matrix in enumerate(a.reshape(-1, *a.shape[-2:])):
+        (getrf,) = lapack.get_lapack_funcs(("getrf",), (matrix,))
+        info = getrf(matrix)[2]
+        if info > 0:
+            return (i if a.ndim > 2 else None), info
+    return None, a.shape[-1]
+
+
+def _where(element: int | None) -> str:
+    return "" if element is None else f"(batch element {element}) "
+
+
+def _singular(op: str, a: np.ndarray) -> LinAlgError:
+    element, pivot = _first_singular(a)
+    return LinAlgError(
+        f"linalg.{op}: {_where(element)}the matrix is singular: the diagonal element {pivot} of "
+        f"its LU factorization is zero (the input has shape {a.shape}). linalg.pinv and "
+        "linalg.lstsq accept singular matrices; adding a small multiple of the identity makes it "
+        "invertible"
+    )
+
+
+def inv(a: np.ndarray, check: bool) -> np.ndarray:
+    """The inverse. A singular matrix is refused, or, without ``check``, gets infinities."""
+    try:
+        return np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        if check:
+            raise _singular("inv", a) from None
+    if a.ndim == 2:
+        return np.full_like(a, np.inf)
+    return np.stack([inv(matrix, check) for matrix in a])
+
+
+def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        raise _singular("solve", a) from None
+
+
+def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: bool) -> np.ndarray:
+    """The solution of ``a x = b`` by substitution; reads one triangle of ``a``."""
+    from scipy.linalg import blas
+
+    (trsm,) = blas.get_blas_funcs(("trsm",), (a, b))
+
+    def one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        # BLAS stores columns: the transpose of a is what lies in its memory.
+        return trsm(1.0, a.T, b, lower=upper, trans_a=1, diag=unitriangular)
+
+    if a.size == 0 or b.size == 0:
+        return np.zeros(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:], b.dtype)
+    if a.ndim == 2 and b.ndim == 2:
+        return np.ascontiguousarray(one(a, b))
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
+    out = np.empty(b.shape, b.dtype)
+    for i in np.ndindex(batch):
+        out[i] = one(a[i], b[i])
+    return out
+
+
+def det(a: np.ndarray) -> Any:
+    return np.linalg.det(a)
+
+
+def cofactor(a: np.ndarray) -> np.ndarray:
+    """The matrix of cofactors, det(a) * inv(a).T where that exists.
+
+    With a = U S V', the cofactors of a are det(U) det(V) U C V', where C holds for each singular
+    value the product of all others: no division, so singular matrices are fine.
+    """
+    if a.shape[-1] == 0:
+        return np.zeros_like(a)
+    u, s, vh = np.linalg.svd(a)
+    others = np.where(np.eye(s.shape[-1], dtype=bool), s.dtype.type(1), s[..., None, :]).prod(-1)
+    orientation = np.linalg.det(u) * np.linalg.det(vh)
+    return (u.conj() * (orientation[..., None] * others)[..., None, :]) @ vh.conj()
+
+
+def slogdet(a: np.ndarray) -> tuple[Any, Any]:
+    sign, log = np.linalg.slogdet(a)
+    return np.asarray(sign), np.asarray(log)
+
+
+def pinv(a: np.ndarray, rtol: Any, atol: Any, hermitian: bool) -> np.ndarray:
+    """The pseudoinverse: singular values at or below max(atol, rtol * largest) count as zero."""
+    if a.size == 0:
+        return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+    if hermitian:
+        s, u = eigh(a, "L")
+        size, vh = np.abs(s), u.conj().mT
+    else:
+        u, s, vh = svd(a, False)
+        size = s
+    limit = np.maximum(atol, rtol * size.max(-1))
+    keep = size > np.asarray(limit)[..., None]
+    inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(a.dtype)
+    return (vh.conj().mT * inverse[..., None, :]) @ u.conj().mT
+
+
+def matrix_exp(a: np.ndarray) -> np.ndarray:
+    from scipy.linalg import expm
+
+    return expm(a) if a.size else a.copy()
+
+
+# --- factorizations -------------------------------------------------------------------------------
+
+
+def cholesky(a: np.ndarray) -> np.ndarray:
+    """The lower factor; reads the lower triangle of ``a``."""
+    try:
+        out = np.linalg.cholesky(a)
+    except np.linalg.LinAlgError:
+        raise _not_positive(a) from None
+    if np.isnan(out.diagonal(0, -2, -1)).any():
+        raise _not_positive(a)
+    return out
+
+
+def _not_positive(a: np.ndarray) -> LinAlgError:
+    from scipy.linalg import lapack
+
+    element, order = None, 1
+    for i, matrix in enumerate(a.reshape(-1, *a.shape[-2:])):
+        (potrf,) = lapack.get_lapack_funcs(("potrf",), (matrix,))
+        info = potrf(matrix, lower=True)[1]
+        if info > 0:
+            element, order = (i if a.ndim > 2 else None), info
+            break
+    return LinAlgError(
+        f"linalg.cholesky: {_where(element)}the matrix is not positive-definite: its leading minor "
+        f"of order {order} is not positive (the input has shape {a.shape}). Adding a small "
+        "multiple of the identity often helps against rounding"
+    )
+
+
+def qr(a: np.ndarray, complete: bool) -> tuple[np.ndarray, np.ndarray]:
+    q, r = np.linalg.qr(a, mode="complete" if complete else "reduced")
+    return q, r
+
+
+def _no_convergence(op: str, a: np.ndarray) -> LinAlgError:
+    finite = (
+        "the input contains values that are not finite"
+        if not np.isfinite(a).all()
+        else ("the input is probably ill-conditioned")
+    )
+    return LinAlgError(f"linalg.{op}: the algorithm failed to converge; {finite} (shape {a.shape})")
+
+
+def svd(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    try:
+        u, s, vh = np.linalg.svd(a, full_matrices=full)
+    except np.linalg.LinAlgError:
+        raise _no_convergence("svd", a) from None
+    return u, s, vh
+
+
+def svdvals(a: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.svd(a, compute_uv=False)
+    except np.linalg.LinAlgError:
+        raise _no_convergence("svdvals", a) from None
+
+
+def eigh(a: np.ndarray, uplo: Any) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        values, vectors = np.linalg.eigh(a, UPLO=uplo)
+    except np.linalg.LinAlgError:
+        raise _no_convergence("eigh", a) from None
+    return values, vectors
+
+
+def eigvalsh(a: np.ndarray, uplo: Any) -> np.ndarray:
+    try:
+        return np.linalg.eigvalsh(a, UPLO=uplo)
+    except np.linalg.LinAlgError:
+        raise _no_convergence("eigvalsh", a) from None
+
+
+def _complex_of(a: np.ndarray) -> Any:
+    return np.result_type(a.dtype, np.complex64)
+
+
+def eig(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        values, vectors = np.linalg.eig(a)
+    except np.linalg.LinAlgError:
+        raise _no_convergence("eig", a) from None
+    return values.astype(_complex_of(a)), vectors.astype(_complex_of(a))
+
+
+def eigvals(a: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.eigvals(a).astype(_complex_of(a))
+    except np.linalg.LinAlgError:
+        raise _no_convergence("eigvals", a) from None

@@ -1,0 +1,152 @@
+"""Random numbers. ``g`` is a NumPy generator; every function makes a new array of a shape."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "all_finite_weights", "all_in_range", "all_rows_positive", "integer_limits",
+    "pick_with_replacement", "pick_without_replacement", "random_bits", "random_cauchy",
+    "random_exponential", "random_geometric", "random_integers", "random_log_normal",
+    "random_normal", "random_permutation", "random_poisson", "random_uniform",
+]  # fmt: skip
+
+Shape = tuple[int, ...]
+_DRAWN = {"e": np.float32, "f": np.float32, "d": np.float64, "F": np.float32, "D": np.float64}
+
+
+def random_uniform(
+    g: Any, shape: Shape, dtype: Any, low: float = 0.0, high: float = 1.0
+) -> np.ndarray:
+    """Numbers in [low, high), drawn in their own precision."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        return _complex(random_uniform, g, shape, dtype)
+    out = g.random(shape, dtype=_DRAWN[dtype.char])
+    if dtype.char == "e":
+        # Cut to the 11 bits that float16 holds: rounding could give 1.
+        out = np.floor(out * 2048) / 2048
+    return _scaled(np.asarray(out), high - low, low).astype(dtype, copy=False)
+
+
+def random_normal(
+    g: Any, shape: Shape, dtype: Any, mean: float = 0.0, std: float = 1.0
+) -> np.ndarray:
+    dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        # The variance is that of the complex number: one half for each part.
+        return _scaled(_complex(random_normal, g, shape, dtype), std * 0.5**0.5, mean)
+    out = np.asarray(g.standard_normal(shape, dtype=_DRAWN[dtype.char]))
+    return _scaled(out, std, mean).astype(dtype, copy=False)
+
+
+def _complex(draw: Any, g: Any, shape: Shape, dtype: Any) -> np.ndarray:
+    parts = draw(g, (*shape, 2), _DRAWN[dtype.char])
+    return parts.view(dtype)[..., 0]
+
+
+def _scaled(fresh: np.ndarray, scale: float, shift: float) -> np.ndarray:
+    """scale * fresh + shift, in the memory of an array that was just drawn."""
+    if scale != 1:
+        fresh *= scale
+    if shift != 0:
+        fresh += shift
+    return fresh
+
+
+def random_exponential(g: Any, shape: Shape, dtype: Any, rate: float = 1.0) -> np.ndarray:
+    dtype = np.dtype(dtype)
+    out = np.asarray(g.standard_exponential(shape, dtype=_DRAWN[dtype.char]))
+    return _scaled(out, 1 / rate, 0).astype(dtype, copy=False)
+
+
+def random_log_normal(g: Any, shape: Shape, dtype: Any, mean: float, std: float) -> np.ndarray:
+    return np.exp(random_normal(g, shape, np.float64, mean, std)).astype(dtype)
+
+
+def random_cauchy(g: Any, shape: Shape, dtype: Any, median: float, sigma: float) -> np.ndarray:
+    return _scaled(np.asarray(g.standard_cauchy(shape)), sigma, median).astype(dtype)
+
+
+def random_geometric(g: Any, shape: Shape, dtype: Any, p: float) -> np.ndarray:
+    """How many trials with probability p it takes to the first success."""
+    return np.asarray(g.geometric(p, shape)).astype(dtype)
+
+
+def random_poisson(g: Any, rate: np.ndarray) -> np.ndarray:
+    return np.asarray(g.poisson(rate)).astype(rate.dtype)
+
+
+def random_integers(g: Any, shape: Shape, dtype: Any, low: int, high: int) -> np.ndarray:
+    """Integers in [low, high)."""
+    return np.asarray(g.integers(low, high, shape, dtype=np.int64)).astype(dtype, copy=False)
+
+
+def random_bits(g: Any, shape: Shape, p: float) -> np.ndarray:
+    """True with probability p."""
+    return np.asarray(g.random(shape, dtype=np.float32 if p in (0, 0.5, 1) else np.float64) < p)
+
+
+def random_permutation(g: Any, shape: Shape, dtype: Any) -> np.ndarray:
+    """The numbers 0..n-1 in random order along the last dimension, anew for each row."""
+    if len(shape) == 1:
+        return g.permutation(shape[0]).astype(dtype, copy=False)
+    rows = np.broadcast_to(np.arange(shape[-1]), shape)
+    return g.permuted(rows, axis=-1).astype(dtype, copy=False)
+
+
+def pick_with_replacement(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """The index at which the cumulated weights first exceed each uniform number of the row."""
+    cumulated = np.cumsum(weights, axis=-1, dtype=np.float64)
+    # Below the total, so that rounding never lands on an index of weight zero at the end.
+    targets = np.minimum(uniform, np.nextafter(1.0, 0.0)) * cumulated[..., -1:]
+    out = np.empty(targets.shape, np.int64)
+    rows = (-1, cumulated.shape[-1]), (-1, targets.shape[-1])
+    pairs = zip(cumulated.reshape(rows[0]), targets.reshape(rows[1]), strict=True)
+    for i, (row, target) in enumerate(pairs):
+        out.reshape(rows[1])[i] = np.searchsorted(row, target, side="right")
+    return out
+
+
+def pick_without_replacement(
+    weights: np.ndarray, exponential: np.ndarray, count: int
+) -> np.ndarray:
+    """A race of exponential clocks: the first to ring is i with probability weight i / total."""
+    with np.errstate(divide="ignore"):
+        times = exponential / weights
+    order = np.argsort(times, axis=-1, kind="stable")
+    return np.ascontiguousarray(order[..., :count])
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+def all_in_range(a: np.ndarray, low: float, high: float) -> bool:
+    """Whether every element lies in [low, high]; NaN does not."""
+    return bool(((a >= low) & (a <= high)).all())
+
+
+def all_finite_weights(a: np.ndarray) -> bool:
+    """Whether every element is finite and at least 0."""
+    return bool((np.isfinite(a) & (a >= 0)).all())
+
+
+def all_rows_positive(a: np.ndarray) -> bool:
+    """Whether every row has a positive sum."""
+    return bool((a.sum(axis=-1) > 0).all())
+
+
+@functools.cache
+def integer_limits(dtype: Any) -> tuple[int, int]:
+    """The integers that a type holds exactly (a floating type: those without gaps between them)."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return 0, 1
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return int(info.min), int(info.max)
+    bound = 2 ** (np.finfo(dtype).nmant + 1)
+    return -bound, bound

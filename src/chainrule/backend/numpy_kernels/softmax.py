@@ -1,0 +1,196 @@
+"""Softmax and cross-entropy, shifted by the largest logit so that nothing overflows.
+
+The backward kernels compute in a few passes what the rules in ``ops/softmax.py`` say in operations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy",
+    "cross_entropy_and_softmax", "cross_entropy_backward", "log_softmax", "log_softmax_backward",
+    "negative_log_likelihood", "one_hot_classes", "softmax", "softmax_backward",
+]  # fmt: skip
+
+
+def _wide(a: np.ndarray) -> np.ndarray:
+    """float16 is summed as float32."""
+    return a.astype(np.float32) if a.dtype.itemsize == 2 else a
+
+
+# --- softmax --------------------------------------------------------------------------------------
+
+
+def softmax(a: np.ndarray, dim: int) -> np.ndarray:
+    if a.size == 0:
+        return a.copy()
+    x = _wide(a)
+    out = x - np.maximum.reduce(x, axis=dim, keepdims=True)
+    np.exp(out, out=out)
+    out /= np.add.reduce(out, axis=dim, keepdims=True)
+    return out.astype(a.dtype, copy=False)
+
+
+def softmax_backward(g: np.ndarray, out: np.ndarray, dim: int) -> np.ndarray:
+    """out * (g - sum(g * out))"""
+    result = g * out
+    mean = np.add.reduce(result, axis=dim, keepdims=True)
+    np.subtract(g, mean, out=result)
+    result *= out
+    return result
+
+
+def log_softmax(a: np.ndarray, dim: int) -> np.ndarray:
+    if a.size == 0:
+        return a.copy()
+    x = _wide(a)
+    out = x - np.maximum.reduce(x, axis=dim, keepdims=True)
+    out -= np.log(np.add.reduce(np.exp(out), axis=dim, keepdims=True))
+    return out.astype(a.dtype, copy=False)
+
+
+def log_softmax_backward(g: np.ndarray, out: np.ndarray, dim: int) -> np.ndarray:
+    """g - exp(out) * sum(g)"""
+    result = np.exp(out)
+    result *= np.add.reduce(g, axis=dim, keepdims=True)
+    np.subtract(g, result, out=result)
+    return result
+
+
+# --- classes as integers --------------------------------------------------------------------------
+
+
+def _classes(
+    target: np.ndarray, classes: int, ignore_index: int, op: str
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The targets with 0 in the place of those to be ignored, and which are kept (None: all)."""
+    if target.size == 0:
+        return target, None
+    # Read as unsigned, negative numbers are huge: one pass finds both kinds of stray targets.
+    unsigned = target.view(np.uint64) if target.dtype == np.int64 else target
+    if np.maximum.reduce(unsigned, axis=None) < classes and not 0 <= ignore_index < classes:
+        return target, None
+    kept = target != ignore_index
+    safe = np.where(kept, target, 0)
+    stray = (safe < 0) | (safe >= classes)
+    if (stray & kept).any():
+        raise IndexError(
+            f"{op}: target {safe[stray & kept].flat[0]} is out of bounds; with {classes} classes a "
+            f"target must lie in [0, {classes - 1}] or be ignore_index={ignore_index}"
+        )
+    return safe, kept
+
+
+def _at(target: np.ndarray, dim: int) -> tuple[Any, ...]:
+    """The index that picks each target's entry along the class dimension."""
+    if target.ndim == 1:
+        return (np.arange(target.shape[0]), target)
+    index: list[Any] = list(np.ogrid[tuple(slice(n) for n in target.shape)])
+    index.insert(target.ndim + 1 + dim, target)
+    return tuple(index)
+
+
+def one_hot_classes(
+    target: np.ndarray, classes: int, dim: int, ignore_index: int, dtype: Any
+) -> np.ndarray:
+    """1 at the target's class and 0 elsewhere along a new dimension; 0 for ignored targets."""
+    safe, kept = _classes(target, classes, ignore_index, "cross_entropy")
+    position = target.ndim + 1 + dim
+    out = np.zeros((*target.shape[:position], classes, *target.shape[position:]), dtype)
+    if target.size:
+        out[_at(safe, dim)] = 1 if kept is None else kept
+    return out
+
+
+def negative_log_likelihood(
+    a: np.ndarray, target: np.ndarray, dim: int, ignore_index: int
+) -> np.ndarray:
+    """Minus the entry of each target's class along ``dim``; 0 for ignored targets."""
+    safe, kept = _classes(target, a.shape[dim], ignore_index, "nll_loss")
+    if target.size == 0:
+        return np.zeros(target.shape, a.dtype)
+    picked = -a[_at(safe, dim)]
+    return picked if kept is None else np.where(kept, picked, 0)
+
+
+# --- cross-entropy --------------------------------------------------------------------------------
+
+
+def cross_entropy_and_softmax(
+    a: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str
+) -> tuple[Any, np.ndarray]:
+    """The loss, log(sum(exp(x))) - x[target] reduced, and softmax(x)."""
+    safe, kept = _classes(target, a.shape[dim], ignore_index, "cross_entropy")
+    if a.size == 0:
+        losses, p = np.zeros(target.shape, a.dtype), a.copy()
+    else:
+        x = _wide(a)
+        x = x - np.maximum.reduce(x, axis=dim, keepdims=True)
+        p = np.exp(x)
+        total = np.add.reduce(p, axis=dim, keepdims=True)
+        p /= total
+        losses = np.log(total).reshape(target.shape) - x[_at(safe, dim)]
+        if kept is not None:
+            losses = np.where(kept, losses, 0)
+    loss = losses
+    if reduction != "none":
+        loss = np.add.reduce(losses, axis=None)
+    if reduction == "mean":
+        count = target.size if kept is None else int(kept.sum())
+        loss = loss / count if count else losses.dtype.type(np.nan)
+    return (loss if losses.dtype is a.dtype else loss.astype(a.dtype)), p
+
+
+def cross_entropy(
+    a: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str
+) -> Any:
+    return cross_entropy_and_softmax(a, target, dim, ignore_index, reduction)[0]
+
+
+def cross_entropy_backward(
+    g: np.ndarray, p: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str
+) -> np.ndarray:
+    """(softmax - one_hot) * g, for the softmax ``p`` of the logits."""
+    safe, kept = _classes(target, p.shape[dim], ignore_index, "cross_entropy")
+    scale: Any = g
+    if reduction == "mean":
+        # In Python: a division of arrays of no dimensions costs more than the rest.
+        count = target.size if kept is None else int(kept.sum())
+        scale = g.item() / max(count, 1)
+    elif reduction == "sum":
+        scale = g.item()
+    if kept is not None:
+        scale = np.where(kept, scale, 0).astype(p.dtype, copy=False)
+    spread = np.expand_dims(scale, dim) if isinstance(scale, np.ndarray) else scale
+    out = p * spread
+    if out.size:
+        out[_at(safe, dim)] -= scale
+    return out if out.dtype is g.dtype else out.astype(g.dtype)
+
+
+def binary_cross_entropy_with_logits(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """log(1 + exp(x)) - x y, without overflow."""
+    out = np.abs(x)
+    np.negative(out, out=out)
+    np.exp(out, out=out)
+    np.log1p(out, out=out)
+    out += np.maximum(x, 0)
+    return out - x * y
+
+
+def binary_cross_entropy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """-(y log x + (1 - y) log(1 - x)), the logarithms at least -100."""
+    for name, a in (("input", x), ("target", y)):
+        # Written so that NaN, which compares false, is refused too.
+        if not np.all((a >= 0) & (a <= 1)):
+            raise RuntimeError(
+                f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got "
+                f"values from {a.min()} to {a.max()}; for logits use "
+                "binary_cross_entropy_with_logits"
+            )
+    with np.errstate(divide="ignore"):
+        log_x, log_1x = np.maximum(np.log(x), -100), np.maximum(np.log1p(-x), -100)
+    return (y - 1) * log_1x - y * log_x

@@ -1,0 +1,12 @@
+"""Transformations of functions: ``from chainrule.func import grad, jvp, vmap``."""
+
+from chainrule.autograd.func import (
+    functional_call, grad, grad_and_value, hvp, jvp, value_and_grad, vjp,
+)  # fmt: skip
+from chainrule.autograd.jacobian import hessian, jacfwd, jacrev
+from chainrule.autograd.vmap import vmap
+
+__all__ = [
+    "functional_call", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacrev", "jvp",
+    "value_and_grad", "vjp", "vmap",
+]  # fmt: skip

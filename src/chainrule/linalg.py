@@ -1,0 +1,26 @@
+"""Linear algebra, under PyTorch's names: ``chainrule.linalg.inv``, ``chainrule.linalg.svd``, ...
+
+Every function takes a batch of matrices in the last two dimensions and, unless its description says
+otherwise, is differentiable to any order.
+"""
+
+from __future__ import annotations
+
+from chainrule.ops.decompositions import (
+    cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals,
+)  # fmt: skip
+from chainrule.ops.linalg import (
+    cond, cross, diagonal, lstsq, matrix_norm, matrix_power, matrix_rank, multi_dot, norm, vecdot,
+    vector_norm,
+)  # fmt: skip
+from chainrule.ops.matmul import matmul
+from chainrule.ops.solving import (
+    LinAlgError, det, inv, matrix_exp, pinv, slogdet, solve, solve_triangular,
+)  # fmt: skip
+
+__all__ = [
+    "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
+    "eigvalsh", "inv", "lstsq", "matmul", "matrix_exp", "matrix_norm", "matrix_power",
+    "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd",
+    "svdvals", "vecdot", "vector_norm",
+]  # fmt: skip

@@ -1,0 +1,206 @@
+"""Changing a tensor in place: ``x += y``, ``x.mul_(y)``, ``x[i] = y``.
+
+The new value is computed as a new tensor, with its history; then it is written into the old memory
+and the old tensor takes over that history. If the tensor is a view, its base takes over a history
+in which part of it was replaced (:data:`overlay`), and every view of that base gets its own history
+anew when it is next used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chainrule.backend import K
+from chainrule.ops.elementwise import where, zeros_like_of
+from chainrule.ops.pointwise import F32, F64, cast
+from chainrule.ops.apply import edge_of, INFERENCE, record
+from chainrule.ops.primitive import Op
+from chainrule.tensor import Box, Mode, Node, Size, Tensor, View, mode, next_seq
+
+__all__ = ["assign", "in_place", "in_place_operator", "touch"]
+
+
+class Overlay(Op):
+    """``base`` with the part that a view shows replaced by ``value``; linear in both."""
+
+    def __init__(self) -> None:
+        self.name = "overlay"
+        self.batch = None
+
+    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+        return None
+
+    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        view, shown = node.params["view"], node.params["shown"]
+        g = g if isinstance(g, Tensor) else Tensor(g)
+        parts = where(shown, zeros_like_of(g), g), view.replay(g)
+        return parts if tensors else tuple(p.array for p in parts)
+
+
+overlay = Overlay()
+
+
+def _shown(view: View, shape: tuple[int, ...]) -> Tensor:
+    """Which elements of a base of this shape a view shows."""
+    size = Size(shape).numel()
+    numbers = Tensor(K.arange(0, size, 1, "int64").reshape(shape))
+    shown = view.replay(numbers).array.reshape(-1)
+    return Tensor(K.write_index(K.zeros(size, "bool"), shown, True).reshape(shape))
+
+
+def check_writable(x: Tensor, op: str) -> None:
+    """Refuses the changes in place that PyTorch refuses."""
+    if not isinstance(x.array, Box) and K.is_shared_inside(x.array):
+        raise RuntimeError(
+            f"{op}: unsupported operation: more than one element of the written-to tensor (an "
+            f"expanded "
+            "view) refers to a single memory location; clone() the tensor before writing to it"
+        )
+    if not mode.flags & Mode.GRAD:
+        return
+    if x._node is None and x.requires_grad:
+        raise RuntimeError(
+            f"{op}: a leaf Variable that requires grad is being used in an in-place operation; "
+            f"update "
+            "it under chainrule.no_grad(), or make a new tensor instead"
+        )
+    view = x._view
+    if view is not None and view.base._node is None and view.base.needs_grad:
+        raise RuntimeError(
+            f"{op}: a view of a leaf Variable that requires grad is being used in an in-place "
+            "operation; update it under chainrule.no_grad(), or clone() first"
+        )
+
+
+def touch(x: Tensor) -> None:
+    """Notes that the memory of a tensor was written."""
+    if x._store is not INFERENCE:
+        x.storage().last_write = next_seq()
+
+
+def assign(x: Tensor, value: Tensor, op: str) -> Tensor:
+    """Writes ``value`` (computed from x or not) into x, with its history."""
+    check_writable(x, op)
+    if value.array.shape != x.array.shape:
+        raise RuntimeError(
+            f"{op}: output with shape {tuple(x.shape)} doesn't match the broadcast shape "
+            f"{tuple(value.shape)}; a change in place cannot change the shape"
+        )
+    if value.array.dtype != x.array.dtype:
+        if value.dtype.category > x.dtype.category:
+            raise RuntimeError(
+                f"{op}: result type {value.dtype} can't be cast to the desired output type "
+                f"{x.dtype}; "
+                "use the operation that makes a new tensor"
+            )
+        value = cast(value, x.dtype)
+    _keep_old_value(x, value)
+    x.array = value.array if _is_boxed(x, value) else K.write(x.array, value.array)
+    touch(x)
+    adopt(x, value)
+    return x
+
+
+def _is_boxed(x: Tensor, value: Tensor) -> bool:
+    if isinstance(value.array, Box) and not isinstance(x.array, Box):
+        raise RuntimeError(
+            f"in-place: the tensor to be changed lies outside {value.array.transformation} and "
+            f"the new "
+            "value inside it; make a new tensor instead of changing one in place"
+        )
+    return isinstance(x.array, Box)
+
+
+def _keep_old_value(x: Tensor, value: Tensor) -> None:
+    """If the new history needs the old value of x, keeps a copy of it there."""
+    node = value._node
+    if node is None or not node.saved or not any(t is x for t in node.saved):
+        return
+    old = Tensor(x.array if isinstance(x.array, Box) else K.copy(x.array))
+    old._node, old.needs_grad = x._node, x.needs_grad
+    node.saved = tuple([old if t is x else t for t in node.saved])
+
+
+def adopt(x: Tensor, value: Tensor) -> None:
+    """Gives x the history of the value that was written into it."""
+    view = x._view
+    if view is not None:
+        if mode.flags & Mode.GRAD and (value.needs_grad or view.base.requires_grad):
+            _rebase(x, value)
+        elif isinstance(x.array, Box):
+            _rebase(x, value)
+        return
+    if not mode.flags & Mode.GRAD:
+        return
+    x._node, x.needs_grad = value._node, value.needs_grad
+    if x._node is not None:
+        # The node is younger than the write, so that it does not count as changed by it.
+        x._node.seq = next_seq()
+        if x._node.out is x.array:
+            x._node.extras().store = x._store
+    if x._store is not None and x._store is not INFERENCE:
+        x._store.rebased = next_seq()
+
+
+def _rebase(x: Tensor, value: Tensor) -> None:
+    """Writes the change of a view into the history of its base."""
+    view = x._view
+    if view.made_without_grad and mode.flags & Mode.GRAD and value.needs_grad:
+        raise RuntimeError(
+            "in-place: a view was created in no_grad mode and is being modified inplace with grad "
+            "mode "
+            "enabled; take the view inside the same mode, or clone() it"
+        )
+    base = view.base
+    shown = _shown(view, base.array.shape)
+    params = {"view": view, "shown": shown}
+    edges = (edge_of(base), edge_of(value))
+    if isinstance(base.array, Box):
+        base.array = _overlay_value(base, value, view, shown).array
+    if any([e is not None for e in edges]) and mode.flags & Mode.GRAD:
+        new = record(overlay, (base, value), edges, params, base.array)
+        base._node, base.needs_grad = new._node, True
+    x._store.rebased = next_seq()
+    x._refresh()
+
+
+def _overlay_value(base: Tensor, value: Tensor, view: View, shown: Tensor) -> Tensor:
+    """The value of an overlay without shared memory: the view's transpose puts it back."""
+    for i in range(len(view.steps), 0, -1):
+        op, params = view.steps[i - 1]
+        before = View(base, view.steps[: i - 1], False).replay(base)
+        value = op.transpose(value, tuple(before.shape), **params)
+    return where(shown, value, base)
+
+
+def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
+    """The method ``name`` that changes its tensor in place to what ``function`` computes."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return assign(self, function(self, *args, **kwargs), name)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"In-place version of ``{function.__name__}``."
+    return method
+
+
+def in_place_operator(function: Callable[[Any, Any], Any], name: str) -> Callable[..., Tensor]:
+    """``x += y`` and its like, without a temporary where nothing is recorded and the types fit."""
+    general = in_place(function, name)
+    op = function.op  # type: ignore[attr-defined]
+
+    def operator(self: Tensor, other: Any) -> Tensor:
+        a = self.array
+        if mode.flags or self._view is not None or (a.dtype is not F32 and a.dtype is not F64):
+            return general(self, other)
+        b = other.array if isinstance(other, Tensor) else other
+        if b.__class__ is not float:
+            if not isinstance(other, Tensor) or b.dtype is not a.dtype or b.shape != a.shape:
+                return general(self, other)
+        self.array = K.write_into(op.raw, a, a, b)
+        touch(self)
+        return self
+
+    operator.__name__ = operator.__qualname__ = name
+    return operator

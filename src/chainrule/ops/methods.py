@@ -1,0 +1,115 @@
+"""Tensor's operators and methods, attached here because Tensor lies a room below the operations.
+
+A family lists in ``METHODS`` which of its functions are methods too, and in ``INPLACE`` which of
+them have a form with a trailing underscore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from chainrule.ops import elementwise as E
+from chainrule.ops import families, rearrange
+from chainrule.ops.assignment import setitem
+from chainrule.ops.index import getitem
+from chainrule.ops.inplace import in_place, in_place_operator
+from chainrule.ops.matmul import matmul
+from chainrule.tensor import Tensor
+
+__all__ = ["attach"]
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        return function(other, self)
+
+    return operator
+
+
+def _operator(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An operator that lets Python try the other operand's if it does not know the type."""
+
+    def operator(self: Any, other: Any) -> Any:
+        try:
+            return function(self, other)
+        except TypeError:
+            if isinstance(other, (Tensor, int, float, complex)):
+                raise
+            return NotImplemented
+
+    return operator
+
+
+BINARY_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": E._add, "sub": E._sub, "mul": E.mul, "truediv": E.true_divide,
+    "floordiv": E.floor_divide, "mod": E.remainder, "pow": E.pow, "and": E.bitwise_and,
+    "or": E.bitwise_or, "xor": E.bitwise_xor, "lshift": E.bitwise_left_shift,
+    "rshift": E.bitwise_right_shift,
+}  # fmt: skip
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": E.eq, "ne": E.ne, "lt": E.lt, "le": E.le, "gt": E.gt, "ge": E.ge,
+}  # fmt: skip
+UNARY_OPERATORS = {"neg": E.neg, "pos": E.positive, "abs": E.abs, "invert": E.bitwise_not}
+
+PROPERTIES = {
+    "T": rearrange.transpose_all, "mT": rearrange.matrix_transpose, "mH": rearrange.adjoint,
+    "H": rearrange.conjugate_transpose,
+}  # fmt: skip
+
+# NumPy's name for a function, where it differs from ours.
+UFUNCS = {
+    "subtract": "sub", "multiply": "mul", "divide": "true_divide", "power": "pow",
+    "negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+    "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "equal": "eq",
+    "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+    "invert": "bitwise_not",
+}  # fmt: skip
+
+
+def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """``np.sin(tensor)`` and ``array * tensor`` are operations of this library."""
+    name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    function = matmul if name == "matmul" else getattr(E, name, None)
+    if function is None or method != "__call__" or kwargs:
+        return NotImplemented
+    return function(*inputs)
+
+
+def _iterate(self: Tensor) -> Any:
+    if self.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter([self[i] for i in range(len(self))])
+
+
+def _attributes() -> Iterator[tuple[str, Any]]:
+    """The operators, properties and methods of Tensor, by name."""
+    yield "__array_ufunc__", _array_ufunc
+    yield "__iter__", _iterate
+    yield "__getitem__", getitem
+    yield "__setitem__", setitem
+    for name, function in BINARY_OPERATORS.items():
+        make = in_place_operator if hasattr(function, "op") else in_place
+        yield f"__{name}__", function
+        yield f"__r{name}__", _reflected(function)
+        yield f"__i{name}__", make(function, f"__i{name}__")
+    # PyTorch has no in-place form of @ either.
+    yield "__matmul__", matmul
+    yield "__rmatmul__", _reflected(matmul)
+    for name, function in COMPARISONS.items():
+        yield f"__{name}__", _operator(function)
+    for name, operator in UNARY_OPERATORS.items():
+        yield f"__{name}__", operator
+    for name, read in PROPERTIES.items():
+        yield name, property(read)
+    for family in families:
+        for name in family.METHODS:
+            yield name, getattr(family, name)
+        for name in family.INPLACE:
+            yield name + "_", in_place(getattr(family, name), name + "_")
+
+
+def attach() -> None:
+    """Gives Tensor its operators and methods."""
+    for name, value in _attributes():
+        setattr(Tensor, name, value)

@@ -1,0 +1,478 @@
+"""Functions over elementwise primitives: type promotion, Python numbers, and a short way through.
+
+``unary`` and ``binary`` declare a primitive and return the function a user calls. They are the
+hottest Python in the library, so the ordinary case (tensors of one floating type, nothing unusual
+going on) is written out; everything else goes through :func:`chainrule.ops.primitive.apply`.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chainrule.backend import K, dtypes
+from chainrule.ops.apply import apply, as_operand, edge_of, output_tensor
+from chainrule.ops.primitive import Elementwise, Linear, Nondifferentiable, Op, sum_to
+from chainrule.tensor import Node, Size, Tensor, mode
+
+__all__ = [
+    "Number", "binary", "broadcast_error", "broadcast_shapes", "cast", "check_kind", "comparison",
+    "constant", "promote", "result_type", "to_floating", "unary",
+]  # fmt: skip
+
+Number = (bool, int, float, complex)
+Array = K.Array
+F32, F64 = dtypes.float32.array_dtype, dtypes.float64.array_dtype
+
+# --- types ----------------------------------------------------------------------------------------
+
+_cast = Linear(
+    "cast", lambda g, shape, dtype, source: _cast(g, dtype=source, source=dtype), kernel="cast"
+)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """``x`` (tensor or bare array) with elements of another type; itself if it has that type."""
+    target = dtypes.to_array_dtype(dtype)
+    source = x.array.dtype if isinstance(x, Tensor) else x.dtype
+    if source == target:
+        return x
+    if target.kind in "fc":
+        return _cast(x, dtype=target, source=source)
+    return _round(x, dtype=target)
+
+
+_round = Nondifferentiable("cast_to_integer", "carry", kernel="cast_to_integer")
+
+
+def result_type(*operands: Any) -> dtypes.dtype:
+    """The type that an operation on these tensors and numbers has, by PyTorch's table.
+
+    >>> import chainrule
+    >>> chainrule.result_type(chainrule.tensor([1, 2]), 1.5)
+    chainrule.float32
+    """
+    best: list[dtypes.dtype | None] = [None, None, None]
+    for x in operands:
+        if isinstance(x, Number):
+            priority, d = 0, _number_type(x)
+        else:
+            a = x.array if isinstance(x, Tensor) else x
+            priority, d = (2 if a.ndim else 1), dtypes.from_array_dtype(a.dtype)
+        before = best[priority]
+        best[priority] = d if before is None else dtypes.promote_types(before, d)
+    result: dtypes.dtype | None = None
+    for found in reversed(best):
+        if found is None:
+            continue
+        d = found
+        if result is None:
+            result = d
+        elif d.category > result.category:
+            if d.is_complex and result.is_floating_point:  # as wide as the real type
+                d = dtypes.complex128 if result is dtypes.float64 else dtypes.complex64
+            result = d
+    if result is None:
+        raise ValueError("result_type: no operands")
+    return result
+
+
+def _number_type(x: Any) -> dtypes.dtype:
+    default = dtypes.get_default_dtype()
+    wide = default is dtypes.float64
+    kinds = (dtypes.bool_, dtypes.int64, default, dtypes.complex128 if wide else dtypes.complex64)
+    return kinds[dtypes.category(x)]
+
+
+def to_floating(x: Any) -> Any:
+    """``x`` in the default floating type if it holds integers or booleans."""
+    kind = (x.array if isinstance(x, Tensor) else x).dtype.kind
+    return cast(x, dtypes.get_default_dtype()) if kind in "iub" else x
+
+
+def promote(*operands: Any) -> tuple[Any, ...]:
+    """The operands with one common type; Python numbers become zero-dimensional tensors."""
+    d = result_type(*operands)
+    return tuple(
+        Tensor(K.asarray(x, dtype=d.array_dtype)) if isinstance(x, Number) else cast(x, d)
+        for x in operands
+    )
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Sequence[int], op: str = "broadcast_shapes") -> tuple[int, ...]:
+    """The shape that tensors of these shapes broadcast to.
+
+    >>> import chainrule
+    >>> chainrule.broadcast_shapes((3, 1), (4,))
+    chainrule.Size([3, 4])
+    """
+    ndim = max([len(s) for s in shapes], default=0)
+    out = [1] * ndim
+    for shape in shapes:
+        for i, n in enumerate(shape, start=ndim - len(shape)):
+            if n != 1 and out[i] not in (1, n):
+                raise broadcast_error(op, *shapes)
+            if n != 1:
+                out[i] = n
+    return Size(out)
+
+
+def broadcast_error(op: str, *shapes: Sequence[int]) -> RuntimeError:
+    """Two shapes do not fit: says where, and what would."""
+    listed = " and ".join(str(tuple(s)) for s in shapes)
+    if len(shapes) == 2:
+        a, b = (tuple(s) for s in shapes)
+        for i in range(1, min(len(a), len(b)) + 1):
+            if a[-i] != b[-i] and 1 not in (a[-i], b[-i]):
+                where = max(len(a), len(b)) - i
+                return RuntimeError(
+                    f"{op}: the size of tensor a ({a[-i]}) must match the size of tensor b "
+                    f"({b[-i]}) at non-singleton dimension {where}; the shapes are {listed}. "
+                    "Sizes must be equal or 1, counted from the last dimension: use reshape, "
+                    "unsqueeze or transpose to line them up"
+                )
+    return RuntimeError(f"{op}: shapes {listed} cannot be broadcast together")
+
+
+def _type_error(op: str, *operands: Any) -> TypeError:
+    bad = next(x for x in operands if not isinstance(x, (Tensor, K.Array, *Number)))
+    return TypeError(
+        f"{op}(): an operand must be a Tensor or a number, not {type(bad).__name__}; "
+        "convert it with chainrule.tensor(...)"
+    )
+
+
+# What an operation is for: bool, integer, unsigned, floating, complex. Others are for everything.
+_NAMES = {"b": "bool", "i": "integer", "u": "integer", "f": "floating-point", "c": "complex"}
+_FOR = {
+    "biu": "bitwise_and bitwise_not bitwise_or bitwise_xor",
+    "iu": "bitwise_left_shift bitwise_right_shift",
+    "biuf": "atan2 copysign digamma erf erfc erfinv fmax fmin ge gt heaviside isneginf isposinf le "
+    "lgamma lt maximum minimum sigmoid signbit xlogy",
+    "iuf": "abs ceil floor floor_divide fmod remainder round sign trunc trunc_divide",
+    "iufc": "neg pow square",
+    "f": "frac hypot logaddexp logaddexp2",
+}
+_KINDS = {name: kinds for kinds, names in _FOR.items() for name in names.split()}
+
+
+def check_kind(op: str, dtype: Any) -> None:
+    """Refuses elements of a type that an operation is not for."""
+    kinds = _KINDS.get(op, "biufc")
+    if dtype.kind not in kinds:
+        wanted = " or ".join(dict.fromkeys(_NAMES[k] for k in kinds))
+        got = dtypes.from_array_dtype(dtype)
+        raise RuntimeError(f"{op}: not implemented for {got}; it is for {wanted} tensors")
+
+
+def _short_way(op: str) -> tuple[Any, Any]:
+    """The types whose tensors need no check and no conversion."""
+    return (F32, F64) if "f" in _KINDS.get(op, "f") else (None, None)
+
+
+# --- one input ------------------------------------------------------------------------------------
+
+
+class Unary(Elementwise):
+    """An elementwise function of one input."""
+
+    def __init__(self, name: str, differential: Callable[..., Any] | None):
+        super().__init__(name, [differential])
+        self.differential = differential
+        self.pattern = self.reads[0]
+
+    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        pattern = self.pattern
+        if tensors:
+            return super().vjp(node, g, True)
+        if pattern == (1,):
+            return (self.differential(g, node.out),)  # type: ignore[misc]
+        if pattern == (0,):
+            return (self.differential(g, node.saved[0].array),)  # type: ignore[misc]
+        return super().vjp(node, g, False)
+
+
+def unary(
+    name: str, differential: Callable[..., Any] | None, doc: str, *, floating: bool = True
+) -> Callable[[Any], Any]:
+    """Declares an elementwise function of one input and returns it.
+
+    ``floating`` says that integers become floating before it is applied.
+    """
+    op = Unary(name, differential)
+    reads_input = 0 in op.reads[0]
+    saves_out = op.saves_out
+    differentiable = op.differentiable
+    f32, f64 = _short_way(name)
+
+    def function(input: Any) -> Any:
+        if input.__class__ is not Tensor and not isinstance(input, Tensor):
+            return _unary_bare(op, input, floating)
+        a = input.array
+        flags = mode.flags
+        dtype = a.dtype
+        if flags > 1 or (dtype is not f32 and dtype is not f64):
+            check_kind(name, dtype)
+            return apply(op, (to_floating(input) if floating else input,), {})
+        array = op.raw(a)
+        if array.__class__ is not Array:
+            array = K.asarray(array)
+        out = Tensor(array)
+        if flags and differentiable and (input.needs_grad or input._view is not None):
+            edge = input._node
+            if edge is None or input._view is not None:
+                edge = edge_of(input)
+            if edge is not None:
+                saved = (input,) if reads_input else None
+                out._node = Node(op, (edge,), saved, array if saves_out else None)
+                out.needs_grad = True
+        return out
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _unary_bare(op: Op, x: Any, floating: bool) -> Any:
+    if not isinstance(x, (Array, numbers.Number)) or x.__class__ in Number:
+        raise TypeError(
+            f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}; "
+            "convert it with chainrule.tensor(...)"
+        )
+    return op.raw(to_floating(x) if floating else x)
+
+
+# --- two inputs -----------------------------------------------------------------------------------
+
+
+class Binary(Elementwise):
+    """An elementwise function of two inputs."""
+
+    def __init__(self, name: str, differentials: Sequence[Any], kernel: str | None):
+        super().__init__(name, differentials, kernel)
+        x_reads, y_reads = self.reads
+        # The gradient of one input reads the other one (a product), or nothing (a sum).
+        self.is_product = x_reads == (1,) and y_reads == (0,)
+        self.is_sum = not x_reads and not y_reads
+
+    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        if tensors or not (self.is_product or self.is_sum):
+            return super().vjp(node, g, tensors)
+        (edge_x, edge_y), shapes = node.edges, node.shapes
+        dx, dy = self.differentials
+        if self.is_sum:
+            gx = None if edge_x is None else dx(g)
+            gy = None if edge_y is None else dy(g)
+        else:
+            x, y = node.saved
+            gx = None if edge_x is None else dx(g, y.array)
+            gy = None if edge_y is None else dy(g, x.array)
+        if shapes is not None:
+            if gx is not None and gx.shape != shapes[0]:
+                gx = sum_to(gx, shape=shapes[0])
+            if gy is not None and gy.shape != shapes[1]:
+                gy = sum_to(gy, shape=shapes[1])
+        return gx, gy
+
+
+class WithNumber(Elementwise):
+    """An elementwise operation of two inputs of which one is a Python number.
+
+    The number is part of the operation, not an input, so that ``x * 2`` saves nothing.
+    """
+
+    def __init__(self, op: Elementwise, side: int):
+        self.name = op.name
+        self.batch = "align"
+        self.op = op
+        self.side = side  # where the tensor stands: 0 on the left, 1 on the right
+        self.differential = op.differentials[side]
+        self.pattern = op.reads[side]
+        self.saves_out = 2 in self.pattern
+        self.reads_input = side in self.pattern
+        self.reads_number_alone = self.pattern == (1 - side,)
+        self.differentiable = self.differential is not None
+
+    def raw(self, a: Any, number: Any) -> Any:
+        return self.op.raw(a, number) if self.side == 0 else self.op.raw(number, a)
+
+    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+        return inputs if self.reads_input else None
+
+    def _push(self, d: Any, x: Any, out: Any, number: Any) -> Any:
+        values = (x, number, out) if self.side == 0 else (number, x, out)
+        return self.differential(d, *[values[k] for k in self.pattern])
+
+    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        number = node.params["number"]
+        if self.reads_number_alone:
+            return (self.differential(g, number if tensors else constant(number, g.dtype)),)
+        if not self.pattern:
+            return (self.differential(g),)
+        x = None if node.saved is None else node.saved[0]
+        if tensors:
+            return (self._push(g, x, None if node.out is None else output_tensor(node), number),)
+        return (self._push(g, None if x is None else x.array, node.out, number),)
+
+    def jvp(
+        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        return self._push(tangents[0], inputs[0], out, params["number"])
+
+
+def binary(
+    name: str,
+    differential_x: Callable[..., Any] | None,
+    differential_y: Callable[..., Any] | None,
+    doc: str,
+    *,
+    floating: bool = False,
+    refuses_bool: str = "",
+    kernel: str | None = None,
+) -> Callable[[Any, Any], Any]:
+    """Declares an elementwise function of two inputs and returns it.
+
+    ``floating`` says that integers become floating before it is applied, ``refuses_bool`` why (and
+    that) it is not for booleans.
+    """
+    op = Binary(name, [differential_x, differential_y], kernel)
+    x_reads, y_reads = op.reads
+    x_reads_x, x_reads_y = 0 in x_reads, 1 in x_reads
+    y_reads_x, y_reads_y = 0 in y_reads, 1 in y_reads
+    saves_out = op.saves_out
+    differentiable = op.differentiable
+    left, right = WithNumber(op, 0), WithNumber(op, 1)
+    f32, f64 = _short_way(name)
+
+    def function(input: Any, other: Any) -> Any:
+        if input.__class__ is not Tensor or other.__class__ is not Tensor:
+            kind = other.__class__
+            if (kind is float or kind is int) and input.__class__ is Tensor:
+                return with_number(left, input, other)
+            if not (isinstance(input, Tensor) and isinstance(other, Tensor)):
+                return mixed(input, other)
+        a, b = input.array, other.array
+        flags = mode.flags
+        dtype = a.dtype
+        if flags > 1 or dtype is not b.dtype or (dtype is not f32 and dtype is not f64):
+            return general(input, other)
+        try:
+            array = op.raw(a, b)
+        except ValueError:
+            raise broadcast_error(name, a.shape, b.shape) from None
+        if array.__class__ is not Array:
+            array = K.asarray(array)
+        out = Tensor(array)
+        if flags and differentiable:
+            edge_x = edge_of(input) if input.needs_grad or input._view is not None else None
+            edge_y = edge_of(other) if other.needs_grad or other._view is not None else None
+            if edge_x is not None or edge_y is not None:
+                save_x = (edge_x is not None and x_reads_x) or (edge_y is not None and y_reads_x)
+                save_y = (edge_x is not None and x_reads_y) or (edge_y is not None and y_reads_y)
+                saved = None
+                if save_x or save_y:
+                    saved = (input if save_x else None, other if save_y else None)
+                shape_a, shape_b = a.shape, b.shape
+                shapes = None if shape_a == shape_b else (shape_a, shape_b)
+                node = Node(op, (edge_x, edge_y), saved, array if saves_out else None, shapes)
+                out._node = node
+                out.needs_grad = True
+        return out
+
+    def general(input: Any, other: Any) -> Any:
+        if refuses_bool and "b" in (input.array.dtype.kind, other.array.dtype.kind):
+            raise RuntimeError(f"{name}: a bool tensor is not supported; {refuses_bool}")
+        if input.array.dtype != other.array.dtype:
+            input, other = promote(input, other)
+        check_kind(name, input.array.dtype)
+        if floating:
+            input, other = to_floating(input), to_floating(other)
+        broadcast_shapes(input.array.shape, other.array.shape, op=name)
+        return apply(op, (input, other), {})
+
+    def mixed(input: Any, other: Any) -> Any:
+        if refuses_bool and bool in (input.__class__, other.__class__):
+            raise RuntimeError(f"{name}: a bool is not supported; {refuses_bool}")
+        if isinstance(input, Tensor):
+            if isinstance(other, Number):
+                return with_number(left, input, other)
+        elif isinstance(other, Tensor):
+            if isinstance(input, Number):
+                return with_number(right, other, input)
+        elif isinstance(input, Array) or isinstance(other, Array):
+            return op.raw(input, other)
+        elif isinstance(input, numbers.Number) and isinstance(other, numbers.Number):
+            return op.raw(input, other)
+        for x in (input, other):
+            if not isinstance(x, (Tensor, Array, numbers.Number)):
+                raise _type_error(name, input, other)
+        return general(as_operand(input), as_operand(other))
+
+    def with_number(variant: WithNumber, x: Tensor, number: Any) -> Any:
+        a = x.array
+        flags = mode.flags
+        dtype = a.dtype
+        if flags > 1 or (dtype is not f32 and dtype is not f64) or number.__class__ is complex:
+            if refuses_bool and dtype.kind == "b":
+                raise RuntimeError(f"{name}: a bool tensor is not supported; {refuses_bool}")
+            check_kind(name, result_type(x, number).array_dtype)
+            x, number = _fit_number(x, number, floating)
+            return apply(variant, (x,), {"number": number})
+        c = constant(number, dtype)
+        array = op.raw(a, c) if variant is left else op.raw(c, a)
+        if array.__class__ is not Array:
+            array = K.asarray(array)
+        out = Tensor(array)
+        if flags and variant.differentiable and (x.needs_grad or x._view is not None):
+            edge = edge_of(x)
+            if edge is not None:
+                saved = (x,) if variant.reads_input else None
+                kept = array if variant.saves_out else None
+                out._node = Node(variant, (edge,), saved, kept, None, {"number": number})
+                out.needs_grad = True
+        return out
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.op = op  # type: ignore[attr-defined]
+    return function
+
+
+_constants: dict[tuple[Any, Any], Any] = {}
+
+
+def constant(number: Any, dtype: Any) -> Any:
+    """A Python number as an array without dimensions, kept for the next time.
+
+    NumPy takes twice as long for a small array and a Python number as for two arrays.
+    """
+    key = (number, dtype)
+    array = _constants.get(key)
+    if array is None:
+        if len(_constants) > 1000:
+            _constants.clear()
+        array = K.asarray(number, dtype=dtype)
+        if number == number and number != 0:  # NaN is never found again, and -0 would be found as 0
+            _constants[key] = array
+    return array
+
+
+def _fit_number(x: Tensor, number: Any, floating: bool) -> tuple[Tensor, Any]:
+    """A tensor and a Python number brought to the type that their operation has."""
+    d = result_type(x, number)
+    x = cast(x, d)
+    if floating:
+        x = to_floating(x)
+    if x.array.dtype.kind in "iu":
+        # Wraps around like PyTorch, where NumPy would refuse a number out of range.
+        number = K.asarray(number).astype(x.array.dtype)[()]
+    return x, number
+
+
+def comparison(name: str, doc: str) -> Callable[[Any, Any], Any]:
+    """Declares an elementwise comparison: promoted like arithmetic, without derivative."""
+    return binary(name, None, None, doc)

@@ -1,0 +1,264 @@
+"""How tensors are printed: as PyTorch prints them, digit by digit.
+
+All numbers of a tensor share one format (integers, decimals or powers of ten) and one width, which
+the numbers that will be shown decide. Large tensors show their edges.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from chainrule.backend import dtypes
+from chainrule.tensor import Box, Tensor
+
+__all__ = ["format_tensor", "get_printoptions", "printoptions", "set_printoptions"]
+
+
+@dataclass
+class _Options:
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_PROFILES = {
+    "default": _Options(),
+    "short": _Options(precision=2, edgeitems=2),
+    "full": _Options(threshold=math.inf),
+}
+_options = _Options()
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Sets how tensors are printed.
+
+    ``precision`` is the number of digits behind the point, ``threshold`` the number of elements
+    above which only ``edgeitems`` at each end of a dimension are shown, ``linewidth`` where lines
+    break, ``profile`` one of "default", "short" and "full", and ``sci_mode`` whether powers of ten
+    are used (None: where they are needed).
+
+    >>> import chainrule
+    >>> chainrule.set_printoptions(precision=2)
+    >>> chainrule.tensor([1.12345])
+    tensor([1.12])
+    >>> chainrule.set_printoptions(profile="default")
+    """
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ValueError(
+                f"set_printoptions: no profile {profile!r}; use one of {list(_PROFILES)}"
+            )
+        _update(asdict(_PROFILES[profile]))
+    given = {
+        "precision": precision, "threshold": threshold, "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }  # fmt: skip
+    _update({name: value for name, value in given.items() if value is not None})
+    _options.sci_mode = sci_mode
+
+
+def _update(values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(_options, name, value)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """How tensors are printed, as keyword arguments of :func:`set_printoptions`."""
+    return asdict(_options)
+
+
+@contextlib.contextmanager
+def printoptions(**kwargs: Any) -> Iterator[None]:
+    """Prints differently inside a ``with`` block."""
+    before = get_printoptions()
+    set_printoptions(**kwargs)
+    try:
+        yield
+    finally:
+        _update(before)
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+class _Format:
+    """The common format of some numbers: how they are written, and how wide."""
+
+    def __init__(self, values: list[Any], floating: bool):
+        self.floating = floating
+        self.integral = True
+        self.scientific = False
+        self.width = 1
+        if not floating:
+            self.width = max([len(str(v)) for v in values], default=1)
+            return
+        shown = [v for v in values if v != 0 and math.isfinite(v)]
+        if not shown:
+            return
+        smallest, largest = min(map(abs, shown)), max(map(abs, shown))
+        self.integral = all(v == math.ceil(v) for v in shown)
+        wide = largest / smallest > 1000.0 or largest > 1.0e8 or smallest < 1.0e-4
+        self.scientific = wide if _options.sci_mode is None else _options.sci_mode
+        self.width = max(1, *[len(self._digits(v)) for v in shown])
+
+    def _digits(self, value: float) -> str:
+        if self.scientific:
+            return f"{value:.{_options.precision}e}"
+        if self.integral:
+            return f"{value:.0f}" + ("." if math.isfinite(value) else "")
+        return f"{value:.{_options.precision}f}"
+
+    def __call__(self, value: Any) -> str:
+        return (self._digits(value) if self.floating else str(value)).rjust(self.width)
+
+
+class _ComplexFormat:
+    """Complex numbers: the real parts have one format, the imaginary parts another."""
+
+    def __init__(self, values: list[complex]):
+        self.real = _Format([v.real for v in values], True)
+        self.imag = _Format([v.imag for v in values], True)
+        self.width = self.real.width + self.imag.width + 1
+
+    def __call__(self, value: complex) -> str:
+        imag = (self.imag(value.imag) + "j").lstrip()
+        return self.real(value.real) + (imag if imag[0] in "+-" else "+" + imag)
+
+
+# --- nested brackets ------------------------------------------------------------------------------
+
+
+def _shortens(n: int, summarize: bool) -> bool:
+    return summarize and n > 2 * _options.edgeitems
+
+
+def _shown(array: Any, summarize: bool) -> list[Any]:
+    """The numbers that will be printed, in one list."""
+    if not summarize:
+        return array.reshape(-1).tolist()
+    if not _options.edgeitems and array.ndim > 1:
+        return []
+    if _shortens(array.shape[0], summarize):
+        edge = _options.edgeitems
+        parts = [*array[:edge], *array[array.shape[0] - edge :]]
+    else:
+        parts = list(array)
+    if array.ndim == 1:
+        return [x.item() for x in parts]
+    return [number for part in parts for number in _shown(part, summarize)]
+
+
+def _vector(array: Any, indent: int, summarize: bool, write: Any) -> str:
+    edge = _options.edgeitems
+    if summarize and not edge:
+        words = ["..."]
+    elif _shortens(array.shape[0], summarize):
+        first, last = array[:edge].tolist(), array[-edge:].tolist()
+        words = [*map(write, first), " ...", *map(write, last)]
+    else:
+        words = [write(v) for v in array.tolist()]
+    in_line = max(1, (_options.linewidth - indent) // (write.width + 2))
+    lines = [", ".join(words[i : i + in_line]) for i in range(0, len(words), in_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+def _nested(array: Any, indent: int, summarize: bool, write: Any) -> str:
+    if array.ndim == 0:
+        return write(array.item())
+    if array.ndim == 1:
+        return _vector(array, indent, summarize, write)
+    n, edge = array.shape[0], _options.edgeitems
+    rows: list[int | None] = list(range(n))
+    if _shortens(n, summarize):
+        rows = [*range(edge), None, *range(n - edge, n)]
+    parts = ["..." if i is None else _nested(array[i], indent + 1, summarize, write) for i in rows]
+    return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+def _numbers(array: Any, indent: int) -> str:
+    summarize = array.size > _options.threshold and array.ndim > 0
+    shown = _shown(array, summarize)
+    kind = array.dtype.kind
+    write = _ComplexFormat(shown) if kind == "c" else _Format(shown, kind == "f")
+    return _nested(array, indent, summarize, write)
+
+
+# --- the whole ------------------------------------------------------------------------------------
+
+
+def format_tensor(t: Tensor) -> str:
+    """What ``repr(t)`` returns."""
+    if isinstance(t.array, Box):
+        return _format_box(t.array)
+    name = type(t).__name__
+    prefix = "tensor(" if name in ("Tensor", "Parameter") else f"{name}("
+    body = _numbers(t._numbers("print"), len(prefix)) if t.numel() else "[]"
+    return _with_suffixes(prefix + body, _suffixes(t), len(prefix))
+
+
+def _suffixes(t: Tensor) -> list[str]:
+    """What is said behind the numbers: what the numbers alone do not show."""
+    default = dtypes.get_default_dtype()
+    wide = dtypes.complex128 if default is dtypes.float64 else dtypes.complex64
+    found = []
+    if t.numel() == 0:
+        if t.ndim != 1:
+            found.append(f"size={tuple(t.shape)}")
+        if t.dtype is not default:
+            found.append(f"dtype={t.dtype}")
+    else:
+        if not _options.edgeitems:
+            found.append(f"size={tuple(t.shape)}")
+        if t.dtype not in (default, wide, dtypes.int64, dtypes.bool_):
+            found.append(f"dtype={t.dtype}")
+    made_by = _history(t)
+    if made_by is not None:
+        found.append(f"grad_fn=<{made_by}>")
+    elif t.requires_grad:
+        found.append("requires_grad=True")
+    return found
+
+
+def _history(t: Tensor) -> str | None:
+    try:
+        return None if t.grad_fn is None else t.grad_fn.name()
+    except RuntimeError:
+        return "Invalid"
+
+
+def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    """The suffixes behind the text, on a new line where the old one is full."""
+    column = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if column + len(suffix) + 2 > _options.linewidth:
+            text += ",\n" + " " * indent + suffix
+            column = indent + len(suffix)
+        else:
+            text += ", " + suffix
+            column += len(suffix) + 2
+    return text + ")"
+
+
+def _format_box(box: Any) -> str:
+    """A tensor inside a transformation: what it is made of."""
+    if hasattr(box, "primal"):
+        name, parts = "DualTensor", {"primal": box.primal, "tangent": box.tangent}
+    else:
+        name, parts = "BatchedTensor", {"value": box.value}
+    bdim = ", bdim=0" if getattr(box, "mapped", False) else ""
+    inner = ",\n".join(f"{key}=\n{textwrap.indent(repr(v), '    ')}" for key, v in parts.items())
+    return f"{name}(lvl={box.level}{bdim}, {inner}\n)"

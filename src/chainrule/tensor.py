@@ -1,0 +1,572 @@
+"""Tensor: an array, its gradient, and where it came from.
+
+A tensor wraps one array. If it was computed from tensors that require a gradient, it also points to
+the :class:`Node` that made it; nodes point to the nodes of their inputs, and that is the whole
+graph.
+
+Operators and methods such as ``x.tanh()`` are attached in ``ops/methods.py`` and ``backward()`` in
+``autograd/``: those rooms lie above this one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import TYPE_CHECKING, Any
+
+from chainrule.backend import K, dtypes
+
+__all__ = ["Box", "Mode", "Node", "Size", "Storage", "Tensor", "View", "device", "mode", "next_seq"]
+
+# Numbers nodes and in-place writes in one order: a node is younger than its inputs, and a saved
+# tensor is stale exactly if its memory was written after the node that saved it was made.
+next_seq = itertools.count(1).__next__
+
+
+class Mode(threading.local):
+    """What this thread records. ``flags`` is 0 or GRAD alone in ordinary programs.
+
+    Any other flag sends every operation through the general path, so that the ordinary path has
+    one comparison to make.
+    """
+
+    GRAD, BOXED, TRACE, ANOMALY, INFERENCE = 1, 2, 4, 8, 16
+    flags = GRAD
+
+
+mode = Mode()
+
+
+class Size(tuple[int, ...]):
+    """A tensor's shape: a tuple with PyTorch's ``numel``."""
+
+    def numel(self) -> int:
+        n = 1
+        for s in self:
+            n *= s
+        return n
+
+    def __repr__(self) -> str:
+        return f"chainrule.Size({list(self)})"
+
+
+class device:
+    """Where a tensor lives. The arrays of this library live on the CPU.
+
+    >>> import chainrule
+    >>> chainrule.device("cpu")
+    device(type='cpu')
+    """
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, type: str | device, index: int | None = None):
+        name, _, number = str(type).partition(":")
+        if name != "cpu" or (number and number != "0") or index not in (None, 0):
+            raise RuntimeError(f"device: {str(type)!r} is not available; tensors live on 'cpu'")
+        self.type = name
+        self.index = int(number) if number else index
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            other = device(other)
+        return isinstance(other, device) and other.type == self.type
+
+    def __hash__(self) -> int:
+        return hash(self.type)
+
+    def __str__(self) -> str:
+        return self.type
+
+    def __repr__(self) -> str:
+        return f"device(type='{self.type}')"
+
+
+class Storage:
+    """What a tensor and its views share: when their memory was last written, and by what."""
+
+    __slots__ = ("last_write", "rebased")
+
+    def __init__(self) -> None:
+        self.last_write = 0
+        self.rebased = 0
+
+
+class View:
+    """How a view came from its base: the operations to repeat on the base to get it again."""
+
+    __slots__ = ("base", "made_without_grad", "stamp", "steps")
+
+    def __init__(self, base: Tensor, steps: tuple[Any, ...], made_without_grad: bool):
+        self.base = base
+        self.steps = steps
+        self.stamp = next_seq()
+        self.made_without_grad = made_without_grad
+
+    def replay(self, base: Any) -> Any:
+        for op, params in self.steps:
+            base = op(base, **params)
+        return base
+
+
+class Node:
+    """One recorded operation: its rule (``op``), its inputs and what the rule will need.
+
+    ``edges`` has, for each input, the node that made it, or the leaf tensor itself, or None where
+    no gradient is asked for. ``saved`` holds input tensors (None where the rule does not need one)
+    and ``out`` the output array, if the rule needs it. ``shapes`` are the shapes of the inputs, or
+    None where all equal the output's. ``extra`` holds what few nodes have.
+    """
+
+    __slots__ = (
+        "__weakref__", "edges", "extra", "op", "out", "params", "saved", "seq", "shapes",
+    )  # fmt: skip
+
+    def __init__(
+        self, op: Any, edges: Any, saved: Any, out: Any, shapes: Any = None, params: Any = None
+    ):
+        self.op = op
+        self.edges = edges
+        self.saved = saved
+        self.out = out
+        self.shapes = shapes
+        self.params = params
+        self.seq = next_seq()
+        self.extra: Extra | None = None
+
+    def name(self) -> str:
+        """The operation's name as PyTorch writes it, such as ``TanhBackward``."""
+        return "".join(part.capitalize() for part in self.op.name.split("_")) + "Backward"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The nodes (or leaf tensors) of the inputs, as PyTorch lists them."""
+        return tuple((edge, 0) for edge in self.edges)
+
+    def extras(self) -> Extra:
+        """The place for what few nodes have, made when first asked for."""
+        if self.extra is None:
+            self.extra = Extra()
+        return self.extra
+
+    @property
+    def trace(self) -> str | None:
+        """The user's source line that made this node, if it was recorded."""
+        return None if self.extra is None else self.extra.trace
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+
+class Extra:
+    """What few nodes have: hooks, the user's source line, and the storage of a saved output."""
+
+    __slots__ = ("hooks", "store", "trace")
+
+    def __init__(self) -> None:
+        self.hooks: dict[int, Any] = {}
+        self.store: Storage | None = None
+        self.trace: str | None = None
+
+
+class Box:
+    """A value inside a transformation (a dual number, a batch), standing where an array would.
+
+    ``level`` numbers the transformation; the innermost has the highest. ``process`` computes one
+    operation whose inputs hold boxes of this level, and returns a box.
+    """
+
+    __slots__ = ()
+    level: int
+    shape: tuple[int, ...]
+    dtype: Any
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return Size(self.shape).numel()
+
+    def process(self, op: Any, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
+        raise TypeError(f"{type(self).__name__} cannot be computed with")
+
+    def held(self) -> tuple[Tensor, ...]:
+        """The tensors in this box."""
+        return ()
+
+    def numbers(self, what: str) -> Any:
+        """The values as a NumPy array, where they have one."""
+        raise RuntimeError(
+            f"{what}: the numbers of a tensor are not available inside {self.transformation}; "
+            f"return "
+            "the tensor from the transformed function and look at it there"
+        )
+
+    transformation = "a transformation"
+
+
+class Tensor:
+    """An array with derivatives.
+
+    ``Tensor`` objects come from :func:`chainrule.tensor`, the other creation functions, and from
+    operations. ``Tensor(array)`` wraps an array of the backend as it is, without copying.
+
+    >>> import chainrule
+    >>> x = chainrule.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = (
+        "__dict__", "__weakref__", "_grad", "_node", "_store", "_view", "array", "needs_grad",
+    )  # fmt: skip
+    array: Any
+    needs_grad: bool  # for those who know that a view is up to date; else ``requires_grad``
+    _node: Any  # Node | None
+    _grad: Any  # Tensor | None
+    _store: Any  # Storage | None: made when a view is taken or the memory is written
+    _view: Any  # View | None
+    _hooks: dict[int, Any] | None = None  # in __dict__ of the few leaves that have hooks
+
+    def __init__(self, array: Any):
+        self.array = array
+        self.needs_grad = False
+        self._node = None
+        self._grad = None
+        self._store = None
+        self._view = None
+
+    # --- what it is -------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        return Size(self.array.shape)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return dtypes.from_array_dtype(self.array.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def device(self) -> device:
+        return device("cpu")
+
+    @property
+    def itemsize(self) -> int:
+        return self.array.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.size * self.array.dtype.itemsize
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or one of its entries."""
+        if dim is None:
+            return self.shape
+        if not -self.ndim <= dim < self.ndim:
+            raise IndexError(
+                f"size: dimension {dim} is out of range for a tensor of shape {tuple(self.shape)}"
+            )
+        return self.array.shape[dim]
+
+    def dim(self) -> int:
+        return self.array.ndim
+
+    def numel(self) -> int:
+        return self.array.size
+
+    def element_size(self) -> int:
+        return self.array.dtype.itemsize
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_contiguous(self) -> bool:
+        return K.is_contiguous(self.array)
+
+    def stride(self) -> tuple[int, ...]:
+        """The steps between neighbours along each dimension, in elements."""
+        return tuple(s // self.array.dtype.itemsize for s in self.array.strides)
+
+    # --- its place in the graph -------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        if self._view is not None:
+            self._refresh()
+        return self.needs_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Asks for a gradient of this tensor (or stops asking), in place."""
+        if self._node is not None:
+            if requires_grad:
+                return self
+            raise RuntimeError(
+                "requires_grad_: you can only change requires_grad flags of leaf tensors; this one "
+                f"was made by {self._node.name()}. Use detach() to get a tensor without history."
+            )
+        if requires_grad and not (self.dtype.is_floating_point or self.dtype.is_complex):
+            raise RuntimeError(
+                "requires_grad_: only tensors of floating point and complex dtype can require "
+                f"gradients, got {self.dtype}; convert with .float() first"
+            )
+        if requires_grad and isinstance(self.array, Box):
+            raise RuntimeError(
+                "requires_grad_: called inside a function that is being transformed by "
+                f"{self.array.transformation}; use chainrule.func.grad for derivatives there"
+            )
+        self.needs_grad = bool(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.grad_fn is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        if self._view is not None:
+            self._refresh()
+        return self._node
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that ``backward()`` accumulated here."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    f"grad: assigned grad expected to be a Tensor or None but got {type(value)}"
+                )
+            if value.array.shape != self.array.shape:
+                raise RuntimeError(
+                    f"grad: assigned grad has shape {tuple(value.shape)}, but the tensor has shape "
+                    f"{tuple(self.shape)}"
+                )
+            if value.array.dtype != self.array.dtype:
+                raise RuntimeError(
+                    f"grad: assigned grad has dtype {value.dtype}, but the tensor has {self.dtype}"
+                )
+        self._grad = value
+
+    @property
+    def _version(self) -> int:
+        """Grows with every in-place change of this tensor's memory."""
+        return 0 if self._store is None else self._store.last_write
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self._view is None else self._view.base
+
+    def storage(self) -> Storage:
+        """What this tensor shares with its views, made when first asked for."""
+        if self._store is None:
+            self._store = Storage()
+            if self._node is not None and self._node.out is not None:
+                self._node.extras().store = self._store
+        return self._store
+
+    def _refresh(self) -> None:
+        """Gives a view its new history if its base was changed in place since it was taken."""
+        view, store = self._view, self._store
+        if store is None or store.rebased <= view.stamp:
+            return
+        view.stamp = next_seq()
+        flags = mode.flags
+        mode.flags = flags | Mode.GRAD
+        try:
+            again = view.replay(view.base)
+        finally:
+            mode.flags = flags
+        self.array, self._node, self.needs_grad = again.array, again._node, again.needs_grad
+
+    def detach(self) -> Tensor:
+        """The same memory without history."""
+        out = Tensor(self.array)
+        out._store = self.storage()
+        return out
+
+    def detach_(self) -> Tensor:
+        """Forgets this tensor's history, in place."""
+        if self._view is not None:
+            raise RuntimeError(
+                "detach_: can't detach views in-place; use detach() for a tensor without history"
+            )
+        self._node = None
+        self.needs_grad = False
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history, and without a record of writes made through it."""
+        return Tensor(self.array)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"data: expected a Tensor, got {type(value).__name__}")
+        self.array = value.array
+
+    # --- out of the library -----------------------------------------------------------------------
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """The same memory as a NumPy array."""
+        if self.requires_grad and not force:
+            raise RuntimeError(
+                "numpy: can't call numpy() on a tensor that requires grad; use x.detach().numpy()"
+            )
+        return self._numbers("numpy()")
+
+    def item(self) -> Any:
+        """The value of a tensor with one element as a Python number."""
+        if self.array.size != 1:
+            raise RuntimeError(
+                f"item: a tensor with {self.array.size} elements (shape {tuple(self.shape)}) "
+                f"cannot "
+                "be converted to a scalar; reduce it first, for example with .mean()"
+            )
+        return self._numbers("item()").item()
+
+    def tolist(self) -> Any:
+        """The values as nested Python lists (a number if there are no dimensions)."""
+        return self._numbers("tolist()").tolist()
+
+    def _numbers(self, what: str) -> Any:
+        if isinstance(self.array, Box):
+            return self.array.numbers(what)
+        return K.to_numpy(self.array)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return K.asarray(self.numpy(), dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.numpy().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self._numbers("__dlpack__").__dlpack_device__()
+
+    def __len__(self) -> int:
+        if self.array.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self.array.shape[0]
+
+    def __bool__(self) -> bool:
+        if self.array.size != 1:
+            what = "no values" if self.array.size == 0 else "more than one value"
+            raise RuntimeError(
+                f"bool: Boolean value of Tensor with {what} is ambiguous (shape "
+                f"{tuple(self.shape)}); use .any() or .all()"
+            )
+        return bool(self._numbers("bool()").item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.category > dtypes.INTEGER or self.array.size != 1:
+            raise TypeError(
+                "index: only integer tensors of a single element can be converted to an index, got "
+                f"{self.dtype} of shape {tuple(self.shape)}"
+            )
+        return int(self.item())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        from chainrule.printing import format_tensor
+
+        return format_tensor(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.ndim == 0 else object.__format__(self, spec)
+
+    # --- copies -----------------------------------------------------------------------------------
+
+    def __copy__(self) -> Tensor:
+        out = object.__new__(type(self))
+        for name in ("array", "needs_grad", "_node", "_grad", "_store", "_view"):
+            setattr(out, name, getattr(self, name))
+        out.__dict__.update(self.__dict__)
+        return out
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if self._node is not None:
+            raise RuntimeError(
+                "deepcopy: only tensors created explicitly by the user (graph leaves) support "
+                "copying; use x.detach().clone(), or x.clone() to keep the history"
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        out = object.__new__(type(self))
+        Tensor.__init__(out, K.copy(self.array))
+        memo[id(self)] = out
+        out.needs_grad = self.needs_grad
+        out._grad = None if self._grad is None else self._grad.__deepcopy__(memo)
+        out.__dict__.update(self.__dict__)
+        return out
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._node is not None:
+            raise RuntimeError("pickle: a tensor with history cannot be pickled; pickle x.detach()")
+        state = (self.needs_grad, self._grad, self.__dict__)
+        return _rebuild, (type(self), self._numbers("pickle"), state)
+
+    if TYPE_CHECKING:
+        # Methods and operators are attached by the rooms above (ops/methods.py, autograd/).
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __pos__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+
+
+def _rebuild(cls: type[Tensor], array: Any, state: tuple[bool, Any, dict[str, Any]]) -> Tensor:
+    out = object.__new__(cls)
+    Tensor.__init__(out, K.asarray(array))
+    out.needs_grad, out._grad = state[0], state[1]
+    out.__dict__.update(state[2])
+    return out

@@ -1,0 +1,30 @@
+"""What all tests share: reproducible examples, and nothing a test leaves behind for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import hypothesis
+import pytest
+
+from chainrule import backend
+from chainrule.backend import dtypes
+from chainrule.tensor import mode
+
+# The comparison with PyTorch runs wherever PyTorch is installed.
+collect_ignore = [] if find_spec("torch") else ["parity"]
+
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.load_profile("suite")
+
+
+@pytest.fixture(autouse=True)
+def _settings_as_before() -> Iterator[None]:
+    """Restores what a test may set for everybody: kernels, default type, grad mode."""
+    kernels, default, flags = backend.current(), dtypes.get_default_dtype(), mode.flags
+    yield
+    mode.flags = flags
+    dtypes.set_default_dtype(default)
+    if backend.current() != kernels:
+        backend.use(kernels)

@@ -1,0 +1,1 @@
+"""Comparisons with PyTorch; skipped where it is not installed."""

@@ -1,0 +1,99 @@
+"""The account of a backward pass, on the softmax classifier of the syllabus (D21)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import chainrule
+from chainrule import Tensor, autograd
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=4)
+CLASS = 2
+
+
+def parameters() -> dict[str, Tensor]:
+    shapes = {"W1": (5, 4), "b1": (5,), "W2": (3, 5), "b2": (3,)}
+    return {n: chainrule.tensor(RNG.normal(size=s), requires_grad=True) for n, s in shapes.items()}
+
+
+def classifier(p: dict[str, Tensor]) -> Tensor:
+    """The negative log-likelihood of one class: -ln softmax(tanh(W2 tanh(W1 x + b1) + b2))_y."""
+    h1 = (p["W1"] @ chainrule.tensor(X) + p["b1"]).tanh()
+    h2 = (p["W2"] @ h1 + p["b2"]).tanh()
+    sigma = h2.softmax(0)
+    return -sigma.log()[CLASS]
+
+
+def test_the_thirteen_steps_in_numbers() -> None:
+    p = parameters()
+    account = autograd.explain(classifier(p), names=p)
+    names = [step.name for step in account]
+    w1, b1, w2, b2 = (p[n].detach().numpy() for n in ("W1", "b1", "W2", "b2"))
+    a1 = w1 @ X + b1
+    h1 = np.tanh(a1)
+    a2 = w2 @ h1 + b2
+    h2 = np.tanh(a2)
+    sigma = np.exp(h2) / np.exp(h2).sum()
+    e_y = np.eye(3)[CLASS]
+
+    log, softmax = account[names.index("log")], account[names.index("softmax")]
+    outer, inner = (account[i] for i, n in enumerate(names) if n == "tanh")
+    add2, add1 = (account[i] for i, n in enumerate(names) if n == "add")
+    product2, product1 = (account[i] for i, n in enumerate(names) if n.startswith("matmul"))
+    close = lambda a, b: np.testing.assert_allclose(np.asarray(a), b, rtol=1e-12)  # noqa: E731
+
+    # 1, 2: derivative and gradient at the output activation: -e_y / sigma_y
+    close(log.inputs[0].gradient, -e_y / sigma)
+    close(log.value, np.log(sigma))
+    # 3: the softmax's Jacobian sigma_c' (chi(c' = c) - sigma_c); 4: gradient -(e_y - sigma)
+    close(softmax.inputs[0].local, np.diag(sigma) - np.outer(sigma, sigma))
+    close(softmax.inputs[0].gradient, sigma - e_y)
+    # 5, 6: derivative and gradient at the pre-activation: times g'(a)
+    close(outer.inputs[0].local, 1 - h2**2)
+    delta2 = (sigma - e_y) * (1 - h2**2)
+    close(outer.inputs[0].gradient, delta2)
+    # 7, 9: gradient at the weight: outer product with h1; 8, 10: at the bias
+    (to_w2,) = [i for i in product2.inputs if i.source == "W2"]
+    close(to_w2.gradient, np.outer(delta2, h1))
+    close(to_w2.local, h1)
+    (to_b2,) = [i for i in add2.inputs if i.source == "b2"]
+    close(to_b2.gradient, delta2)
+    close(to_b2.local, np.ones(3))
+    # 11, 12: derivative and gradient at the hidden activation: W2^T delta
+    (to_h1,) = [i for i in product2.inputs if i.source == "tanh"]
+    close(to_h1.gradient, w2.T @ delta2)
+    close(to_h1.local, w2)
+    # 13: again for the layer below
+    delta1 = (w2.T @ delta2) * (1 - h1**2)
+    close(inner.inputs[0].gradient, delta1)
+    close(add1.inputs[-1].gradient, delta1)
+    close(product1.inputs[0].gradient, np.outer(delta1, X))
+
+
+def test_values_are_known_although_few_are_saved() -> None:
+    p = parameters()
+    account = autograd.explain(classifier(p), names=p)
+    assert all(step.value is not None for step in account)
+
+
+def test_it_changes_nothing_and_prints_a_table() -> None:
+    p = parameters()
+    loss = classifier(p)
+    account = autograd.explain(loss, names=p)
+    assert all(t.grad is None for t in p.values())
+    loss.backward()
+    assert p["W1"].grad is not None
+    lines = str(account).splitlines()
+    assert lines[0].split()[:4] == ["step", "operation", "value", "gradient"]
+    assert len(lines) == 2 + sum(len(step.inputs) for step in account)
+    assert "W2 (3, 5)" in str(account)
+    assert len({line.index("handed on") for line in lines[:1]}) == 1
+
+
+def test_lines_are_shown_when_recorded() -> None:
+    p = parameters()
+    with autograd.record_lines():
+        loss = classifier(p)
+    account = autograd.explain(loss)
+    assert "softmax(0)" in account[[s.name for s in account].index("softmax")].line
