@@ -44,5 +44,5 @@ bench: $(VENV)/.torch
 	$(BIN)/python benchmarks/overhead.py
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	find . \( -name __pycache__ -o -name .hypothesis \) -type d -prune -exec rm -rf {} +

@@ -11,11 +11,11 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import Tensor
-from chainrule.autograd.curvature import (
+from chainrule.curvature.hessian import (
     condition_number, gauss_newton, gauss_newton_product, hessian_diagonal, hessian_matrix, taylor,
 )  # fmt: skip
-from chainrule.autograd.model_jacobian import parameter_jacobian, per_output_hvp
-from chainrule.autograd.parameters import blocks, ravel
+from chainrule.curvature.jacobian import parameter_jacobian, per_output_hvp
+from chainrule.curvature.parameters import blocks, ravel
 from chainrule.func import grad, hessian
 
 

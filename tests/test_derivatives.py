@@ -15,9 +15,9 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import Tensor
-from chainrule.autograd.curvature import condition_number, gauss_newton, hessian_matrix
-from chainrule.autograd.model_jacobian import input_jacobian, parameter_jacobian
-from chainrule.autograd.textbook import compare, path_sum_derivative
+from chainrule.curvature.hessian import condition_number, gauss_newton, hessian_matrix
+from chainrule.curvature.jacobian import input_jacobian, parameter_jacobian
+from chainrule.inspect.textbook import compare, path_sum_derivative
 from chainrule.func import grad, hessian, jacfwd, jacrev, jvp, vjp
 
 

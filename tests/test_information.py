@@ -10,10 +10,10 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import Tensor
-from chainrule.autograd.curvature import gauss_newton, hessian_matrix
-from chainrule.autograd.information import empirical_fisher, fisher, inverse_hessian, score
-from chainrule.autograd.model_jacobian import parameter_jacobian
-from chainrule.autograd.parameters import ravel
+from chainrule.curvature.hessian import gauss_newton, hessian_matrix
+from chainrule.curvature.information import empirical_fisher, fisher, inverse_hessian, score
+from chainrule.curvature.jacobian import parameter_jacobian
+from chainrule.curvature.parameters import ravel
 from chainrule.func import grad, hessian
 
 

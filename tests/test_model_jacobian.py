@@ -11,12 +11,12 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import Tensor
-from chainrule.autograd.curvature import gauss_newton, gauss_newton_product
-from chainrule.autograd.information import fisher
-from chainrule.autograd.model_jacobian import (
+from chainrule.curvature.hessian import gauss_newton, gauss_newton_product
+from chainrule.curvature.information import fisher
+from chainrule.curvature.jacobian import (
     input_jacobian, layer_jacobian, parameter_jacobian, per_output_hvp,
 )  # fmt: skip
-from chainrule.autograd.parameters import as_function, blocks, ravel
+from chainrule.curvature.parameters import as_function, blocks, ravel
 from chainrule.func import grad, hessian, jacrev, vmap
 
 

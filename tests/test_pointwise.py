@@ -14,7 +14,7 @@ import pytest
 import chainrule
 from chainrule import Tensor
 from chainrule.func import grad, hessian, jvp
-from chainrule.ops.pointwise import result_type
+from chainrule.ops.promotion import result_type
 
 NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 

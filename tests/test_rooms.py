@@ -24,6 +24,7 @@ ROOMS = (
     ("regularize",),
     ("optim",),
     ("nn",),
+    ("curvature",),
     ("func",),
     ("autograd",),
     ("linalg",),

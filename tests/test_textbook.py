@@ -11,7 +11,7 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import Tensor, autograd
-from chainrule.autograd.textbook import (
+from chainrule.inspect.textbook import (
     compare, numerical_gradient, numerical_jacobian, path_sum_derivative,
 )  # fmt: skip
 from chainrule.func import grad

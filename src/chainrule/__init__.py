@@ -8,7 +8,7 @@ import warnings as _warnings
 # NumPy warns of them; inside this package it need not. Warnings in the user's code stay.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"chainrule\.")
 
-from chainrule import autograd, backend, func, linalg, random  # noqa: E402
+from chainrule import autograd, backend, curvature, func, inspect, linalg, random  # noqa: E402
 from chainrule.autograd.modes import (  # noqa: E402
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
     set_grad_enabled,
@@ -18,6 +18,10 @@ from chainrule.backend.dtypes import (  # noqa: E402
     float, float64, float64 as double, get_default_dtype, int16, int16 as short, int32, int32 as
     int, int64, int64 as long, int8, promote_types, set_default_dtype, uint8,
 )  # fmt: skip
+from chainrule.ops.complex_numbers import abs, absolute, angle, complex, conj, imag, real, sgn  # noqa: E402
+from chainrule.ops.composed import (  # noqa: E402
+    addcdiv, addcmul, clamp_max, clamp_min, deg2rad, isclose, lerp, logit, positive, rad2deg,
+)  # fmt: skip
 from chainrule.ops.conv import (  # noqa: E402
     col2im, conv1d, conv2d, conv3d, conv_output_size, conv_transpose1d, conv_transpose2d,
     conv_transpose3d, conv_transpose_output_size, im2col,
@@ -26,7 +30,7 @@ from chainrule.ops.conversion import (  # noqa: E402
     clone, is_complex, is_floating_point, is_nonzero, is_tensor, numel,
 )  # fmt: skip
 from chainrule.ops.creation import (  # noqa: E402
-    arange, complex, empty, empty_like, eye, full, full_like, linspace, logspace, ones, ones_like,
+    arange, empty, empty_like, eye, full, full_like, linspace, logspace, ones, ones_like,
     scalar_tensor, tril_indices, triu_indices, zeros, zeros_like,
 )  # fmt: skip
 from chainrule.ops.diagonal import (  # noqa: E402
@@ -34,17 +38,15 @@ from chainrule.ops.diagonal import (  # noqa: E402
 )  # fmt: skip
 from chainrule.ops.einsum import einsum, tensordot  # noqa: E402
 from chainrule.ops.elementwise import (  # noqa: E402
-    abs, absolute, acos, acosh, add, addcdiv, addcmul, angle, arccos, arccosh, arcsin, arcsinh,
-    arctan, arctan2, arctanh, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_left_shift,
-    bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, ceil, clamp, clamp_max, clamp_min,
-    clip, conj, copysign, cos, cosh, deg2rad, digamma, div, divide, eq, erf, erfc, erfinv, exp,
-    exp2, expm1, fix, floor, floor_divide, fmax, fmin, fmod, frac, ge, greater, greater_equal, gt,
-    heaviside, hypot, imag, isclose, isfinite, isinf, isnan, isneginf, isposinf, le, lerp, less,
+    acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan,
+    atan2, atanh, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
+    bitwise_xor, ceil, clamp, clip, copysign, cos, cosh, digamma, div, divide, eq, erf, erfc,
+    erfinv, exp, exp2, expm1, fix, floor, floor_divide, fmax, fmin, fmod, frac, ge, greater,
+    greater_equal, gt, heaviside, hypot, isfinite, isinf, isnan, isneginf, isposinf, le, less,
     less_equal, lgamma, log, log10, log1p, log2, logaddexp, logaddexp2, logical_and, logical_not,
-    logical_or, logical_xor, logit, lt, maximum, minimum, mul, multiply, nan_to_num, ne, neg,
-    negative, not_equal, polygamma, positive, pow, rad2deg, real, reciprocal, remainder, round,
-    rsqrt, sgn, sigmoid, sign, signbit, sin, sinc, sinh, softplus, sqrt, square, sub, subtract, tan,
-    tanh, true_divide, trunc, where, xlogy,
+    logical_or, logical_xor, lt, maximum, minimum, mul, multiply, nan_to_num, ne, neg, negative,
+    not_equal, polygamma, pow, reciprocal, remainder, round, rsqrt, sigmoid, sign, signbit, sin,
+    sinc, sinh, softplus, sqrt, square, sub, subtract, tan, tanh, true_divide, trunc, where, xlogy,
 )  # fmt: skip
 from chainrule.ops.from_data import as_tensor, asarray, from_dlpack, from_numpy, tensor  # noqa: E402
 from chainrule.ops.index import (  # noqa: E402
@@ -65,7 +67,6 @@ from chainrule.ops.order import (  # noqa: E402
     amax, amin, aminmax, argmax, argmin, max, median, min, mode, nanmedian, nanquantile, quantile,
 )  # fmt: skip
 from chainrule.ops.padding import pad  # noqa: E402
-from chainrule.ops.pointwise import broadcast_shapes, result_type  # noqa: E402
 from chainrule.ops.pool import (  # noqa: E402
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
     adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d,
@@ -76,6 +77,7 @@ from chainrule.ops.products import (  # noqa: E402
     addbmm, addmm, addmv, addr, baddbmm, bmm, cross, dot, ger, inner, kron, mm, mv, outer, trace,
     vdot,
 )  # fmt: skip
+from chainrule.ops.promotion import broadcast_shapes, result_type  # noqa: E402
 from chainrule.ops.rearrange import (  # noqa: E402
     adjoint, atleast_1d, atleast_2d, atleast_3d, broadcast_tensors, broadcast_to, cartesian_prod,
     combinations, flip, fliplr, flipud, meshgrid, moveaxis, ravel, repeat_interleave, roll, rot90,
@@ -132,25 +134,25 @@ __all__ = [
     "conv2d", "conv3d", "conv_output_size", "conv_transpose1d", "conv_transpose2d",
     "conv_transpose3d", "conv_transpose_output_size", "copysign", "cos", "cosh", "count_nonzero",
     "cross", "cross_entropy", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid",
-    "default_generator", "deg2rad", "det", "device", "diag", "diag_embed", "diagflat", "diagonal",
-    "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "double", "dsplit",
-    "dstack", "dtype", "einsum", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc",
-    "erfinv", "exp", "exp2", "expand", "expm1", "eye", "fix", "flatten", "flip", "fliplr", "flipud",
-    "float", "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin", "fmod",
-    "frac", "from_dlpack", "from_numpy", "full", "full_like", "func", "gather", "ge", "Generator",
-    "ger", "get_default_dtype", "get_rng_state", "greater", "greater_equal", "gt", "half",
-    "heaviside", "histc", "hsplit", "hstack", "hypot", "im2col", "imag", "index_add", "index_copy",
-    "index_fill", "index_put", "index_select", "inference_mode", "initial_seed", "inner", "int",
-    "int16", "int32", "int64", "int8", "inverse", "is_complex", "is_floating_point",
-    "is_grad_enabled", "is_inference_mode_enabled", "is_nonzero", "is_tensor", "isclose",
-    "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "kron", "kthvalue", "le", "lerp",
-    "less", "less_equal", "lgamma", "linalg", "linear", "linspace", "log", "log10", "log1p", "log2",
-    "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "long",
-    "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed", "masked_fill", "masked_scatter",
-    "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d", "max_pool2d",
-    "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median",
-    "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul",
+    "curvature", "default_generator", "deg2rad", "det", "device", "diag", "diag_embed", "diagflat",
+    "diagonal", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "double",
+    "dsplit", "dstack", "dtype", "einsum", "empty", "empty_like", "enable_grad", "eq", "equal",
+    "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expm1", "eye", "fix", "flatten", "flip",
+    "fliplr", "flipud", "float", "float16", "float32", "float64", "floor", "floor_divide", "fmax",
+    "fmin", "fmod", "frac", "from_dlpack", "from_numpy", "full", "full_like", "func", "gather",
+    "ge", "Generator", "ger", "get_default_dtype", "get_rng_state", "greater", "greater_equal",
+    "gt", "half", "heaviside", "histc", "hsplit", "hstack", "hypot", "im2col", "imag", "index_add",
+    "index_copy", "index_fill", "index_put", "index_select", "inference_mode", "initial_seed",
+    "inner", "inspect", "int", "int16", "int32", "int64", "int8", "inverse", "is_complex",
+    "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "is_nonzero", "is_tensor",
+    "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "kron", "kthvalue",
+    "le", "lerp", "less", "less_equal", "lgamma", "linalg", "linear", "linspace", "log", "log10",
+    "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp",
+    "long", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed", "masked_fill",
+    "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d",
+    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean",
+    "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul",
     "multinomial", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum",
     "narrow", "ne", "neg", "negative", "nll_loss", "no_grad", "nonzero", "norm", "normal",
     "not_equal", "numel", "one_hot", "ones", "ones_like", "outer", "pad", "permute", "pinverse",

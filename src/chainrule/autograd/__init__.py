@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.autograd import forward as forward_ad
-from chainrule.autograd import (
-    curvature, functional, information, model_jacobian, parameters, textbook,
-)  # fmt: skip
+from chainrule.autograd import forward_ad, functional
 from chainrule.autograd.anomaly import detect_anomaly, record_lines, set_detect_anomaly
 from chainrule.autograd.check import GradcheckError, gradcheck, gradgradcheck
 from chainrule.autograd.engine import backward, grad
@@ -21,11 +18,10 @@ from chainrule.autograd.modes import (
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Explanation", "Function", "FunctionCtx", "GradcheckError", "backward", "curvature",
+    "Explanation", "Function", "FunctionCtx", "GradcheckError", "backward",
     "detect_anomaly", "enable_grad", "explain", "forward_ad", "functional", "grad", "gradcheck",
-    "gradgradcheck", "inference_mode", "information", "is_grad_enabled",
-    "is_inference_mode_enabled", "model_jacobian", "no_grad", "once_differentiable", "parameters",
-    "record_lines", "set_detect_anomaly", "set_grad_enabled", "textbook",
+    "gradgradcheck", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
+    "once_differentiable", "record_lines", "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip
 
 

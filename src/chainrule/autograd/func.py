@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.autograd import engine
-from chainrule.autograd.forward import Dual, check_tangent, tangent_of, unpack
+from chainrule.autograd.forward_ad import Dual, check_tangent, tangent_of, unpack
 from chainrule.autograd.levels import innermost, lift, new_level
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.tree import flatten, map_tree, unflatten

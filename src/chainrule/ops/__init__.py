@@ -5,15 +5,15 @@ from __future__ import annotations
 from types import ModuleType
 
 from chainrule.ops import (
-    assignment, conv, conversion, creation, diagonal, einsum, elementwise, filling, from_data,
-    index, joining, linalg, matmul, order, padding, pool, products, rearrange, reduce, sampling,
-    scan, scatter, shape, softmax, sort,
+    assignment, complex_numbers, composed, conv, conversion, creation, diagonal, einsum,
+    elementwise, filling, from_data, index, joining, linalg, matmul, order, padding, pool, products,
+    rearrange, reduce, sampling, scan, scatter, shape, softmax, sort,
 )  # fmt: skip
 
 families: tuple[ModuleType, ...] = (
-    elementwise, shape, rearrange, joining, diagonal, padding, reduce, order, scan, index,
-    assignment, scatter, sort, matmul, products, einsum, linalg, creation, from_data, conversion,
-    sampling, filling, softmax, conv, pool,
+    elementwise, composed, complex_numbers, shape, rearrange, joining, diagonal, padding, reduce,
+    order, scan, index, assignment, scatter, sort, matmul, products, einsum, linalg, creation,
+    from_data, conversion, sampling, filling, softmax, conv, pool,
 )  # fmt: skip
 
 __all__ = ["families", "linalg"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.backend import dtypes
-from chainrule.ops.pointwise import Number
+from chainrule.ops.promotion import Number
 from chainrule.ops.apply import INFERENCE
 from chainrule.tensor import Mode, Tensor, mode
 from chainrule.tensor import device as Device

@@ -9,7 +9,7 @@ from chainrule.ops.choice import index_put as put
 from chainrule.ops.choice import slice_view
 from chainrule.ops.elementwise import where
 from chainrule.ops.inplace import adopt, assign, check_writable, touch
-from chainrule.ops.pointwise import Number, cast
+from chainrule.ops.promotion import Number, cast
 from chainrule.ops.apply import as_operand, edge_of, record
 from chainrule.ops.primitive import broadcast_to
 from chainrule.ops.shape import reshape

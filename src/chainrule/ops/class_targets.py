@@ -7,7 +7,7 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise import where
-from chainrule.ops.pointwise import cast
+from chainrule.ops.promotion import cast
 from chainrule.ops.primitive import Nondifferentiable, Primitive
 from chainrule.ops.reduce import sum
 from chainrule.ops.shape import reshape, unsqueeze

@@ -9,7 +9,7 @@ from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.arguments import check_device, tensor_argument
-from chainrule.ops.pointwise import cast
+from chainrule.ops.promotion import cast
 from chainrule.ops.primitive import Linear
 from chainrule.tensor import Box, Tensor
 from chainrule.tensor import device as Device

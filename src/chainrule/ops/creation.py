@@ -11,12 +11,10 @@ from chainrule.ops.arguments import (
     check_device, checked_size, float_type, made, number, size_argument, tensor_argument,
     type_of_number, whole,
 )  # fmt: skip
-from chainrule.ops.pointwise import broadcast_shapes
-from chainrule.ops.primitive import Nondifferentiable
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "arange", "complex", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace",
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace",
     "ones", "ones_like", "scalar_tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
 ]  # fmt: skip
 METHODS = ("new_empty", "new_full", "new_ones", "new_zeros")
@@ -282,25 +280,6 @@ def _triangle(op: str, row: Any, col: Any, offset: int, device: Any, dtype: Any)
         if whole(op, name, value) < 0:
             raise RuntimeError(f"{op}: {name} must be non-negative, got {value}")
     return getattr(K, op)(int(row), int(col), int(offset), dtypes.to_array_dtype(dtype))
-
-
-_complex = Nondifferentiable("complex", "align", kernel="make_complex")
-
-
-def complex(real: Tensor, imag: Tensor) -> Tensor:
-    """Complex numbers from their real and imaginary parts (without derivative)."""
-    real, imag = tensor_argument("complex", real), tensor_argument("complex", imag)
-    if not (real.dtype.is_floating_point and imag.dtype.is_floating_point):
-        raise RuntimeError(
-            "complex: expected both inputs to be floating tensors but got "
-            f"{real.dtype} and {imag.dtype}"
-        )
-    if real.dtype is not imag.dtype:
-        raise RuntimeError(
-            f"complex: expected {real.dtype}, as of real, but got {imag.dtype} for argument 'imag'"
-        )
-    broadcast_shapes(real.shape, imag.shape, op="complex")
-    return _complex(real, imag)
 
 
 # --- like an existing tensor ----------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.elementwise import where
-from chainrule.ops.pointwise import promote
+from chainrule.ops.promotion import promote
 from chainrule.ops.primitive import Linear
 from chainrule.ops.shape import canonical_dim, cat, reshape
 from chainrule.tensor import Tensor

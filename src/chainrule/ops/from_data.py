@@ -7,7 +7,7 @@ from typing import Any
 from chainrule.backend import K, dtypes
 from chainrule.ops.arguments import check_device, made, type_of_number
 from chainrule.ops.conversion import clone
-from chainrule.ops.pointwise import Number, cast
+from chainrule.ops.promotion import Number, cast
 from chainrule.tensor import Tensor
 
 __all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "tensor"]

@@ -10,7 +10,7 @@ from chainrule.ops.choice import (
     FULL, gather_along, mask_select, nonzero_indices, read, slice_view,
 )  # fmt: skip
 from chainrule.ops.elementwise import where
-from chainrule.ops.pointwise import broadcast_shapes, cast
+from chainrule.ops.promotion import broadcast_shapes, cast
 from chainrule.ops.apply import apply
 from chainrule.ops.primitive import broadcast_to
 from chainrule.ops.shape import canonical_dim, reshape, stack

@@ -13,7 +13,8 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.elementwise import where, zeros_like_of
-from chainrule.ops.pointwise import F32, F64, cast
+from chainrule.ops.pointwise import F32, F64
+from chainrule.ops.promotion import cast
 from chainrule.ops.apply import edge_of, INFERENCE, record
 from chainrule.ops.primitive import Op
 from chainrule.tensor import Box, Mode, Node, Size, Tensor, View, mode, next_seq

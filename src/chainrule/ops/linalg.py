@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from chainrule.backend import K, dtypes
 from chainrule.ops.decompositions import cholesky, eigvalsh, svdvals
 from chainrule.ops.diagonal import diagonal as _diagonal
-from chainrule.ops.elementwise import abs, conj, where
+from chainrule.ops.complex_numbers import abs, conj
+from chainrule.ops.elementwise import where
 from chainrule.ops.matmul import matmul
 from chainrule.ops.order import amax, amin
-from chainrule.ops.pointwise import cast
+from chainrule.ops.promotion import cast
 from chainrule.ops.primitive import broadcast_to
 from chainrule.ops.products import cross_along
 from chainrule.ops.reduce import norm as _p_norm

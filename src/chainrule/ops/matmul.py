@@ -12,7 +12,7 @@ from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.apply import apply, as_operand, edge_of
-from chainrule.ops.pointwise import broadcast_shapes
+from chainrule.ops.promotion import broadcast_shapes
 from chainrule.ops.primitive import Bilinear, Op, Primitive, broadcast_to, sum_to
 from chainrule.ops.shape import reshape, squeeze, unsqueeze
 from chainrule.tensor import Node, Tensor, mode

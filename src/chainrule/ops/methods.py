@@ -12,6 +12,8 @@ from typing import Any
 from chainrule.ops import elementwise as E
 from chainrule.ops import families, rearrange
 from chainrule.ops.assignment import setitem
+from chainrule.ops.complex_numbers import abs, imag, real
+from chainrule.ops.composed import positive
 from chainrule.ops.index import getitem
 from chainrule.ops.inplace import in_place, in_place_operator
 from chainrule.ops.matmul import matmul
@@ -50,9 +52,10 @@ BINARY_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": E.eq, "ne": E.ne, "lt": E.lt, "le": E.le, "gt": E.gt, "ge": E.ge,
 }  # fmt: skip
-UNARY_OPERATORS = {"neg": E.neg, "pos": E.positive, "abs": E.abs, "invert": E.bitwise_not}
+UNARY_OPERATORS = {"neg": E.neg, "pos": positive, "abs": abs, "invert": E.bitwise_not}
 
 PROPERTIES = {
+    "real": real, "imag": imag,
     "T": rearrange.transpose_all, "mT": rearrange.matrix_transpose, "mH": rearrange.adjoint,
     "H": rearrange.conjugate_transpose,
 }  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from chainrule.backend import K, dtypes
 from chainrule.ops.choice import gather_along, gather_place
 from chainrule.ops.elementwise import ceil, floor, isnan, maximum, minimum, round, where
-from chainrule.ops.pointwise import cast
+from chainrule.ops.promotion import cast
 from chainrule.ops.primitive import Nondifferentiable, Op
 from chainrule.ops.reduce import _any, _sum, array_of, reduction
 from chainrule.ops.shape import canonical_dim, canonical_dims, movedim, reshape, squeeze, unsqueeze

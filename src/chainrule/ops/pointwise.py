@@ -1,4 +1,4 @@
-"""Functions over elementwise primitives: type promotion, Python numbers, and a short way through.
+"""Functions over elementwise primitives: Python numbers, and a short way through.
 
 ``unary`` and ``binary`` declare a primitive and return the function a user calls. They are the
 hottest Python in the library, so the ordinary case (tensors of one floating type, nothing unusual
@@ -13,165 +13,22 @@ from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.apply import apply, as_operand, edge_of, output_tensor
-from chainrule.ops.primitive import Elementwise, Linear, Nondifferentiable, Op, sum_to
-from chainrule.tensor import Node, Size, Tensor, mode
+from chainrule.ops.primitive import Elementwise, Op, sum_to
+from chainrule.ops.promotion import (
+    Number, broadcast_error, broadcast_shapes, cast, check_kind, promote, result_type, to_floating,
+    type_error,
+)  # fmt: skip
+from chainrule.tensor import Node, Tensor, mode
 
 __all__ = [
-    "Number", "binary", "broadcast_error", "broadcast_shapes", "cast", "check_kind", "comparison",
-    "constant", "promote", "result_type", "to_floating", "unary",
+    "binary", "comparison", "constant", "unary",
 ]  # fmt: skip
 
-Number = (bool, int, float, complex)
 Array = K.Array
 F32, F64 = dtypes.float32.array_dtype, dtypes.float64.array_dtype
 
-# --- types ----------------------------------------------------------------------------------------
 
-_cast = Linear(
-    "cast", lambda g, shape, dtype, source: _cast(g, dtype=source, source=dtype), kernel="cast"
-)
-
-
-def cast(x: Any, dtype: Any) -> Any:
-    """``x`` (tensor or bare array) with elements of another type; itself if it has that type."""
-    target = dtypes.to_array_dtype(dtype)
-    source = x.array.dtype if isinstance(x, Tensor) else x.dtype
-    if source == target:
-        return x
-    if target.kind in "fc":
-        return _cast(x, dtype=target, source=source)
-    return _round(x, dtype=target)
-
-
-_round = Nondifferentiable("cast_to_integer", "carry", kernel="cast_to_integer")
-
-
-def result_type(*operands: Any) -> dtypes.dtype:
-    """The type that an operation on these tensors and numbers has, by PyTorch's table.
-
-    >>> import chainrule
-    >>> chainrule.result_type(chainrule.tensor([1, 2]), 1.5)
-    chainrule.float32
-    """
-    best: list[dtypes.dtype | None] = [None, None, None]
-    for x in operands:
-        if isinstance(x, Number):
-            priority, d = 0, _number_type(x)
-        else:
-            a = x.array if isinstance(x, Tensor) else x
-            priority, d = (2 if a.ndim else 1), dtypes.from_array_dtype(a.dtype)
-        before = best[priority]
-        best[priority] = d if before is None else dtypes.promote_types(before, d)
-    result: dtypes.dtype | None = None
-    for found in reversed(best):
-        if found is None:
-            continue
-        d = found
-        if result is None:
-            result = d
-        elif d.category > result.category:
-            if d.is_complex and result.is_floating_point:  # as wide as the real type
-                d = dtypes.complex128 if result is dtypes.float64 else dtypes.complex64
-            result = d
-    if result is None:
-        raise ValueError("result_type: no operands")
-    return result
-
-
-def _number_type(x: Any) -> dtypes.dtype:
-    default = dtypes.get_default_dtype()
-    wide = default is dtypes.float64
-    kinds = (dtypes.bool_, dtypes.int64, default, dtypes.complex128 if wide else dtypes.complex64)
-    return kinds[dtypes.category(x)]
-
-
-def to_floating(x: Any) -> Any:
-    """``x`` in the default floating type if it holds integers or booleans."""
-    kind = (x.array if isinstance(x, Tensor) else x).dtype.kind
-    return cast(x, dtypes.get_default_dtype()) if kind in "iub" else x
-
-
-def promote(*operands: Any) -> tuple[Any, ...]:
-    """The operands with one common type; Python numbers become zero-dimensional tensors."""
-    d = result_type(*operands)
-    return tuple(
-        Tensor(K.asarray(x, dtype=d.array_dtype)) if isinstance(x, Number) else cast(x, d)
-        for x in operands
-    )
-
-
-# --- errors ---------------------------------------------------------------------------------------
-
-
-def broadcast_shapes(*shapes: Sequence[int], op: str = "broadcast_shapes") -> tuple[int, ...]:
-    """The shape that tensors of these shapes broadcast to.
-
-    >>> import chainrule
-    >>> chainrule.broadcast_shapes((3, 1), (4,))
-    chainrule.Size([3, 4])
-    """
-    ndim = max([len(s) for s in shapes], default=0)
-    out = [1] * ndim
-    for shape in shapes:
-        for i, n in enumerate(shape, start=ndim - len(shape)):
-            if n != 1 and out[i] not in (1, n):
-                raise broadcast_error(op, *shapes)
-            if n != 1:
-                out[i] = n
-    return Size(out)
-
-
-def broadcast_error(op: str, *shapes: Sequence[int]) -> RuntimeError:
-    """Two shapes do not fit: says where, and what would."""
-    listed = " and ".join(str(tuple(s)) for s in shapes)
-    if len(shapes) == 2:
-        a, b = (tuple(s) for s in shapes)
-        for i in range(1, min(len(a), len(b)) + 1):
-            if a[-i] != b[-i] and 1 not in (a[-i], b[-i]):
-                where = max(len(a), len(b)) - i
-                return RuntimeError(
-                    f"{op}: the size of tensor a ({a[-i]}) must match the size of tensor b "
-                    f"({b[-i]}) at non-singleton dimension {where}; the shapes are {listed}. "
-                    "Sizes must be equal or 1, counted from the last dimension: use reshape, "
-                    "unsqueeze or transpose to line them up"
-                )
-    return RuntimeError(f"{op}: shapes {listed} cannot be broadcast together")
-
-
-def _type_error(op: str, *operands: Any) -> TypeError:
-    bad = next(x for x in operands if not isinstance(x, (Tensor, K.Array, *Number)))
-    return TypeError(
-        f"{op}(): an operand must be a Tensor or a number, not {type(bad).__name__}; "
-        "convert it with chainrule.tensor(...)"
-    )
-
-
-# What an operation is for: bool, integer, unsigned, floating, complex. Others are for everything.
-_NAMES = {"b": "bool", "i": "integer", "u": "integer", "f": "floating-point", "c": "complex"}
-_FOR = {
-    "biu": "bitwise_and bitwise_not bitwise_or bitwise_xor",
-    "iu": "bitwise_left_shift bitwise_right_shift",
-    "biuf": "atan2 copysign digamma erf erfc erfinv fmax fmin ge gt heaviside isneginf isposinf le "
-    "lgamma lt maximum minimum sigmoid signbit xlogy",
-    "iuf": "abs ceil floor floor_divide fmod remainder round sign trunc trunc_divide",
-    "iufc": "neg pow square",
-    "f": "frac hypot logaddexp logaddexp2",
-}
-_KINDS = {name: kinds for kinds, names in _FOR.items() for name in names.split()}
-
-
-def check_kind(op: str, dtype: Any) -> None:
-    """Refuses elements of a type that an operation is not for."""
-    kinds = _KINDS.get(op, "biufc")
-    if dtype.kind not in kinds:
-        wanted = " or ".join(dict.fromkeys(_NAMES[k] for k in kinds))
-        got = dtypes.from_array_dtype(dtype)
-        raise RuntimeError(f"{op}: not implemented for {got}; it is for {wanted} tensors")
-
-
-def _short_way(op: str) -> tuple[Any, Any]:
-    """The types whose tensors need no check and no conversion."""
-    return (F32, F64) if "f" in _KINDS.get(op, "f") else (None, None)
+ANY_KIND = "biufc"  # bool, integer, unsigned integer, floating, complex
 
 
 # --- one input ------------------------------------------------------------------------------------
@@ -197,17 +54,24 @@ class Unary(Elementwise):
 
 
 def unary(
-    name: str, differential: Callable[..., Any] | None, doc: str, *, floating: bool = True
+    name: str,
+    differential: Callable[..., Any] | None,
+    doc: str,
+    *,
+    floating: bool = True,
+    kinds: str = ANY_KIND,
 ) -> Callable[[Any], Any]:
     """Declares an elementwise function of one input and returns it.
 
-    ``floating`` says that integers become floating before it is applied.
+    ``floating`` says that integers become floating before it is applied, ``kinds`` which kinds of
+    elements it is for.
     """
     op = Unary(name, differential)
     reads_input = 0 in op.reads[0]
     saves_out = op.saves_out
     differentiable = op.differentiable
-    f32, f64 = _short_way(name)
+    # The types of tensors that need no check and no conversion.
+    f32, f64 = (F32, F64) if "f" in kinds else (None, None)
 
     def function(input: Any) -> Any:
         if input.__class__ is not Tensor and not isinstance(input, Tensor):
@@ -216,7 +80,7 @@ def unary(
         flags = mode.flags
         dtype = a.dtype
         if flags > 1 or (dtype is not f32 and dtype is not f64):
-            check_kind(name, dtype)
+            check_kind(name, kinds, dtype)
             return apply(op, (to_floating(input) if floating else input,), {})
         array = op.raw(a)
         if array.__class__ is not Array:
@@ -331,13 +195,14 @@ def binary(
     doc: str,
     *,
     floating: bool = False,
+    kinds: str = ANY_KIND,
     refuses_bool: str = "",
     kernel: str | None = None,
 ) -> Callable[[Any, Any], Any]:
     """Declares an elementwise function of two inputs and returns it.
 
-    ``floating`` says that integers become floating before it is applied, ``refuses_bool`` why (and
-    that) it is not for booleans.
+    ``floating`` says that integers become floating before it is applied, ``kinds`` which kinds of
+    elements it is for, ``refuses_bool`` why (and that) neither input may be boolean.
     """
     op = Binary(name, [differential_x, differential_y], kernel)
     x_reads, y_reads = op.reads
@@ -346,7 +211,8 @@ def binary(
     saves_out = op.saves_out
     differentiable = op.differentiable
     left, right = WithNumber(op, 0), WithNumber(op, 1)
-    f32, f64 = _short_way(name)
+    # The types of tensors that need no check and no conversion.
+    f32, f64 = (F32, F64) if "f" in kinds else (None, None)
 
     def function(input: Any, other: Any) -> Any:
         if input.__class__ is not Tensor or other.__class__ is not Tensor:
@@ -388,7 +254,7 @@ def binary(
             raise RuntimeError(f"{name}: a bool tensor is not supported; {refuses_bool}")
         if input.array.dtype != other.array.dtype:
             input, other = promote(input, other)
-        check_kind(name, input.array.dtype)
+        check_kind(name, kinds, input.array.dtype)
         if floating:
             input, other = to_floating(input), to_floating(other)
         broadcast_shapes(input.array.shape, other.array.shape, op=name)
@@ -409,7 +275,7 @@ def binary(
             return op.raw(input, other)
         for x in (input, other):
             if not isinstance(x, (Tensor, Array, numbers.Number)):
-                raise _type_error(name, input, other)
+                raise type_error(name, input, other)
         return general(as_operand(input), as_operand(other))
 
     def with_number(variant: WithNumber, x: Tensor, number: Any) -> Any:
@@ -419,7 +285,7 @@ def binary(
         if flags > 1 or (dtype is not f32 and dtype is not f64) or number.__class__ is complex:
             if refuses_bool and dtype.kind == "b":
                 raise RuntimeError(f"{name}: a bool tensor is not supported; {refuses_bool}")
-            check_kind(name, result_type(x, number).array_dtype)
+            check_kind(name, kinds, result_type(x, number).array_dtype)
             x, number = _fit_number(x, number, floating)
             return apply(variant, (x,), {"number": number})
         c = constant(number, dtype)
@@ -473,6 +339,6 @@ def _fit_number(x: Tensor, number: Any, floating: bool) -> tuple[Tensor, Any]:
     return x, number
 
 
-def comparison(name: str, doc: str) -> Callable[[Any, Any], Any]:
+def comparison(name: str, doc: str, *, kinds: str = ANY_KIND) -> Callable[[Any, Any], Any]:
     """Declares an elementwise comparison: promoted like arithmetic, without derivative."""
-    return binary(name, None, None, doc)
+    return binary(name, None, None, doc, kinds=kinds)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.ops.diagonal import diagonal
-from chainrule.ops.elementwise import conj
+from chainrule.ops.complex_numbers import conj
 from chainrule.ops.matmul import as_rows, check_fits, product
-from chainrule.ops.pointwise import broadcast_shapes, promote
+from chainrule.ops.promotion import broadcast_shapes, promote
 from chainrule.ops.primitive import Bilinear, sum_to
 from chainrule.ops.reduce import sum
 from chainrule.ops.shape import canonical_dim, reshape, unsqueeze

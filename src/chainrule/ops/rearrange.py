@@ -8,7 +8,7 @@ from typing import Any
 from chainrule.backend import K, dtypes
 from chainrule.ops.conversion import clone
 from chainrule.ops.index import index_select, narrow
-from chainrule.ops.pointwise import broadcast_shapes
+from chainrule.ops.promotion import broadcast_shapes
 from chainrule.ops.primitive import Linear
 from chainrule.ops.shape import (
     _permute, canonical_dim, canonical_dims, cat, expand, flatten, movedim,

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.elementwise import (
-    abs, exp, isclose, isnan, pow, sign, where, zeros_like_of,
-)  # fmt: skip
-from chainrule.ops.pointwise import cast, to_floating
+from chainrule.ops.complex_numbers import abs
+from chainrule.ops.composed import isclose
+from chainrule.ops.elementwise import exp, isnan, pow, sign, where, zeros_like_of
+from chainrule.ops.promotion import cast, to_floating
 from chainrule.ops.apply import edge_of
 from chainrule.ops.primitive import Linear, Nondifferentiable, Primitive
 from chainrule.ops.shape import canonical_dim, canonical_dims, reshape

@@ -15,7 +15,7 @@ from chainrule.backend import K, dtypes
 from chainrule.ops.arguments import (
     check_device, checked_size, float_type, made, number, size_argument, tensor_argument, whole,
 )  # fmt: skip
-from chainrule.ops.pointwise import broadcast_shapes, cast
+from chainrule.ops.promotion import broadcast_shapes, cast
 from chainrule.ops.primitive import Nondifferentiable
 from chainrule.random import (
     Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state,

@@ -7,7 +7,7 @@ from typing import Any
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise import exp, logical_xor, where
 from chainrule.ops.order import Selection, ValuesIndices, select
-from chainrule.ops.pointwise import Number
+from chainrule.ops.promotion import Number
 from chainrule.ops.primitive import Linear, Primitive
 from chainrule.ops.reduce import array_of, as_summands, sum
 from chainrule.ops.shape import canonical_dim, cat, reshape

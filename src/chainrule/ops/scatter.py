@@ -14,7 +14,7 @@ from chainrule.ops.elementwise import floor_divide, isnan, where
 from chainrule.ops.index import (
     check_index_shape, check_mask, check_range, integer_index, take, with_dimensions,
 )  # fmt: skip
-from chainrule.ops.pointwise import Number, broadcast_shapes, cast
+from chainrule.ops.promotion import Number, broadcast_shapes, cast
 from chainrule.ops.primitive import Primitive, broadcast_to
 from chainrule.ops.scan import cumsum
 from chainrule.ops.shape import canonical_dim, reshape

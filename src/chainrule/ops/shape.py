@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.ops.pointwise import promote
+from chainrule.ops.promotion import promote
 from chainrule.ops.primitive import Linear, Primitive, broadcast_to
 from chainrule.tensor import Tensor
 

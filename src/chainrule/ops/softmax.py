@@ -13,7 +13,8 @@ from chainrule.ops.class_targets import (
     one_hot,
 )  # fmt: skip
 from chainrule.ops.elementwise import exp, log, log1p, sigmoid, softplus, where
-from chainrule.ops.pointwise import F32, F64, binary, cast
+from chainrule.ops.pointwise import F32, F64, binary
+from chainrule.ops.promotion import cast
 from chainrule.ops.apply import apply, edge_of
 from chainrule.ops.primitive import Op, Primitive
 from chainrule.ops.reduce import mean, sum

@@ -14,7 +14,7 @@ from chainrule.ops.choice import data_dependent, gather_along
 from chainrule.ops.elementwise import logical_not
 from chainrule.ops.index import gather, integer_index
 from chainrule.ops.order import ValuesIndices
-from chainrule.ops.pointwise import Number
+from chainrule.ops.promotion import Number
 from chainrule.ops.primitive import Nondifferentiable, Op
 from chainrule.ops.reduce import any as any_along
 from chainrule.ops.shape import canonical_dim, reshape, squeeze

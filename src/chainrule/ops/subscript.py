@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.choice import FULL, nonzero_indices, slice_view
-from chainrule.ops.pointwise import broadcast_shapes, cast
+from chainrule.ops.promotion import broadcast_shapes, cast
 from chainrule.ops.apply import as_operand
 from chainrule.ops.primitive import broadcast_to
 from chainrule.ops.shape import reshape, stack

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.autograd.curvature import gauss_newton
+from chainrule.curvature.hessian import gauss_newton
 from chainrule.autograd.func import grad
 from chainrule.autograd.tree import flatten
 from chainrule.autograd.vmap import vmap
@@ -34,7 +34,7 @@ def score(
     dimension 0 of each tensor of ``data``. Under the model's own distribution the mean is zero.
 
     >>> import chainrule
-    >>> from chainrule.autograd.information import score
+    >>> from chainrule.curvature.information import score
     >>> bernoulli = lambda p, x: x * p.log() + (1 - x) * (1 - p).log()
     >>> score(bernoulli, chainrule.tensor(0.5), chainrule.tensor([0.0, 1.0]))
     tensor([[-2.],
@@ -117,7 +117,7 @@ def fisher(
     It equals the generalized Gauss-Newton matrix of the negative log-likelihood.
 
     >>> import chainrule
-    >>> from chainrule.autograd.information import fisher
+    >>> from chainrule.curvature.information import fisher
     >>> x = chainrule.tensor([[1.0, 2.0]])
     >>> fisher(lambda w, x: x @ w, x, "bernoulli", chainrule.zeros(2))
     tensor([[0.2500, 0.5000],

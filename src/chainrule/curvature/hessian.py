@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainrule.autograd.func import hvp, jvp, value_and_grad, vjp
-from chainrule.autograd.parameters import arguments, as_function, ravel
+from chainrule.curvature.parameters import arguments, as_function, ravel
 from chainrule.autograd.tree import flatten
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
 from chainrule.ops.decompositions import eigvalsh
 from chainrule.ops.order import amax, amin
-from chainrule.ops.pointwise import cast
+from chainrule.ops.promotion import cast
 from chainrule.ops.reduce import mean
 from chainrule.ops.reduce import sum as sum_over
 from chainrule.ops.sampling import Generator, randint
@@ -55,7 +55,7 @@ def hessian_matrix(
     """The Hessian of ``func`` by all parameters as one matrix (W, W).
 
     >>> import chainrule
-    >>> from chainrule.autograd.curvature import hessian_matrix
+    >>> from chainrule.curvature.hessian import hessian_matrix
     >>> params = {"w": chainrule.ones(2), "b": chainrule.tensor(2.0)}
     >>> hessian_matrix(lambda p: p["b"] * (p["w"] ** 2).sum(), params)
     tensor([[4., 0., 2.],
@@ -85,7 +85,7 @@ def hessian_diagonal(
     signs. It is unbiased, and the variance of entry i is sum_{j != i} H_ij^2 / samples.
 
     >>> import chainrule
-    >>> from chainrule.autograd.curvature import hessian_diagonal
+    >>> from chainrule.curvature.hessian import hessian_diagonal
     >>> hessian_diagonal(lambda w: (w**3).sum(), chainrule.tensor([1.0, 2.0]))
     tensor([ 6., 12.])
     """
@@ -153,7 +153,7 @@ def gauss_newton(
     model that is linear in its parameters, and positive semidefinite for a convex loss.
 
     >>> import chainrule
-    >>> from chainrule.autograd.curvature import gauss_newton
+    >>> from chainrule.curvature.hessian import gauss_newton
     >>> x = chainrule.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> gauss_newton(lambda w, x: x @ w, x, lambda y: 0.5 * (y**2).sum(), chainrule.zeros(2))
     tensor([[10., 14.],
@@ -176,7 +176,7 @@ def condition_number(matrix: Tensor) -> Tensor:
     Gradient descent on a quadratic with this Hessian needs a number of steps in proportion to it.
 
     >>> import chainrule
-    >>> from chainrule.autograd.curvature import condition_number
+    >>> from chainrule.curvature.hessian import condition_number
     >>> condition_number(chainrule.tensor([[2.0, 0.0], [0.0, 10.0]]))
     tensor(5.)
     """
@@ -225,7 +225,7 @@ def taylor(func: Callable[[Any], Tensor], x: Any, order: int = 2) -> TaylorModel
     ``x`` and the step are tensors or trees of them. The Hessian is never formed.
 
     >>> import chainrule
-    >>> from chainrule.autograd.curvature import taylor
+    >>> from chainrule.curvature.hessian import taylor
     >>> model = taylor(lambda w: (w**3).sum(), chainrule.tensor([1.0]))
     >>> model(chainrule.tensor([0.5]))  # 1 + 3 / 2 + 3 / 4
     tensor(3.2500)

@@ -17,7 +17,7 @@ from typing import Any
 from chainrule.autograd.func import functional_call
 from chainrule.autograd.tree import flatten, unflatten
 from chainrule.ops.joining import split
-from chainrule.ops.pointwise import cast
+from chainrule.ops.promotion import cast
 from chainrule.ops.shape import cat, reshape
 from chainrule.tensor import Tensor
 
@@ -51,7 +51,7 @@ def ravel(tree: Any) -> tuple[Tensor, Callable[[Tensor], Any]]:
     """All tensors of a tree as one vector in tree order, and the way back from such a vector.
 
     >>> import chainrule
-    >>> from chainrule.autograd.parameters import ravel
+    >>> from chainrule.curvature.parameters import ravel
     >>> vector, unravel = ravel({"w": chainrule.ones(2), "b": chainrule.tensor(3.0)})
     >>> vector
     tensor([1., 1., 3.])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from chainrule.autograd.jacobian import jacfwd, jacrev
 from chainrule.autograd.modes import enable_grad, no_grad
-from chainrule.autograd.parameters import ravel
+from chainrule.curvature.parameters import ravel
 from chainrule.autograd.tree import flatten, unflatten
 from chainrule.backend import K
 from chainrule.ops.apply import SELECT, edge_of
@@ -66,7 +66,7 @@ def numerical_gradient(func: Callable[[Any], Tensor], x: Any, *, eps: float | No
     """The gradient of a function that returns a number, by central differences.
 
     >>> import chainrule
-    >>> from chainrule.autograd.textbook import numerical_gradient
+    >>> from chainrule.inspect.textbook import numerical_gradient
     >>> x = chainrule.tensor([1.0, 2.0], dtype=chainrule.float64)
     >>> numerical_gradient(lambda x: (x**3).sum(), x)
     tensor([ 3.0000, 12.0000], dtype=chainrule.float64)
@@ -100,7 +100,7 @@ def path_sum_derivative(
     layers of n nodes there are n^m of them. Raises a RuntimeError beyond ``max_paths``.
 
     >>> import chainrule
-    >>> from chainrule.autograd.textbook import path_sum_derivative
+    >>> from chainrule.inspect.textbook import path_sum_derivative
     >>> path_sum_derivative(lambda x: (x * x) * (x * x), chainrule.tensor(2.0))
     PathSum(value=tensor(32.), paths=4)
     """
@@ -191,7 +191,7 @@ def compare(
     ``symbolic`` is the derivative as a formula, worked out by hand or by a computer algebra system.
 
     >>> import chainrule
-    >>> from chainrule.autograd.textbook import compare
+    >>> from chainrule.inspect.textbook import compare
     >>> x = chainrule.tensor([1.0, 2.0], dtype=chainrule.float64)
     >>> compare(lambda x: (x**3).sum(), x, lambda x: 3 * x**2)
     entry      numerical  forward  reverse  symbolic

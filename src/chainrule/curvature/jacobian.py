@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from chainrule.autograd.func import jvp, vjp
 from chainrule.autograd.jacobian import jacfwd, jacrev
-from chainrule.autograd.parameters import arguments, as_function, one_tensor
+from chainrule.curvature.parameters import arguments, as_function, one_tensor
 from chainrule.autograd.tree import flatten, map_tree, unflatten
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
@@ -42,7 +42,7 @@ def parameter_jacobian(
     parameter.
 
     >>> import chainrule
-    >>> from chainrule.autograd.model_jacobian import parameter_jacobian
+    >>> from chainrule.curvature.jacobian import parameter_jacobian
     >>> parameter_jacobian(lambda w, x: w * x, chainrule.tensor(3.0), chainrule.ones(2))
     tensor([[3., 0.],
             [0., 3.]])
@@ -73,7 +73,7 @@ def input_jacobian(
     the model sees one sample at a time, and the batch stays in front: (N, *Y, *X).
 
     >>> import chainrule
-    >>> from chainrule.autograd.model_jacobian import input_jacobian
+    >>> from chainrule.curvature.jacobian import input_jacobian
     >>> w, x = chainrule.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), chainrule.zeros(3)
     >>> input_jacobian(lambda x: w @ x, x).shape
     chainrule.Size([2, 3])
