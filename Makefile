@@ -38,7 +38,7 @@ test: lint
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 parity: $(VENV)/.torch
-	$(BIN)/python -m pytest -n $(WORKERS) tests/parity
+	$(BIN)/python -m pytest -n $(WORKERS) tests/parity tests/nn
 
 bench: $(VENV)/.torch
 	$(BIN)/python benchmarks/overhead.py

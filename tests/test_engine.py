@@ -153,6 +153,25 @@ def test_retain_grad() -> None:
     assert y.grad.item() == 3
 
 
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        (lambda y: y.mul_(y.t()), lambda y: y * y.t()),
+        (lambda y: y.mul_(y[0]), lambda y: y * y[0]),
+        (lambda y: y.mul_(y.detach()), lambda y: y * y.detach()),
+        (lambda y: y.view(-1).mul_(y.view(-1)).view(3, 3), lambda y: y * y),
+    ],
+)
+def test_change_by_another_view_of_the_same_memory(change: Any, same: Any) -> None:
+    """The rule reads what the memory held before."""
+    gradients = []
+    for function in (change, same):
+        x = chainrule.arange(9.0).reshape(3, 3).requires_grad_()
+        function(x + 1).square().sum().backward()
+        gradients.append(x.grad.tolist())
+    assert gradients[0] == gradients[1]
+
+
 def test_grad_mode_is_per_thread() -> None:
     states: dict[str, bool] = {}
 
@@ -214,19 +233,46 @@ def test_long_chain_needs_no_recursion_and_leaves_nothing() -> None:
     assert after - before < 150_000
 
 
-def test_graphs_are_freed_without_the_garbage_collector() -> None:
+def differentiated(x: Any) -> None:
+    (x.tanh() * x.exp()).sum().backward()
+
+
+def changed_through_views(x: Any) -> None:
+    y = x * 2
+    y[0].mul_(x[1])
+    y.view(-1).sin_()
+    y[y > 0] = 0.5
+
+
+def retained(x: Any) -> None:
+    y = x * 2
+    y.retain_grad()
+    y.sum().backward()
+
+
+@pytest.mark.parametrize("work", [differentiated, changed_through_views, retained])
+def test_graphs_are_freed_without_the_garbage_collector(work: Any) -> None:
     x = leaf(1.0, 2.0)
     gc.collect()
     gc.disable()
     try:
         for _ in range(3):
-            (x.tanh() * x.exp()).sum().backward()
+            work(x)
         before = len(gc.get_objects())
         for _ in range(100):
-            (x.tanh() * x.exp()).sum().backward()
+            work(x)
         assert len(gc.get_objects()) - before < 20
     finally:
         gc.enable()
+
+
+def test_replaced_memory_is_not_that_of_earlier_views() -> None:
+    y = leaf(1.0, 2.0) * 1
+    v = y.view(-1)
+    y.data = chainrule.tensor([5.0, 6.0], dtype=chainrule.float64)
+    y.mul_(2)
+    assert v.tolist() == [1, 2]
+    assert y.tolist() == [10, 12]
 
 
 def test_graph_can_be_looked_at() -> None:

@@ -72,6 +72,18 @@ def test_grad_leaves_no_history_unless_something_outside_needs_it() -> None:
     close(x.grad, 6 * x.detach())
 
 
+def test_history_that_does_not_reach_the_derivative_is_dropped() -> None:
+    x, w = random(3), random(3).requires_grad_()
+    assert not grad(lambda a: (a * a + w).sum())(x).requires_grad
+    assert not jacrev(lambda a: a * a + w)(x).requires_grad
+    first, second = grad(lambda a, b: (a * b).sum(), argnums=(0, 1))(w, x)
+    assert not first.requires_grad
+    assert second.requires_grad
+    inner = grad(lambda a: (a * grad(cube)(x * 1) * grad(lambda b: (a * b * b).sum())(x)).sum())
+    assert not inner(x).requires_grad
+    close(inner(x), 12 * x**4)
+
+
 def test_grad_refuses_what_is_not_a_number() -> None:
     with pytest.raises(RuntimeError, match=r"0 dimensions.*\(3,\)"):
         grad(lambda x: x * 2)(random(3))
@@ -257,6 +269,50 @@ def test_inplace_inside_transformations() -> None:
     close(vmap(f)(x), np.stack([f(x[i]).numpy() for i in range(4)]))
     t = random(3)
     close(jvp(f, (x[0],), (t,))[1], jacrev(f)(x[0]).numpy() @ t.numpy())
+
+
+def test_view_sees_its_base_change_inside_transformations() -> None:
+    def f(x: Tensor) -> Tensor:
+        y = x * 1
+        v, w = y.view(-1), y[1:]
+        y.mul_(x)
+        w.add_(1)
+        return v if x.ndim == 0 else v * x
+
+    x, t = random(4, 3), random(3)
+    close(vmap(f)(x), np.stack([f(x[i]).numpy() for i in range(4)]))
+    close(jvp(f, (x[0],), (t,))[1], jacrev(f)(x[0]).numpy() @ t.numpy())
+    close(vmap(lambda a: (a * 1).view(-1))(x), x)
+
+
+def test_new_tensor_like_one_inside_can_be_changed_there() -> None:
+    def f(x: Tensor) -> Tensor:
+        out = chainrule.zeros_like(x)
+        out[0] = x.sum()
+        other = x.new_ones(3)
+        other.mul_(x)
+        return out + other
+
+    x = random(4, 3)
+    close(vmap(f)(x), np.stack([f(x[i]).numpy() for i in range(4)]))
+    close(jacfwd(f)(x[0]), jacrev(f)(x[0]))
+
+
+def test_tensor_of_an_outer_transformation_cannot_take_an_inner_value() -> None:
+    def outer(a: Tensor) -> Tensor:
+        return vmap(lambda b: a.add_(b))(chainrule.ones(2, dtype=a.dtype))
+
+    with pytest.raises(RuntimeError, match="lies outside vmap"):
+        vmap(outer)(random(3))
+
+
+@pytest.mark.parametrize("cut", [Tensor.detach, lambda x: x.data, lambda x: (x * 1).detach_()])
+def test_detached_is_constant_in_every_transformation(cut: Any) -> None:
+    x, t = random(4, 3), random(3)
+    close(grad(lambda a: (cut(a) * a).sum())(x), x)
+    close(jvp(lambda a: cut(a) * a, (x[0],), (t,))[1], x[0] * t)
+    close(grad(lambda a: vmap(lambda b: cut(b) * b)(a).sum())(x), x)
+    close(vmap(lambda b: jvp(lambda a: cut(a) * a, (b,), (t,))[1])(x), x * t)
 
 
 def test_vmap_refuses() -> None:

@@ -6,6 +6,7 @@ adjointness, second order in every mix of modes, float32, memory layouts and vma
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,6 +59,23 @@ def test_inputs_are_left_alone(sample: Sample) -> None:
     if sample.differentiable:
         c.gradients(variables)
     assert_close([v.detach() for v in variables], before, rtol=0, atol=0)
+
+
+@each(WITH_VARIABLES)
+def test_shared_memory_is_known(sample: Sample) -> None:
+    """An output in the memory of an input is a view of it, also where dimensions have size 1."""
+    c = case(sample)
+    for cut in (slice(None), slice(1)):
+        variables = [Tensor(v[(cut,) * v.ndim].copy()) for v in c.values]
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                out = outputs(c(*variables))
+        except (RuntimeError, ValueError, IndexError, AssertionError):
+            continue  # not for these sizes
+        for y in out:
+            for x in variables:
+                if y is not x and np.shares_memory(y.array, x.array):
+                    assert y.storage() is x.storage()
 
 
 # --- derivatives ----------------------------------------------------------------------------------

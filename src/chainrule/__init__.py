@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import warnings as _warnings
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 # Division by zero, overflow and the like follow IEEE 754 silently, as in every tensor library.
 # NumPy warns of them; inside this package it need not. Warnings in the user's code stay.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"chainrule\.")
 
-from chainrule import autograd, backend, curvature, func, inspect, linalg, random  # noqa: E402
+from chainrule.ops.methods import attach as _attach  # noqa: E402
+
+_attach()  # before anything that makes tensors while it is imported
+
+from chainrule import autograd, backend, func, linalg, random  # noqa: E402
 from chainrule.autograd.modes import (  # noqa: E402
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
     set_grad_enabled,
@@ -45,8 +52,9 @@ from chainrule.ops.elementwise import (  # noqa: E402
     greater_equal, gt, heaviside, hypot, isfinite, isinf, isnan, isneginf, isposinf, le, less,
     less_equal, lgamma, log, log10, log1p, log2, logaddexp, logaddexp2, logical_and, logical_not,
     logical_or, logical_xor, lt, maximum, minimum, mul, multiply, nan_to_num, ne, neg, negative,
-    not_equal, polygamma, pow, reciprocal, remainder, round, rsqrt, sigmoid, sign, signbit, sin,
-    sinc, sinh, softplus, sqrt, square, sub, subtract, tan, tanh, true_divide, trunc, where, xlogy,
+    not_equal, polygamma, pow, reciprocal, relu, remainder, round, rsqrt, sigmoid, sign, signbit,
+    sin, sinc, sinh, softplus, sqrt, square, sub, subtract, tan, tanh, true_divide, trunc, where,
+    xlogy,
 )  # fmt: skip
 from chainrule.ops.from_data import as_tensor, asarray, from_dlpack, from_numpy, tensor  # noqa: E402
 from chainrule.ops.index import (  # noqa: E402
@@ -62,7 +70,6 @@ from chainrule.ops.linalg import (  # noqa: E402
     pinverse, slogdet,
 )  # fmt: skip
 from chainrule.ops.matmul import linear, matmul  # noqa: E402
-from chainrule.ops.methods import attach as _attach  # noqa: E402
 from chainrule.ops.order import (  # noqa: E402
     amax, amin, aminmax, argmax, argmin, max, median, min, mode, nanmedian, nanquantile, quantile,
 )  # fmt: skip
@@ -114,8 +121,27 @@ from chainrule.ops.sort import (  # noqa: E402
 from chainrule.printing import set_printoptions  # noqa: E402
 from chainrule.tensor import device, Size, Tensor  # noqa: E402
 
+if _TYPE_CHECKING:
+    from chainrule import curvature, inspect, models, nn
+
 __version__ = "0.1.0"
-_attach()
+_ROOMS = (
+    "curvature",
+    "inspect",
+    "models",
+    "nn",
+)  # imported when first asked for: imports stay fast
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _ROOMS:
+        return _import_module(f"chainrule.{name}")
+    raise AttributeError(f"module 'chainrule' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 __all__ = [
     "__version__", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
@@ -152,21 +178,21 @@ __all__ = [
     "long", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed", "masked_fill",
     "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d",
     "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean",
-    "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul",
-    "multinomial", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum",
-    "narrow", "ne", "neg", "negative", "nll_loss", "no_grad", "nonzero", "norm", "normal",
-    "not_equal", "numel", "one_hot", "ones", "ones_like", "outer", "pad", "permute", "pinverse",
-    "poisson", "polygamma", "positive", "pow", "prod", "promote_types", "quantile", "rad2deg",
-    "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm",
-    "ravel", "real", "reciprocal", "remainder", "repeat_interleave", "reshape", "result_type",
-    "roll", "rot90", "round", "row_stack", "rsqrt", "scalar_tensor", "scatter", "scatter_add",
-    "scatter_reduce", "searchsorted", "seed", "select", "set_default_dtype", "set_grad_enabled",
-    "set_printoptions", "set_rng_state", "sgn", "short", "sigmoid", "sign", "signbit", "sin",
-    "sinc", "sinh", "Size", "slogdet", "softmax", "softplus", "sort", "split", "sqrt", "square",
-    "squeeze", "stack", "std", "std_mean", "sub", "subtract", "sum", "swapaxes", "swapdims", "t",
-    "take", "take_along_dim", "tan", "tanh", "Tensor", "tensor", "tensor_split", "tensordot",
-    "tile", "topk", "trace", "transpose", "trapezoid", "trapz", "tril", "tril_indices", "triu",
-    "triu_indices", "true_divide", "trunc", "uint8", "unbind", "unflatten", "unique",
+    "median", "meshgrid", "min", "minimum", "mm", "mode", "models", "moveaxis", "movedim", "msort",
+    "mul", "multinomial", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile",
+    "nansum", "narrow", "ne", "neg", "negative", "nll_loss", "nn", "no_grad", "nonzero", "norm",
+    "normal", "not_equal", "numel", "one_hot", "ones", "ones_like", "outer", "pad", "permute",
+    "pinverse", "poisson", "polygamma", "positive", "pow", "prod", "promote_types", "quantile",
+    "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random",
+    "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "repeat_interleave", "reshape",
+    "result_type", "roll", "rot90", "round", "row_stack", "rsqrt", "scalar_tensor", "scatter",
+    "scatter_add", "scatter_reduce", "searchsorted", "seed", "select", "set_default_dtype",
+    "set_grad_enabled", "set_printoptions", "set_rng_state", "sgn", "short", "sigmoid", "sign",
+    "signbit", "sin", "sinc", "sinh", "Size", "slogdet", "softmax", "softplus", "sort", "split",
+    "sqrt", "square", "squeeze", "stack", "std", "std_mean", "sub", "subtract", "sum", "swapaxes",
+    "swapdims", "t", "take", "take_along_dim", "tan", "tanh", "Tensor", "tensor", "tensor_split",
+    "tensordot", "tile", "topk", "trace", "transpose", "trapezoid", "trapz", "tril", "tril_indices",
+    "triu", "triu_indices", "true_divide", "trunc", "uint8", "unbind", "unflatten", "unique",
     "unique_consecutive", "unsqueeze", "var", "var_mean", "vdot", "view", "vsplit", "vstack",
     "where", "xlogy", "zeros", "zeros_like",
 ]  # fmt: skip

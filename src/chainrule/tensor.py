@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.backend import K, dtypes
 
-__all__ = ["Box", "Mode", "Node", "Size", "Storage", "Tensor", "View", "device", "mode", "next_seq"]
+__all__ = [
+    "Box", "Mode", "Node", "Size", "Storage", "Tensor", "View", "device", "mode", "next_seq",
+    "repeated",
+]  # fmt: skip
 
 # Numbers nodes and in-place writes in one order: a node is younger than its inputs, and a saved
 # tensor is stale exactly if its memory was written after the node that saved it was made.
@@ -104,9 +107,14 @@ class View:
         self.made_without_grad = made_without_grad
 
     def replay(self, base: Any) -> Any:
-        for op, params in self.steps:
-            base = op(base, **params)
-        return base
+        return repeated(self.steps, base)
+
+
+def repeated(steps: tuple[Any, ...], base: Any) -> Any:
+    """What the steps of a view make of a base."""
+    for op, params in steps:
+        base = op(base, **params)
+    return base
 
 
 class Node:
@@ -195,6 +203,14 @@ class Box:
     def held(self) -> tuple[Tensor, ...]:
         """The tensors in this box."""
         return ()
+
+    def constant(self, value: Tensor) -> Box:
+        """A value that stays unchanged under this transformation, in a box of its level."""
+        raise TypeError(f"{type(self).__name__} has no constants")
+
+    def detached(self) -> Box:
+        """The same value as a constant, of this transformation and of all that hold it."""
+        return self
 
     def numbers(self, what: str) -> Any:
         """The values as a NumPy array, where they have one."""
@@ -397,7 +413,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same memory without history."""
-        out = Tensor(self.array)
+        out = self.data
         out._store = self.storage()
         return out
 
@@ -407,6 +423,7 @@ class Tensor:
             raise RuntimeError(
                 "detach_: can't detach views in-place; use detach() for a tensor without history"
             )
+        self.array = self.data.array
         self._node = None
         self.needs_grad = False
         return self
@@ -414,6 +431,10 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same memory without history, and without a record of writes made through it."""
+        if isinstance(self.array, Box):
+            if self._view is not None:
+                self._refresh()
+            return Tensor(self.array.detached())
         return Tensor(self.array)
 
     @data.setter
@@ -421,6 +442,7 @@ class Tensor:
         if not isinstance(value, Tensor):
             raise TypeError(f"data: expected a Tensor, got {type(value).__name__}")
         self.array = value.array
+        self._store = self._view = None  # other memory, which it shares with no view or base
 
     # --- out of the library -----------------------------------------------------------------------
 
@@ -448,6 +470,8 @@ class Tensor:
 
     def _numbers(self, what: str) -> Any:
         if isinstance(self.array, Box):
+            if self._view is not None:
+                self._refresh()
             return self.array.numbers(what)
         return K.to_numpy(self.array)
 

@@ -394,6 +394,82 @@ def split_and_change(lib: Any, x: Any, w: Any) -> Any:
     return a * b + y.unbind(1)[0].sum()
 
 
+def change_of_what_saved_nothing(lib: Any, x: Any, w: Any) -> Any:
+    quotient = x / w
+    quotient.add_(1)
+    parts = [quotient, x.sinc(), x.var(1), (x.tanh() / 2).erfinv(), 2 / w]
+    for part in parts[1:]:
+        part.mul_(3)
+    return lib.cat([part.reshape(-1) for part in parts])
+
+
+def input_of_cat_changes(lib: Any, x: Any, w: Any) -> Any:
+    y = x * 2
+    z = lib.cat([y, w]).roll(1)
+    y.mul_(3)
+    return z
+
+
+def backward_through_cat_twice(lib: Any, x: Any, w: Any) -> Any:
+    y = lib.cat([x, w])
+    y.sum().backward()
+    return y
+
+
+def repeated_single_element_changes(lib: Any, x: Any, w: Any) -> Any:
+    y = x[:, :1] * w[:, :1]
+    a, b, c, d = y.repeat(1, 2), y.repeat_interleave(2, 1), y[:, :1].flip(1), y.tile(3)
+    for part in (a, b, c, d):
+        part.mul_(2)
+    y.add_(1)
+    return lib.cat([a, b, c, d, y], 1)
+
+
+def ravelled_with_strides(lib: Any, x: Any, w: Any) -> Any:
+    y = x * w
+    z = y[:, 1].ravel()
+    y.zero_()
+    return z
+
+
+def expanded_to_its_own_shape_changes(lib: Any, x: Any, w: Any) -> Any:
+    y = x * w
+    y.expand_as(x).mul_(2)
+    y.expand(2, 2, 3).diagonal(0, 0, 1).add_(1)
+    with lib.no_grad():
+        x.expand_as(w).detach().mul_(2)
+    return y + x
+
+
+def part_of_a_view_of_a_constant_changes(lib: Any, x: Any, w: Any) -> Any:
+    y = lib.ones(2, 3, dtype=x.dtype)
+    v = y[None]
+    v[..., 1] *= x[:, 1]
+    v[0][1] += w[0]
+    return y * y
+
+
+def hidden_view_made_without_grad(lib: Any, x: Any, w: Any) -> Any:
+    with lib.no_grad():
+        y = x.kthvalue(2, 1)[0]
+    y.mul_(w[:, 0])
+    return y
+
+
+def retained_gradient_after_change(lib: Any, x: Any, w: Any) -> Any:
+    y = x * w
+    y.retain_grad()
+    y.mul_(3)
+    (y * y).sum().backward()
+    return x * y.grad
+
+
+def masked_scatter_where_nothing_holds(lib: Any, x: Any, w: Any) -> Any:
+    y = lib.zeros(2, 3, dtype=x.dtype)
+    y.masked_scatter_(x > 100, w)
+    return y * x
+
+
 PROGRAMS = [
     f for _, f in list(globals().items())
     if inspect.isfunction(f) and list(inspect.signature(f).parameters) == ["lib", "x", "w"]

@@ -173,6 +173,7 @@ UNARY = [
     Sample("logit", values(0.1, 0.3, 0.7, 0.9), {"eps": 0.2}, note="eps",
            reference=lambda x, eps: special.logit(np.clip(x, eps, 1 - eps))),
     linear("nan_to_num", normal(4), reference=np.nan_to_num),
+    linear("relu", apart(3, 4), reference=lambda x: np.maximum(x, 0)),
     constant("nan_to_num", values(1.0, np.nan, np.inf, -np.inf),
              {"nan": 0.5, "posinf": 9.0, "neginf": -9.0}, reference=np.nan_to_num, note="numbers"),
     constant("nan_to_num", ints(0, 5, 3), reference=np.nan_to_num, note="integers"),

@@ -58,6 +58,12 @@ class Dual(Box):
     def held(self) -> tuple[Tensor, ...]:
         return (self.primal,) if self.tangent is None else (self.primal, self.tangent)
 
+    def constant(self, value: Tensor) -> Dual:
+        return Dual(self.level, value)
+
+    def detached(self) -> Dual:
+        return Dual(self.level, self.primal.detach())
+
     def numbers(self, what: str) -> Any:
         return self.primal._numbers(what)
 

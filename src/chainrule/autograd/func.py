@@ -21,7 +21,7 @@ from chainrule.ops.apply import edge_of
 from chainrule.tensor import Node, Tensor
 
 __all__ = [
-    "Traced", "functional_call", "grad", "grad_and_value", "hvp", "jvp", "select", "substitute",
+    "Traced", "grad", "grad_and_value", "hvp", "jvp", "select", "substitute",
     "unpack_single", "value_and_grad", "vjp", "without_history",
 ]  # fmt: skip
 
@@ -49,15 +49,15 @@ def _depends_on_others(outputs: list[Tensor], inputs: list[Tensor]) -> bool:
     if innermost():
         return True
     own = {edge_of(x) for x in inputs}
-    if any(x._node is not None for x in inputs):
-        return True
     seen = {edge_of(y) for y in outputs} - {None}
     stack = list(seen)
     while stack:
         edge = stack.pop()
-        if edge in own:
-            continue
         if not isinstance(edge, Node):
+            if edge in own or "closed" in edge.__dict__:
+                continue
+            return True
+        if edge in own:
             return True
         new = {e for e in edge.edges if e is not None} - seen
         seen |= new
@@ -73,6 +73,9 @@ class Traced:
             leaves, self.structure = flatten(primals)
             self.inputs = [_fresh(x) for x in leaves]
             result = func(*unflatten(self.inputs, self.structure))
+        for x in self.inputs:
+            if x._node is None:
+                x.__dict__["closed"] = True  # a variable for the function alone
         result, self.aux = _split_aux(result, has_aux)
         self.outputs, self.out_structure = flatten(result)
         for y in self.outputs:
@@ -104,7 +107,13 @@ class Traced:
             create_graph=self.create_graph or any(edge_of(g) is not None for _, g in pairs),
             materialize_grads=True,
         )
-        return unflatten(list(gradients), self.structure)
+        return unflatten([self.settled(g) for g in gradients], self.structure)
+
+    def settled(self, gradient: Tensor) -> Tensor:
+        """A gradient with its history only if that reaches something outside."""
+        if gradient.needs_grad and not _depends_on_others([gradient], self.inputs):
+            return without_history(gradient)
+        return gradient
 
 
 def without_history(x: Any) -> Any:
@@ -255,17 +264,11 @@ def jvp(
         for p, t in zip(points, directions, strict=True):
             check_tangent("jvp", p, t)
             duals.append(Tensor(Dual(level, p, t)))
-        result = func(*unflatten(duals, structure))
-    result, aux = _split_aux(result, has_aux)
-    out = map_tree(lambda y: unpack(level, y)[0], result)
-    tangent = map_tree(lambda y: tangent_of(level, y), result)
-    if has_aux:
-        return (
-            out,
-            tangent,
-            map_tree(lambda y: unpack(level, y)[0] if isinstance(y, Tensor) else y, aux),
-        )
-    return out, tangent
+        result, aux = _split_aux(func(*unflatten(duals, structure)), has_aux)
+        out = map_tree(lambda y: unpack(level, y)[0], result)
+        tangent = map_tree(lambda y: tangent_of(level, y), result)
+        aux = map_tree(lambda y: unpack(level, y)[0] if isinstance(y, Tensor) else y, aux)
+    return (out, tangent, aux) if has_aux else (out, tangent)
 
 
 def hvp(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
@@ -277,41 +280,3 @@ def hvp(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any,
     argnums = tuple(range(len(primals)))
     product = jvp(grad(func, argnums), primals, tangents)[1]
     return product[0] if len(primals) == 1 else product
-
-
-def functional_call(
-    module: Any, parameters: dict[str, Tensor], args: Any = (), kwargs: dict[str, Any] | None = None
-) -> Any:
-    """Calls ``module`` with some of its tensors replaced, by their dotted names.
-
-    The module is left as it was. Works with any object that keeps tensors as attributes.
-    """
-    arguments = args if isinstance(args, tuple) else (args,)
-    before = []
-    try:
-        for name, value in parameters.items():
-            owner, attribute = _owner(module, name)
-            before.append((owner, attribute, owner[attribute]))
-            owner[attribute] = value
-        return module(*arguments, **(kwargs or {}))
-    finally:
-        for owner, attribute, value in reversed(before):
-            owner[attribute] = value
-
-
-def _owner(module: Any, name: str) -> tuple[dict[str, Any], str]:
-    """The dictionary that holds the tensor of this dotted name, and its key."""
-    *path, attribute = name.split(".")
-    for part in path:
-        module = (
-            module[int(part)]
-            if part.isdigit() and not hasattr(module, part)
-            else getattr(module, part)
-        )
-    for holder in ("_parameters", "_buffers"):
-        held = module.__dict__.get(holder)
-        if held is not None and attribute in held:
-            return held, attribute
-    if attribute not in module.__dict__:
-        raise KeyError(f"functional_call: the module has no tensor named {name!r}")
-    return module.__dict__, attribute

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,14 @@ class RemovableHandle:
 
     def remove(self) -> None:
         self._hooks.pop(self._key, None)
+
+    def move_to(self, node: Node | None) -> None:
+        """Takes the hook along when its tensor gets another history by a change in place."""
+        hook = self._hooks.pop(self._key, None)
+        if hook is not None and node is not None:
+            self._hooks = node.extras().hooks
+            self._key = max(self._hooks, default=0) + 1
+            self._hooks[self._key] = hook
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -70,9 +79,11 @@ def retain_grad(tensor: Tensor) -> None:
         return
     if "retains_grad" in tensor.__dict__:
         return
-    tensor.__dict__["retains_grad"] = True
+    reference = weakref.ref(tensor)  # the tensor holds its node, which holds this hook
 
     def keep(g: Tensor) -> None:
-        tensor._grad = g.detach() if tensor._grad is None else tensor._grad + g.detach()
+        owner = reference()
+        if owner is not None:
+            owner._grad = g.detach() if owner._grad is None else owner._grad + g.detach()
 
-    register_hook(tensor, keep)
+    tensor.__dict__["retains_grad"] = register_hook(tensor, keep)

@@ -43,7 +43,7 @@ def jacrev(
         rows = []
         for i, y in enumerate(traced.outputs):
             row = _pull_basis(traced, i, y, chunk_size)
-            rows.append(unpack_single(row, argnums))
+            rows.append(unpack_single(map_tree(traced.settled, row), argnums))
         result = unflatten(rows, traced.out_structure)
         return (result, traced.aux) if has_aux else result
 

@@ -49,6 +49,8 @@ def innermost() -> int:
 
 def level_of(x: Tensor) -> int:
     """The level of the innermost transformation that a tensor belongs to, 0 if none."""
+    if x._view is not None:
+        x._refresh()
     return x.array.level if isinstance(x.array, Box) else 0
 
 

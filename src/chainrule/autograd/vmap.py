@@ -66,6 +66,12 @@ class Batched(Box):
     def held(self) -> tuple[Tensor, ...]:
         return (self.value,)
 
+    def constant(self, value: Tensor) -> Batched:
+        return Batched(self.level, value, self.size_of_batch, mapped=False)
+
+    def detached(self) -> Batched:
+        return Batched(self.level, self.value.detach(), self.size_of_batch, self.mapped)
+
     def numbers(self, what: str) -> Any:
         raise RuntimeError(
             f"{what}: inside vmap a tensor has a different value for every sample, so its numbers "
@@ -144,8 +150,8 @@ def _run(
             result = func(*unflatten(boxed[:count], structure), **keywords)
         finally:
             batch_draw.pop()
-    outputs, out_structure = flatten(result)
-    return [_unbox(level, size, x) for x in outputs], out_structure
+        outputs, out_structure = flatten(result)
+        return [_unbox(level, size, x) for x in outputs], out_structure
 
 
 def _unbox(level: int, size: int, x: Any) -> Tensor:

@@ -14,7 +14,8 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.backend.numpy_kernels import (
-    conv, elementwise, index, linalg, memory, pool, random, rearrange, reduce, softmax, sort,
+    activation, conv, ctc, elementwise, index, linalg, memory, norm, pool, random, rearrange,
+    recurrent, reduce, softmax, sort,
 )  # fmt: skip
 
 __all__ = ["K", "available", "bind", "current", "dtypes", "use"]
@@ -38,8 +39,12 @@ _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
         sort,
         linalg,
         softmax,
+        ctc,
         conv,
         pool,
+        recurrent,
+        norm,
+        activation,
         random,
     ),
 }

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.autograd.func import functional_call
+from chainrule.autograd.functional_call import functional_call
 from chainrule.autograd.tree import flatten, unflatten
 from chainrule.ops.joining import split
 from chainrule.ops.promotion import cast

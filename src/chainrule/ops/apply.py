@@ -151,6 +151,9 @@ on_recorded: list[Callable[[Op, Any, tuple[Tensor, ...]], None]] = []
 
 def _apply_general(op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any], flags: int) -> Any:
     """The way of every operation while a transformation, a trace or anomaly detection is on."""
+    for t in inputs:
+        if t._view is not None:
+            t._refresh()  # in a box there is no memory through which it would see a change
     top = max([t.array.level for t in inputs if isinstance(t.array, Box)], default=0)
     if top:
         box = next(t.array for t in inputs if isinstance(t.array, Box) and t.array.level == top)

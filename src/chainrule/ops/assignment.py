@@ -99,12 +99,11 @@ def _write(op: str, x: Tensor, at: Subscript, value: Tensor) -> Tensor:
 
 def _is_there(x: Tensor, at: Subscript, value: Tensor) -> bool:
     """Whether the value is that very part of ``x``: so ends ``x[i] += y``."""
-    view = value._view
-    return (
-        view is not None
-        and view.base is x
-        and view.steps == ((slice_view, {"entries": at.entries}),)
-    )
+    view, own = value._view, x._view
+    if view is None:
+        return False
+    base, steps = (x, ()) if own is None else (own.base, own.steps)
+    return view.base is base and view.steps == (*steps, (slice_view, {"entries": at.entries}))
 
 
 def spread_to(value: Tensor, at: Subscript) -> Tensor:

@@ -11,7 +11,7 @@ from chainrule.ops.arguments import (
     check_device, checked_size, float_type, made, number, size_argument, tensor_argument,
     type_of_number, whole,
 )  # fmt: skip
-from chainrule.tensor import Tensor
+from chainrule.tensor import Box, Tensor
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace",
@@ -93,7 +93,7 @@ def zeros_like(
 ) -> Tensor:
     """Zeros in the shape and type of ``input``."""
     shape, d = _like("zeros_like", input, dtype, device)
-    return made(K.zeros(shape, d), requires_grad)
+    return _beside(input, made(K.zeros(shape, d), requires_grad))
 
 
 def ones_like(
@@ -101,7 +101,7 @@ def ones_like(
 ) -> Tensor:
     """Ones in the shape and type of ``input``."""
     shape, d = _like("ones_like", input, dtype, device)
-    return made(K.ones(shape, d), requires_grad)
+    return _beside(input, made(K.ones(shape, d), requires_grad))
 
 
 def empty_like(
@@ -109,7 +109,7 @@ def empty_like(
 ) -> Tensor:
     """An uninitialized tensor in the shape and type of ``input``."""
     shape, d = _like("empty_like", input, dtype, device)
-    return made(K.empty(shape, d), requires_grad)
+    return _beside(input, made(K.empty(shape, d), requires_grad))
 
 
 def full_like(
@@ -123,7 +123,14 @@ def full_like(
     """One value everywhere, in the shape and type of ``input``."""
     shape, d = _like("full_like", input, dtype, device)
     value = number("full_like", "fill_value", fill_value)
-    return made(_filled(shape, value, dtypes.from_array_dtype(d)), requires_grad)
+    return _beside(input, made(_filled(shape, value, dtypes.from_array_dtype(d)), requires_grad))
+
+
+def _beside(input: Tensor, out: Tensor) -> Tensor:
+    """A new tensor belongs to the transformation of its model, to be changed in place there."""
+    if isinstance(input.array, Box) and not out.needs_grad:
+        return Tensor(input.array.constant(out))
+    return out
 
 
 def _like(op: str, input: Any, dtype: Any, device: Any) -> tuple[tuple[int, ...], Any]:
@@ -294,10 +301,11 @@ def new_zeros(
     requires_grad: bool = False,
 ) -> Tensor:
     """Zeros of the given size in the type of this tensor."""
-    return zeros(
+    out = zeros(
         size_argument("new_zeros", sizes, size), dtype=input.dtype if dtype is None else dtype,
         device=device, requires_grad=requires_grad,
     )  # fmt: skip
+    return _beside(input, out)
 
 
 def new_ones(
@@ -309,10 +317,11 @@ def new_ones(
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones of the given size in the type of this tensor."""
-    return ones(
+    out = ones(
         size_argument("new_ones", sizes, size), dtype=input.dtype if dtype is None else dtype,
         device=device, requires_grad=requires_grad,
     )  # fmt: skip
+    return _beside(input, out)
 
 
 def new_empty(
@@ -324,10 +333,11 @@ def new_empty(
     requires_grad: bool = False,
 ) -> Tensor:
     """An uninitialized tensor of the given size in the type of this tensor."""
-    return empty(
+    out = empty(
         size_argument("new_empty", sizes, size), dtype=input.dtype if dtype is None else dtype,
         device=device, requires_grad=requires_grad,
     )  # fmt: skip
+    return _beside(input, out)
 
 
 def new_full(

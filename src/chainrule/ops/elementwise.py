@@ -29,9 +29,9 @@ __all__ = [
     "isneginf", "isposinf", "le", "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2",
     "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
     "maximum", "minimum", "mul", "multiply", "nan_to_num", "ne", "neg", "negative", "not_equal",
-    "polygamma", "pow", "reciprocal", "remainder", "round", "rsqrt", "sigmoid", "sign", "signbit",
-    "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "subtract", "tan", "tanh",
-    "true_divide", "trunc", "where", "xlogy",
+    "polygamma", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt", "sigmoid", "sign",
+    "signbit", "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "subtract", "tan",
+    "tanh", "true_divide", "trunc", "where", "xlogy",
 ]  # fmt: skip
 
 METHODS = tuple(name for name in __all__ if name not in ("where", "polygamma", "softplus"))
@@ -81,13 +81,17 @@ acosh = unary("acosh", lambda d, x: d * rsqrt(x * x - 1), "The inverse hyperboli
 atanh = unary("atanh", lambda d, x: d / (1 - x * x), "The inverse hyperbolic tangent of x.")
 sigmoid = unary("sigmoid", lambda d, out: d * (out - out * out), "1 / (1 + exp(-x))", kinds="biuf")
 softplus = unary("softplus", lambda d, x: d * sigmoid(x), "log(1 + exp(x)), without overflow.")
+# The slope at 0 is 0; not ``out > 0``, so that a NaN passes the gradient on, as in PyTorch.
+relu = unary(
+    "relu", lambda d, out: where(out != 0, d, 0.0), "max(x, 0)", floating=False, kinds="iuf"
+)
 erf = unary(
     "erf", lambda d, x: d * (_2_SQRTPI * exp(-x * x)), "The error function of x.", kinds="biuf"
 )
 erfc = unary("erfc", lambda d, x: d * (-_2_SQRTPI * exp(-x * x)), "1 - erf(x)", kinds="biuf")
 erfinv = unary(
     "erfinv",
-    lambda d, out: d * (0.5 * _SQRTPI * exp(out * out)),
+    lambda d, x: d * (0.5 * _SQRTPI * exp(square(erfinv(x)))),
     "The inverse of erf at x.",
     kinds="biuf",
 )
@@ -95,7 +99,7 @@ lgamma = unary("lgamma", lambda d, x: d * digamma(x), "log |gamma(x)|", kinds="b
 digamma = unary(
     "digamma", lambda d, x: d * polygamma(1, x), "The derivative of lgamma at x.", kinds="biuf"
 )
-sinc = unary("sinc", lambda d, x, out: d * _sinc_slope(x, out), "sin(pi x) / (pi x), 1 at 0.")
+sinc = unary("sinc", lambda d, x: d * _sinc_slope(x), "sin(pi x) / (pi x), 1 at 0.")
 sign = unary(
     "sign", lambda d: zeros_like_of(d), "-1, 0 or 1, by the sign of x.", floating=False, kinds="iuf"
 )
@@ -122,12 +126,12 @@ _SQRTPI = math.sqrt(math.pi)
 _2_SQRTPI = 2 / _SQRTPI
 
 
-def _sinc_slope(x: Any, out: Any) -> Any:
+def _sinc_slope(x: Any) -> Any:
     """(cos(pi x) - sinc(x)) / x, and its limit near 0, where the difference would cancel."""
     z = math.pi * x
     near = abs(z) < 1e-3
     safe = where(near, 1.0, x)
-    return where(near, -(math.pi**2) / 3 * x * (1 - z * z / 10), (cos(z) - out) / safe)
+    return where(near, -(math.pi**2) / 3 * x * (1 - z * z / 10), (cos(z) - sinc(x)) / safe)
 
 
 # --- two inputs -----------------------------------------------------------------------------------
@@ -138,8 +142,9 @@ _sub = binary(
     refuses_bool="use ^ or logical_xor for the difference, or ~ to invert",
 )  # fmt: skip
 mul = binary("mul", lambda d, y: d * y, lambda d, x: d * x, "x * y")
+# The quotient is computed again, so that it is not saved and may be changed in place.
 true_divide = binary(
-    "div", lambda d, y: d / y, lambda d, y, out: -d * out / y, "x / y", floating=True
+    "div", lambda d, y: d / y, lambda d, x, y: -d * (x / y) / y, "x / y", floating=True
 )
 pow = binary(
     "pow",

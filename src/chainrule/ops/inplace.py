@@ -17,7 +17,7 @@ from chainrule.ops.pointwise import F32, F64
 from chainrule.ops.promotion import cast
 from chainrule.ops.apply import edge_of, INFERENCE, record
 from chainrule.ops.primitive import Op
-from chainrule.tensor import Box, Mode, Node, Size, Tensor, View, mode, next_seq
+from chainrule.tensor import Box, Mode, Node, Size, Tensor, View, mode, next_seq, repeated
 
 __all__ = ["assign", "in_place", "in_place_operator", "touch"]
 
@@ -33,9 +33,9 @@ class Overlay(Op):
         return None
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
-        view, shown = node.params["view"], node.params["shown"]
+        steps, shown = node.params["steps"], node.params["shown"]
         g = g if isinstance(g, Tensor) else Tensor(g)
-        parts = where(shown, zeros_like_of(g), g), view.replay(g)
+        parts = where(shown, zeros_like_of(g), g), repeated(steps, g)
         return parts if tensors else tuple(p.array for p in parts)
 
 
@@ -52,15 +52,18 @@ def _shown(view: View, shape: tuple[int, ...]) -> Tensor:
 
 def check_writable(x: Tensor, op: str) -> None:
     """Refuses the changes in place that PyTorch refuses."""
-    if not isinstance(x.array, Box) and K.is_shared_inside(x.array):
-        raise RuntimeError(
-            f"{op}: unsupported operation: more than one element of the written-to tensor (an "
-            f"expanded "
-            "view) refers to a single memory location; clone() the tensor before writing to it"
-        )
+    if not isinstance(x.array, Box):
+        if K.is_shared_inside(x.array):
+            raise RuntimeError(
+                f"{op}: unsupported operation: more than one element of the written-to tensor (an "
+                "expanded view) refers to a single memory location; clone() the tensor before "
+                "writing to it"
+            )
+        if x._store is not None or not x.array.size:
+            K.allow_writing(x.array)
     if not mode.flags & Mode.GRAD:
         return
-    if x._node is None and x.requires_grad:
+    if x.requires_grad and x._node is None:
         raise RuntimeError(
             f"{op}: a leaf Variable that requires grad is being used in an in-place operation; "
             f"update "
@@ -104,27 +107,44 @@ def assign(x: Tensor, value: Tensor, op: str) -> Tensor:
 
 
 def _is_boxed(x: Tensor, value: Tensor) -> bool:
-    if isinstance(value.array, Box) and not isinstance(x.array, Box):
+    level = x.array.level if isinstance(x.array, Box) else 0
+    if isinstance(value.array, Box) and value.array.level > level:
         raise RuntimeError(
-            f"in-place: the tensor to be changed lies outside {value.array.transformation} and "
-            f"the new "
-            "value inside it; make a new tensor instead of changing one in place"
+            f"in-place: the tensor to be changed lies outside {value.array.transformation} and the "
+            "new value inside it; make a new tensor instead of changing one in place, or make the "
+            "one to be changed there, with zeros_like(...) of a tensor inside"
         )
     return isinstance(x.array, Box)
 
 
 def _keep_old_value(x: Tensor, value: Tensor) -> None:
-    """If the new history needs the old value of x, keeps a copy of it there."""
+    """If the new history needs what the memory of x held before, keeps a copy of it there."""
     node = value._node
-    if node is None or not node.saved or not any(t is x for t in node.saved):
+    if node is None or not node.saved:
         return
-    old = Tensor(x.array if isinstance(x.array, Box) else K.copy(x.array))
-    old._node, old.needs_grad = x._node, x.needs_grad
-    node.saved = tuple([old if t is x else t for t in node.saved])
+    store = x._store
+    node.saved = tuple([
+        _copy_of(t) if t is x or (t is not None and store is not None and t._store is store) else t
+        for t in node.saved
+    ])  # fmt: skip
+
+
+def _copy_of(t: Tensor) -> Tensor:
+    """The same value and history in memory of its own."""
+    old = Tensor(t.array if isinstance(t.array, Box) else K.copy(t.array))
+    old._node, old.needs_grad = t._node, t.needs_grad
+    return old
 
 
 def adopt(x: Tensor, value: Tensor) -> None:
     """Gives x the history of the value that was written into it."""
+    before = x._node
+    _take_history(x, value)
+    if x._node is not before and "retains_grad" in x.__dict__:
+        x.__dict__["retains_grad"].move_to(x._node)
+
+
+def _take_history(x: Tensor, value: Tensor) -> None:
     view = x._view
     if view is not None:
         if mode.flags & Mode.GRAD and (value.needs_grad or view.base.requires_grad):
@@ -132,14 +152,15 @@ def adopt(x: Tensor, value: Tensor) -> None:
         elif isinstance(x.array, Box):
             _rebase(x, value)
         return
-    if not mode.flags & Mode.GRAD:
+    if mode.flags & Mode.GRAD:
+        x._node, x.needs_grad = value._node, value.needs_grad
+        if x._node is not None:
+            # The node is younger than the write, so that it does not count as changed by it.
+            x._node.seq = next_seq()
+            if x._node.out is x.array:
+                x._node.extras().store = x._store
+    elif not isinstance(x.array, Box):
         return
-    x._node, x.needs_grad = value._node, value.needs_grad
-    if x._node is not None:
-        # The node is younger than the write, so that it does not count as changed by it.
-        x._node.seq = next_seq()
-        if x._node.out is x.array:
-            x._node.extras().store = x._store
     if x._store is not None and x._store is not INFERENCE:
         x._store.rebased = next_seq()
 
@@ -147,19 +168,19 @@ def adopt(x: Tensor, value: Tensor) -> None:
 def _rebase(x: Tensor, value: Tensor) -> None:
     """Writes the change of a view into the history of its base."""
     view = x._view
-    if view.made_without_grad and mode.flags & Mode.GRAD and value.needs_grad:
+    base = view.base
+    recording = mode.flags & Mode.GRAD
+    if recording and view.made_without_grad and base.requires_grad and value.needs_grad:
         raise RuntimeError(
             "in-place: a view was created in no_grad mode and is being modified inplace with grad "
-            "mode "
-            "enabled; take the view inside the same mode, or clone() it"
+            "mode enabled; take the view inside the same mode, or clone() it"
         )
-    base = view.base
     shown = _shown(view, base.array.shape)
-    params = {"view": view, "shown": shown}
+    params = {"steps": view.steps, "shown": shown}  # not the view: its base holds this node
     edges = (edge_of(base), edge_of(value))
     if isinstance(base.array, Box):
         base.array = _overlay_value(base, value, view, shown).array
-    if any([e is not None for e in edges]) and mode.flags & Mode.GRAD:
+    if recording and any([e is not None for e in edges]):
         new = record(overlay, (base, value), edges, params, base.array)
         base._node, base.needs_grad = new._node, True
     x._store.rebased = next_seq()
@@ -170,7 +191,7 @@ def _overlay_value(base: Tensor, value: Tensor, view: View, shown: Tensor) -> Te
     """The value of an overlay without shared memory: the view's transpose puts it back."""
     for i in range(len(view.steps), 0, -1):
         op, params = view.steps[i - 1]
-        before = View(base, view.steps[: i - 1], False).replay(base)
+        before = repeated(view.steps[: i - 1], base)
         value = op.transpose(value, tuple(before.shape), **params)
     return where(shown, value, base)
 

@@ -15,6 +15,7 @@ from chainrule.backend import K, dtypes
 from chainrule.ops.decompositions import cholesky, eigvalsh, svdvals
 from chainrule.ops.diagonal import diagonal as _diagonal
 from chainrule.ops.complex_numbers import abs, conj
+from chainrule.ops.conversion import clone
 from chainrule.ops.elementwise import where
 from chainrule.ops.matmul import matmul
 from chainrule.ops.order import amax, amin
@@ -239,7 +240,9 @@ def matrix_power(A: Any, n: int) -> Any:
     check_matrix("linalg.matrix_power", A, square=True, holomorphic=True)
     if n == 0:
         one = Tensor(K.eye(A.shape[-1], dtype=A.array.dtype))
-        return broadcast_to(one, shape=tuple(A.shape))
+        return clone(broadcast_to(one, shape=tuple(A.shape)))
+    if n == 1:
+        return clone(A)
     base = inv(A) if n < 0 else A
     n, out = int(math.fabs(n)), None
     while n:

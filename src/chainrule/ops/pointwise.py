@@ -8,6 +8,7 @@ going on) is written out; everything else goes through :func:`chainrule.ops.prim
 from __future__ import annotations
 
 import numbers
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -97,6 +98,7 @@ def unary(
         return out
 
     function.__name__ = function.__qualname__ = name
+    function.__module__ = sys._getframe(1).f_globals["__name__"]  # where it can be pickled from
     function.__doc__ = doc
     return function
 
@@ -303,6 +305,7 @@ def binary(
         return out
 
     function.__name__ = function.__qualname__ = name
+    function.__module__ = sys._getframe(1).f_globals["__name__"]  # where it can be pickled from
     function.__doc__ = doc
     function.op = op  # type: ignore[attr-defined]
     return function

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.conversion import clone
+from chainrule.ops.conversion import clone, contiguous
 from chainrule.ops.index import index_select, narrow
 from chainrule.ops.promotion import broadcast_shapes
 from chainrule.ops.primitive import Linear
@@ -87,8 +87,8 @@ def conjugate_transpose(input: Tensor) -> Tensor:
 
 
 def ravel(input: Any) -> Any:
-    """The elements in one dimension."""
-    return reshape(input, (-1,)) if 0 not in input.shape else flatten(input)
+    """The elements in one dimension, one after the other: a view, or else a copy."""
+    return flatten(contiguous(input) if isinstance(input, Tensor) else input)
 
 
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
@@ -188,7 +188,8 @@ def repeat(input: Any, *repeats: Any) -> Any:
     spread = [n for r, size in zip(times, shape, strict=True) for n in (r, size)]
     joined = tuple(r * size for r, size in zip(times, shape, strict=True))
     out = reshape(expand(reshape(input, apart), spread), joined)
-    return out if any(n != 1 for n in times) else clone(out)
+    # Where each dimension has one element or is not repeated, the joined one is still a view.
+    return out if any(r != 1 != size for r, size in zip(times, shape, strict=True)) else clone(out)
 
 
 def tile(input: Any, *dims: Any) -> Any:
@@ -220,7 +221,8 @@ def repeat_interleave(
         apart, shape = unsqueeze(input, d), list(input.shape)
         full = list(apart.shape)
         full[d], shape[d] = repeats, n * repeats
-        return reshape(expand(apart, full), shape)
+        out = reshape(expand(apart, full), shape)
+        return clone(out) if n == 1 or repeats == 1 else out  # there it is still a view
     return index_select(input, d, Tensor(_repeated_numbers(repeats, n, output_size)))
 
 

@@ -66,19 +66,19 @@ def kept(v: Any, x: Any, dim: Dims, keepdim: bool) -> Any:
     return reshape(v, tuple([1 if i in dim else n for i, n in enumerate(x.shape, -x.ndim)]))
 
 
-def reduction(name: str, differential: Callable[..., Any]) -> Primitive:
+def reduction(name: str, differential: Callable[..., Any], reads_out: bool = True) -> Primitive:
     """Declares a reduction ``name(x, dim, keepdim, **params)`` by ``differential(d, x, out, dim,
     **params)``, in which ``d`` and ``out`` have dimensions of size 1 where ``x`` was reduced."""
 
     def vjp(g: Any, out: Any, x: Any, needs: Any, dim: Dims, keepdim: bool, **params: Any) -> Any:
-        g, out = kept(g, x, dim, keepdim), kept(out, x, dim, keepdim)
+        g, out = kept(g, x, dim, keepdim), kept(out, x, dim, keepdim) if reads_out else None
         return (differential(g, x, out, dim, **params),)
 
     def jvp(tangents: Any, out: Any, x: Any, dim: Dims, keepdim: bool, **params: Any) -> Any:
         changes = differential(tangents[0], x, kept(out, x, dim, keepdim), dim, **params)
         return _sum(changes, dim=dim, keepdim=keepdim)
 
-    return Primitive(name, vjp, jvp, batch="carry")
+    return Primitive(name, vjp, jvp, batch="carry", saves_out=reads_out)
 
 
 _logsumexp = reduction("logsumexp", lambda d, x, out, dim: d * exp(x - out))
@@ -86,6 +86,7 @@ _prod = reduction("prod", lambda d, x, out, dim: d * _product_of_others(x, dim[0
 _var = reduction(
     "var",
     lambda d, x, out, dim, correction: 2 * _deviation(d, x, dim, correction),
+    reads_out=False,
 )
 _std = reduction(
     "std",

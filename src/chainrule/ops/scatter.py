@@ -399,6 +399,6 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
                 f"masked_scatter: number of elements of source ({given}) < number of ones in mask "
                 f"({held})"
             )
-        if not held:
+        if not given:
             return broadcast_to(input, shape=shape) * 1
     return where(mask, take(source, where(mask, number, 0)), input)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.ops.promotion import promote
-from chainrule.ops.primitive import Linear, Primitive, broadcast_to
-from chainrule.tensor import Tensor
+from chainrule.ops.primitive import Linear, Op, broadcast_to
+from chainrule.tensor import Node, Tensor
 
 __all__ = [
     "cat", "expand", "flatten", "movedim", "permute", "reshape", "squeeze", "stack", "swapaxes",
@@ -80,32 +80,41 @@ _permute = Linear(
 )
 
 
-def _split_like(g: Any, inputs: Sequence[Any], dim: int) -> tuple[Any, ...]:
+def _split_like(g: Any, shapes: Sequence[tuple[int, ...]], dim: int) -> tuple[Any, ...]:
     """The parts of ``g`` along ``dim`` that belong to each of the concatenated inputs."""
     from chainrule.ops.index import narrow
 
     parts, start = [], 0
-    for x in inputs:
-        length = x.shape[dim]
+    for shape in shapes:
+        length = shape[dim]
         parts.append(narrow(g, dim, start, length))
         start += length
     return tuple(parts)
 
 
-def _cat_tangents(tangents: Sequence[Any], out: Any, *inputs: Any, dim: int) -> Any:
+def _cat_tangents(tangents: Sequence[Any], inputs: Sequence[Any], dim: int) -> Any:
     from chainrule.ops.elementwise import zeros_like_of
 
     parts = [zeros_like_of(x) if t is None else t for t, x in zip(tangents, inputs, strict=True)]
     return _cat(*parts, dim=dim)
 
 
-_cat = Primitive(
-    "cat",
-    lambda g, out, *inputs, needs, dim: _split_like(g, inputs, dim),
-    _cat_tangents,
-    batch="carry",
-    saves_out=False,
-)
+class _Cat(Op):
+    """Linear in all its inputs: nothing is saved but their shapes."""
+
+    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+        return None
+
+    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        return _split_like(g, node.shapes, node.params["dim"])
+
+    def jvp(
+        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        return _cat_tangents(tangents, inputs, params["dim"])
+
+
+_cat = _Cat("cat", batch="carry")
 
 # --- functions ------------------------------------------------------------------------------------
 

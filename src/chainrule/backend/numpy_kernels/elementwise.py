@@ -17,9 +17,9 @@ __all__ = [
     "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lgamma", "log", "log10", "log1p",
     "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor",
     "lt", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "polygamma", "pow", "real",
-    "reciprocal", "remainder", "round", "rsqrt", "sigmoid", "sign", "signbit", "sin", "sinc",
-    "sinh", "softplus", "sqrt", "square", "sub", "tan", "tanh", "trunc", "trunc_divide", "where",
-    "xlogy", "zeta",
+    "reciprocal", "relu", "remainder", "round", "rsqrt", "sigmoid", "sign", "signbit", "sin",
+    "sinc", "sinh", "softplus", "sqrt", "square", "sub", "tan", "tanh", "trunc", "trunc_divide",
+    "where", "xlogy", "zeta",
 ]  # fmt: skip
 
 abs, neg, sign, conj = np.abs, np.negative, np.sign, np.conjugate
@@ -49,7 +49,7 @@ bitwise_and, bitwise_or, bitwise_xor, bitwise_not = (
 bitwise_left_shift, bitwise_right_shift = np.left_shift, np.right_shift
 
 
-def _special(name: str) -> Any:
+def special(name: str) -> Any:
     """A function of ``scipy.special``, imported when it is first called."""
     loaded: list[Any] = []
 
@@ -66,10 +66,57 @@ def _special(name: str) -> Any:
     return function
 
 
-erf, erfc, erfinv = _special("erf"), _special("erfc"), _special("erfinv")
-lgamma, digamma, _xlogy = _special("gammaln"), _special("psi"), _special("xlogy")
-zeta, sigmoid = _special("zeta"), _special("expit")
-_gamma = _special("gamma")
+_erf, erfc, erfinv = special("erf"), special("erfc"), special("erfinv")
+lgamma, digamma, _xlogy = special("gammaln"), special("psi"), special("xlogy")
+zeta, _expit = special("zeta"), special("expit")
+_gamma = special("gamma")
+
+# From these sizes on, several passes of NumPy are faster than one loop of SciPy or of np.where
+# (measured: sigmoid 4, erf 8, where 8 times on 256k random float32 numbers).
+_MANY, _VERY_MANY = 512, 4096
+
+
+def sigmoid(a: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-a)); where exp overflows, the quotient is 0."""
+    if a.size < _MANY or a.dtype.char == "e":
+        return _expit(a)
+    out = np.negative(a)
+    np.exp(out, out=out)
+    out += 1
+    return np.reciprocal(out, out=out)
+
+
+# The rational approximation of erf in [-4, 4] that Eigen uses for float32: x p(x^2) / q(x^2), with
+# an error below 4e-7.
+_ERF_P = (
+    -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+    -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02,
+)  # fmt: skip
+_ERF_Q = (
+    -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
+    -1.42647390514189e-02,
+)  # fmt: skip
+
+
+def erf(a: np.ndarray) -> np.ndarray:
+    if a.size < _VERY_MANY or a.dtype.char != "f":
+        return _erf(a)
+    x = np.clip(a, -4, 4)
+    square_of_x = x * x
+    numerator = _polynomial(_ERF_P, square_of_x)
+    numerator *= x
+    numerator /= _polynomial(_ERF_Q, square_of_x)
+    return numerator
+
+
+def _polynomial(coefficients: tuple[float, ...], a: np.ndarray) -> np.ndarray:
+    """The polynomial with these coefficients, the highest power first."""
+    out = a * coefficients[0]
+    for c in coefficients[1:-1]:
+        out += c
+        out *= a
+    out += coefficients[-1]
+    return out
 
 
 def xlogy(a: Any, b: Any) -> np.ndarray:
@@ -125,6 +172,10 @@ def _integer_power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(b < 0, of_negative.astype(powered.dtype), powered)
 
 
+def relu(a: np.ndarray) -> np.ndarray:
+    return np.maximum(a, 0)
+
+
 def rsqrt(a: np.ndarray) -> np.ndarray:
     return 1 / np.sqrt(a)
 
@@ -177,8 +228,13 @@ def sinc(a: np.ndarray) -> np.ndarray:
 
 
 def softplus(a: np.ndarray) -> np.ndarray:
-    """log(1 + exp(a)) without overflow."""
-    return np.logaddexp(a, a.dtype.type(0))
+    """log(1 + exp(a)) without overflow; 13 times as fast as np.logaddexp."""
+    out = np.abs(a, out=np.empty_like(a))
+    np.negative(out, out=out)
+    np.exp(out, out=out)
+    np.log1p(out, out=out)
+    out += np.maximum(a, 0)
+    return out
 
 
 def round(a: np.ndarray, decimals: int = 0) -> np.ndarray:
@@ -204,7 +260,27 @@ def isneginf(a: np.ndarray) -> np.ndarray:
 
 
 def where(condition: Any, a: Any, b: Any) -> np.ndarray:
-    return np.where(condition, a, b)
+    size = getattr(condition, "size", 0)
+    if size < 2 * _MANY or condition.dtype.char != "?":
+        return np.where(condition, a, b)
+    dtype = np.result_type(a, b)
+    fits = {np.shape(a), np.shape(b)} <= {(), condition.shape} and dtype.char in "fd"
+    if not fits:
+        return np.where(condition, a, b)
+    return _select(condition, np.asarray(a, dtype), np.asarray(b, dtype))
+
+
+def _select(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """np.where on the bits: without branches, which a processor cannot foresee."""
+    bits = np.dtype(f"i{a.dtype.itemsize}")
+    x, y = a.view(bits), b.view(bits)
+    out = np.negative(condition.view(np.int8), dtype=bits)
+    if y.ndim == 0 and y == 0:
+        out &= x
+    else:
+        out &= x ^ y
+        out ^= y
+    return out.view(a.dtype)
 
 
 def real(a: np.ndarray) -> np.ndarray:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 
 __all__ = [
-    "Array", "ArrayLike", "arange", "asarray", "astype", "copy", "empty", "eye", "from_dlpack",
-    "from_python", "full", "is_contiguous", "isin", "is_shared_inside", "linspace", "logspace",
-    "make_complex", "ones", "owned", "to_contiguous", "to_numpy", "tril_indices", "triu_indices",
-    "write", "write_index", "write_into", "zeros",
+    "Array", "ArrayLike", "allow_writing", "arange", "asarray", "astype", "copy", "empty", "eye",
+    "from_dlpack", "from_python", "full", "is_contiguous", "isin", "is_shared_inside", "linspace",
+    "logspace", "make_complex", "ones", "owned", "to_contiguous", "to_numpy", "tril_indices",
+    "triu_indices", "write", "write_index", "write_into", "zeros",
 ]  # fmt: skip
 
 Array = np.ndarray
@@ -57,6 +58,13 @@ def is_contiguous(a: np.ndarray) -> bool:
 def is_shared_inside(a: np.ndarray) -> bool:
     """Whether two elements of the array share one place in memory (an expanded view)."""
     return a.size > 1 and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True))
+
+
+def allow_writing(a: np.ndarray) -> None:
+    """Lifts NumPy's write protection of a view by ``broadcast_to``; that of its memory stays."""
+    if not a.flags.writeable and a.base is not None:
+        with contextlib.suppress(ValueError):
+            a.flags.writeable = True
 
 
 def owned(a: Any, shared: bool) -> np.ndarray:

@@ -14,7 +14,7 @@ __all__ = [
 
 
 def flip(a: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
-    return np.ascontiguousarray(np.flip(a, dims)).reshape(a.shape)
+    return np.array(np.flip(a, dims), order="C")
 
 
 def diagonal(a: np.ndarray, offset: int, dim1: int, dim2: int) -> np.ndarray:

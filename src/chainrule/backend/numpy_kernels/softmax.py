@@ -173,7 +173,7 @@ def cross_entropy_backward(
 
 def binary_cross_entropy_with_logits(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """log(1 + exp(x)) - x y, without overflow."""
-    out = np.abs(x)
+    out = np.asarray(np.abs(x))
     np.negative(out, out=out)
     np.exp(out, out=out)
     np.log1p(out, out=out)

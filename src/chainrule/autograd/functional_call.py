@@ -1,0 +1,87 @@
+"""Calling a module with other tensors than its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["functional_call"]
+
+Place = tuple[dict[str, Any], str]  # the dictionary that holds a tensor, and its key there
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Any,
+    args: Any = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Calls ``module`` with some of its tensors replaced, by their dotted names.
+
+    The tensors stand in a dictionary or several. The module is left as it was. Works with any
+    object that keeps tensors as attributes. A tensor that a module has under several names is
+    replaced under all of them, unless ``tie_weights`` is False; ``strict`` refuses to leave any
+    tensor as it is.
+
+    >>> from chainrule import nn, func, ones, zeros
+    >>> layer = nn.Linear(2, 1)
+    >>> func.functional_call(layer, {"weight": ones(1, 2), "bias": zeros(1)}, ones(2))
+    tensor([2.])
+    """
+    given = parameter_and_buffer_dicts
+    tensors = (
+        given if isinstance(given, dict) else {k: t for part in given for k, t in part.items()}
+    )
+    if strict:
+        _check_complete(module, tensors)
+    places = [(_place(module, name), value) for name, value in tensors.items()]
+    if tie_weights and hasattr(module, "modules"):
+        places += _tied(module, places)
+    before = [(holder, key, holder[key]) for (holder, key), _ in places]
+    try:
+        for (holder, key), value in places:
+            holder[key] = value
+        return module(*(args if isinstance(args, tuple) else (args,)), **(kwargs or {}))
+    finally:
+        for holder, key, value in reversed(before):
+            holder[key] = value
+
+
+def _place(module: Any, name: str) -> Place:
+    """Where the tensor of this dotted name is held."""
+    *path, attribute = name.split(".")
+    for part in path:
+        module = (
+            module[int(part)]
+            if part.isdigit() and not hasattr(module, part)
+            else getattr(module, part)
+        )
+    for holder in ("_parameters", "_buffers"):
+        held = module.__dict__.get(holder)
+        if held is not None and attribute in held:
+            return held, attribute
+    if attribute not in module.__dict__:
+        raise KeyError(f"functional_call: the module has no tensor named {name!r}")
+    return module.__dict__, attribute
+
+
+def _tied(module: Any, places: list[tuple[Place, Any]]) -> list[tuple[Place, Any]]:
+    """The other places that hold the same tensors."""
+    taken = {(id(holder), key) for (holder, key), _ in places}
+    new = {id(holder[key]): value for (holder, key), value in places if holder[key] is not None}
+    return [
+        ((holder, key), new[id(tensor)])
+        for m in module.modules()
+        for holder in (m._parameters, m._buffers)
+        for key, tensor in holder.items()
+        if id(tensor) in new and (id(holder), key) not in taken
+    ]
+
+
+def _check_complete(module: Any, tensors: dict[str, Any]) -> None:
+    names = [name for name, _ in [*module.named_parameters(), *module.named_buffers()]]
+    missing = sorted(set(names) - set(tensors))
+    if missing:
+        raise RuntimeError(f"functional_call: with strict=True, no tensor is given for {missing}")

@@ -1,0 +1,78 @@
+"""Activation kernels, with as few temporary arrays as possible."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from chainrule.backend.numpy_kernels.elementwise import erf, sigmoid, special
+
+__all__ = [
+    "binary_step", "elu", "gelu_tanh", "log_sigmoid", "normal_cdf", "prelu", "silu",
+]  # fmt: skip
+
+_SQRT_HALF = math.sqrt(0.5)
+_SQRT_2_PI = math.sqrt(2 / math.pi)
+_ndtr = special("ndtr")
+
+
+def binary_step(a: np.ndarray) -> np.ndarray:
+    return np.heaviside(a, a.dtype.type(1))
+
+
+def log_sigmoid(a: np.ndarray) -> np.ndarray:
+    """min(a, 0) - log(1 + exp(-|a|)): no overflow."""
+    out = np.abs(a, out=np.empty_like(a))
+    np.negative(out, out=out)
+    np.exp(out, out=out)
+    np.log1p(out, out=out)
+    return np.subtract(np.minimum(a, 0), out, out=out)
+
+
+def silu(a: np.ndarray) -> np.ndarray:
+    out = sigmoid(a)
+    out *= a
+    return out
+
+
+def normal_cdf(a: np.ndarray) -> np.ndarray:
+    """The probability that a standard normal number is below a."""
+    if a.dtype.char == "d":
+        return _ndtr(a)  # exact far to the left, where the sum below would cancel
+    out = erf(a * _SQRT_HALF)
+    out *= 0.5
+    out += 0.5
+    return out
+
+
+def gelu_tanh(a: np.ndarray) -> np.ndarray:
+    """a (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3))) / 2"""
+    out = np.multiply(a, a, out=np.empty_like(a))
+    out *= 0.044715 * _SQRT_2_PI
+    out += _SQRT_2_PI
+    out *= a
+    np.tanh(out, out=out)
+    out += 1
+    out *= a
+    out *= 0.5
+    return out
+
+
+def elu(a: np.ndarray, alpha: float, scale: float, rate: float) -> np.ndarray:
+    """scale * (max(a, 0) + alpha * expm1(rate * min(a, 0))): one of the two parts is 0."""
+    out = np.minimum(a, 0, out=np.empty_like(a))
+    if rate != 1:
+        out *= rate
+    np.expm1(out, out=out)
+    if alpha != 1:
+        out *= alpha
+    out += np.maximum(a, 0)
+    if scale != 1:
+        out *= scale
+    return out
+
+
+def prelu(a: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """a above 0, slope * a below: one of the two parts is 0."""
+    return slope * np.minimum(a, 0) + np.maximum(a, 0)

@@ -1,0 +1,17 @@
+"""Ready networks: made of ``chainrule.nn``, to be trained, read and taken apart."""
+
+from chainrule.models.autoencoder import Autoencoder, ConvAutoencoder, DenoisingAutoencoder
+from chainrule.models.convnet import AlexNet, CifarNet, LeNet, MnistConvNet
+from chainrule.models.mlp import MLP, SelfNormalizingMLP, activation_module, xor_network
+from chainrule.models.resnet import ResNet
+from chainrule.models.sequence import SequenceModel
+from chainrule.models.structured import AdditiveModel, DictionaryModel, MultiTaskNet, capacity
+from chainrule.nn.centers import growing_neural_gas, kmeans, kmeans_plus_plus
+from chainrule.nn.rbf import RBFNetwork, fit_rbf
+
+__all__ = [
+    "AdditiveModel", "AlexNet", "Autoencoder", "CifarNet", "ConvAutoencoder",
+    "DenoisingAutoencoder", "DictionaryModel", "LeNet", "MLP", "MnistConvNet", "MultiTaskNet",
+    "RBFNetwork", "ResNet", "SelfNormalizingMLP", "SequenceModel", "activation_module", "capacity",
+    "fit_rbf", "growing_neural_gas", "kmeans", "kmeans_plus_plus", "xor_network",
+]  # fmt: skip

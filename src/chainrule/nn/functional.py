@@ -1,0 +1,93 @@
+"""The layers as functions: PyTorch's ``torch.nn.functional``."""
+
+from chainrule.nn.activation import (
+    binary_step, celu, celu_, elu, elu_, gaussian, gelu, glu, gumbel_softmax, hardshrink,
+    hardsigmoid, hardswish, hardtanh, hardtanh_, leaky_relu, leaky_relu_, lecun_tanh, log_softmax,
+    logsigmoid, mish, prelu, relu, relu6, relu_, rrelu, rrelu_, selu, selu_, sigmoid, sign, silu,
+    soboleva_tanh, softmax, softmin, softplus, softshrink, softsign, tanh, tanhshrink, threshold,
+    threshold_,
+)  # fmt: skip
+from chainrule.nn.attention import multi_head_attention_forward, scaled_dot_product_attention
+from chainrule.nn.cells import gru_cell, lstm_cell, rnn_cell, rnn_relu_cell, rnn_tanh_cell
+from chainrule.nn.centers import (
+    growing_neural_gas, kmeans, kmeans_plus_plus, squared_distances, uniform_centers,
+)  # fmt: skip
+from chainrule.nn.conv import (
+    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, convolve,
+)  # fmt: skip
+from chainrule.nn.dropout import (
+    alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout,
+    unscaled_dropout, weight_scaled,
+)  # fmt: skip
+from chainrule.nn.embedding import embedding, embedding_bag, one_hot
+from chainrule.nn.folding import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
+from chainrule.nn.grid import affine_grid, grid_sample
+from chainrule.nn.linear import bilinear, linear, second_order
+from chainrule.nn.loss import (
+    gaussian_nll_loss, half_squared_loss, huber_loss, kl_div, l1_loss, mse_loss, poisson_nll_loss,
+    smooth_l1_loss,
+)  # fmt: skip
+from chainrule.nn.loss_classes import (
+    binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, nll_loss,
+    perceptron_loss, soft_margin_loss, zero_one_loss,
+)  # fmt: skip
+from chainrule.nn.loss_ctc import ctc_loss
+from chainrule.nn.loss_distance import (
+    cosine_embedding_loss, cosine_similarity, pairwise_distance, triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)  # fmt: skip
+from chainrule.nn.loss_margin import (
+    hinge_embedding_loss, margin_ranking_loss, multi_margin_loss, multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+)  # fmt: skip
+from chainrule.nn.maxout import maxout
+from chainrule.nn.noise import gaussian_noise, monte_carlo_predict, weight_noise
+from chainrule.nn.norm import batch_norm, instance_norm
+from chainrule.nn.norm_sample import (
+    group_norm, layer_norm, local_response_norm, normalize, rms_norm,
+)  # fmt: skip
+from chainrule.nn.objective import weighted_sum
+from chainrule.nn.padding import pad
+from chainrule.nn.pooling import (
+    adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
+    adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d,
+    lp_pool2d, lp_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d,
+    max_unpool3d,
+)  # fmt: skip
+from chainrule.nn.rbf import fit_rbf, rbf
+from chainrule.nn.recurrent import (
+    gru, gru_sequence, lstm, lstm_sequence, rnn, rnn_relu, rnn_sequence, rnn_tanh,
+)  # fmt: skip
+from chainrule.nn.recurrent_conv import conv_lstm_cell, conv_rnn_cell
+from chainrule.nn.sequence import peephole_lstm, time_summed
+from chainrule.nn.upsample import interpolate
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "avg_pool1d",
+    "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "binary_step", "celu", "celu_", "channel_shuffle", "conv1d",
+    "conv2d", "conv3d", "conv_lstm_cell", "conv_rnn_cell", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "convolve", "cosine_embedding_loss", "cosine_similarity", "cross_entropy",
+    "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding",
+    "embedding_bag", "feature_alpha_dropout", "fit_rbf", "fold", "gaussian", "gaussian_nll_loss",
+    "gaussian_noise", "gelu", "glu", "grid_sample", "group_norm", "growing_neural_gas", "gru",
+    "gru_cell", "gru_sequence", "gumbel_softmax", "half_squared_loss", "hardshrink", "hardsigmoid",
+    "hardswish", "hardtanh", "hardtanh_", "hinge_embedding_loss", "huber_loss", "instance_norm",
+    "interpolate", "kl_div", "kmeans", "kmeans_plus_plus", "l1_loss", "layer_norm", "leaky_relu",
+    "leaky_relu_", "lecun_tanh", "linear", "local_response_norm", "log_softmax", "logsigmoid",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d", "lstm", "lstm_cell", "lstm_sequence",
+    "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d",
+    "max_unpool3d", "maxout", "mish", "monte_carlo_predict", "mse_loss",
+    "multi_head_attention_forward", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
+    "peephole_lstm", "perceptron_loss", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
+    "prelu", "rbf", "relu", "relu6", "relu_", "rms_norm", "rnn", "rnn_cell", "rnn_relu",
+    "rnn_relu_cell", "rnn_sequence", "rnn_tanh", "rnn_tanh_cell", "rrelu", "rrelu_",
+    "scaled_dot_product_attention", "second_order", "selu", "selu_", "sigmoid", "sign", "silu",
+    "smooth_l1_loss", "soboleva_tanh", "soft_margin_loss", "softmax", "softmin", "softplus",
+    "softshrink", "softsign", "squared_distances", "tanh", "tanhshrink", "threshold", "threshold_",
+    "time_summed", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
+    "uniform_centers", "unscaled_dropout", "weight_noise", "weight_scaled", "weighted_sum",
+    "zero_one_loss",
+]  # fmt: skip
