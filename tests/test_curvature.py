@@ -8,49 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import assert_close
+from small_network import flat_jacobian, network, normal, params, softmax, tensor
 
 import chainrule
 from chainrule import Tensor
 from chainrule.curvature.hessian import (
     condition_number, gauss_newton, gauss_newton_product, hessian_diagonal, hessian_matrix, taylor,
 )  # fmt: skip
-from chainrule.curvature.jacobian import parameter_jacobian, per_output_hvp
+from chainrule.curvature.jacobian import per_output_hvp
 from chainrule.curvature.parameters import blocks, ravel
 from chainrule.func import grad, hessian
-
-
-def normal(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape)
-
-
-def tensor(array: Any) -> Tensor:
-    return chainrule.tensor(np.asarray(array))
-
-
-def softmax(z: np.ndarray) -> np.ndarray:
-    e = np.exp(z - z.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
-def network(p: dict[str, Any], x: Tensor) -> Tensor:
-    """Two layers with tanh between them; works for a sample and for a batch."""
-    return (x @ p["w"].T + p["b"]).tanh() @ p["out"][0].T
-
-
-def params(outputs: int = 3) -> dict[str, Any]:
-    return {
-        "w": tensor(normal(4, 2)),
-        "b": tensor(normal(4, seed=1)),
-        "out": [tensor(normal(outputs, 4, seed=2))],
-    }
-
-
-def flat_jacobian(p: Any, x: Tensor) -> np.ndarray:
-    """The parameter Jacobian as a matrix, a row for each element of the output."""
-    j = parameter_jacobian(network, x, p)
-    parts = [j["w"], j["b"], j["out"][0]]
-    outputs = network(p, x).numel()
-    return np.concatenate([part.numpy().reshape(outputs, -1) for part in parts], axis=1)
 
 
 def loss(p: Any) -> Tensor:

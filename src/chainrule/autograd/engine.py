@@ -10,6 +10,7 @@ graph themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from operator import attrgetter
 from typing import Any
 
@@ -207,8 +208,12 @@ def _any_boxed(outputs: Sequence[Tensor], cotangents: Any) -> bool:
     return any(isinstance(t.array, Box) for t in tensors if t is not None)
 
 
-def _recording(create_graph: bool, outputs: Sequence[Tensor], cotangents: Any) -> Any:
+def _recording(
+    create_graph: bool, on_tensors: bool, outputs: Sequence[Tensor], cotangents: Any
+) -> Any:
     """Whether rules on tensors record: if asked to, or if something outside may need it."""
+    if not on_tensors:
+        return nullcontext()
     given = [] if cotangents is None else [g for g in _sequence(cotangents) if g is not None]
     outside = any(isinstance(t.array, Box) for t in outputs) or any(_has_history(g) for g in given)
     return enable_grad() if create_graph or outside else no_grad()
@@ -247,11 +252,8 @@ def backward(
         wanted = {edge_of(t) for t in _sequence(inputs)}
         order = _leading_to(order, wanted)
     keep = create_graph if retain_graph is None else retain_graph
-    if on_tensors:
-        with _recording(create_graph, tensors, grad_tensors):
-            _walk(gradients, order, wanted, True, keep)
-    else:
-        _walk(gradients, order, wanted, False, keep)
+    with _recording(create_graph, on_tensors, tensors, grad_tensors):
+        _walk(gradients, order, wanted, on_tensors, keep)
     if inputs is not None:
         for t in _sequence(inputs):
             edge = edge_of(t)
@@ -319,11 +321,8 @@ def grad(
     wanted = set(wanted_edges)
     order = _leading_to(_youngest_first(roots), wanted)
     keep = create_graph if retain_graph is None else retain_graph
-    if on_tensors:
-        with _recording(create_graph, outputs, grad_outputs):
-            _walk(gradients, order, wanted, True, keep)
-    else:
-        _walk(gradients, order, wanted, False, keep)
+    with _recording(create_graph, on_tensors, outputs, grad_outputs):
+        _walk(gradients, order, wanted, on_tensors, keep)
     results = []
     for i, (t, edge) in enumerate(zip(inputs, wanted_edges, strict=True)):
         g = gradients.get(edge)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 from chainrule.backend import K, dtypes
@@ -232,10 +234,7 @@ def _linear_jvp(tangents: Sequence[Any], out: Any, x: Any, w: Any, b: Any = None
         parts.append(_linear(x, tangents[1]))
     if len(tangents) > 2 and tangents[2] is not None:
         parts.append(broadcast_to(tangents[2], shape=tuple(out.shape)))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return reduce(add, parts)
 
 
 def _batch_of_linear(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 from chainrule.backend import K
@@ -80,10 +82,7 @@ class Normalize(Op):
             parts.append(z * tangents[1])
         if len(tangents) > 2 and tangents[2] is not None:
             parts.append(broadcast_to(tangents[2], shape=tuple(out.shape)))
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
-        return total
+        return reduce(add, parts)
 
 
 def _batched(
