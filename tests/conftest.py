@@ -10,7 +10,7 @@ import pytest
 
 from chainrule import backend
 from chainrule.backend import dtypes
-from chainrule.tensor import mode
+from chainrule.graph import mode
 
 # The comparison with PyTorch runs wherever PyTorch is installed.
 collect_ignore = [] if find_spec("torch") else ["parity"]

@@ -15,7 +15,8 @@ import chainrule
 from chainrule.autograd import grad
 from chainrule.backend.numpy_kernels import conv as kernels
 from chainrule.func import vmap
-from chainrule.tensor import Node, Tensor
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
 
 
 def tensor(array: Any, requires_grad: bool = False) -> Tensor:

@@ -29,7 +29,7 @@ ROOMS = (
     ("autograd",),
     ("linalg",),
     ("ops",),
-    ("tensor", "printing"),
+    ("tensor", "graph", "printing"),
     ("backend",),
     ("random",),
 )

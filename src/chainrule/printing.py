@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from chainrule.backend import dtypes
-from chainrule.tensor import Box, Tensor
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
 
 __all__ = ["format_tensor", "get_printoptions", "printoptions", "set_printoptions"]
 

@@ -14,7 +14,8 @@ from chainrule import nn
 from chainrule.func import jvp, vmap
 from chainrule.nn import functional as F
 from chainrule.ops.recurrent_steps import gru_steps, lstm_steps, rnn_steps
-from chainrule.tensor import Node, Tensor
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
 
 L, N, D, H, S = 5, 3, 2, 3, 2
 

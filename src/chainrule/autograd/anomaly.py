@@ -12,7 +12,8 @@ from chainrule.autograd.modes import _Flags
 from chainrule.backend import K
 from chainrule.ops.apply import on_recorded, SELECT
 from chainrule.ops.primitive import Op
-from chainrule.tensor import Box, Mode, Node, Tensor, mode
+from chainrule.graph import Box, Mode, Node, mode
+from chainrule.tensor import Tensor
 
 __all__ = ["check_gradients", "detect_anomaly", "record_lines", "set_detect_anomaly", "user_line"]
 

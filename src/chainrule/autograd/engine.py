@@ -20,7 +20,8 @@ from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
 from chainrule.ops.pointwise import constant
 from chainrule.ops.apply import edge_of, INFERENCE, SELECT
-from chainrule.tensor import Box, Mode, Node, Tensor, mode
+from chainrule.graph import Box, Mode, Node, mode
+from chainrule.tensor import Tensor
 
 __all__ = ["backward", "grad", "watch_backward"]
 

@@ -9,7 +9,8 @@ from typing import Any
 from chainrule.autograd.engine import watch_backward
 from chainrule.backend import K
 from chainrule.ops.primitive import Bilinear, Elementwise
-from chainrule.tensor import Node, Tensor
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
 
 __all__ = ["Explanation", "Input", "Step", "explain"]
 

@@ -15,7 +15,8 @@ from chainrule.autograd.levels import innermost, level_of, new_level
 from chainrule.ops.elementwise import zeros_like_of
 from chainrule.ops.apply import apply
 from chainrule.ops.primitive import Op
-from chainrule.tensor import Box, Tensor
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
 
 __all__ = ["Dual", "dual_level", "make_dual", "unpack", "unpack_dual"]
 

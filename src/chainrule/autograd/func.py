@@ -18,7 +18,8 @@ from chainrule.autograd.tree import flatten, map_tree, unflatten
 from chainrule.backend import K
 from chainrule.ops.conversion import clone
 from chainrule.ops.apply import edge_of
-from chainrule.tensor import Node, Tensor
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
 
 __all__ = [
     "Traced", "grad", "grad_and_value", "hvp", "jvp", "select", "substitute",

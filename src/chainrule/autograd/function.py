@@ -10,7 +10,8 @@ from chainrule.backend import K
 from chainrule.ops.inplace import touch
 from chainrule.ops.apply import apply
 from chainrule.ops.primitive import Op
-from chainrule.tensor import Node, Tensor
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 

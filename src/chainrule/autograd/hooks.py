@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.tensor import Node, Tensor
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
 
 __all__ = ["RemovableHandle", "register_hook", "retain_grad", "run_hooks"]
 

@@ -13,7 +13,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from chainrule.tensor import Box, Mode, Tensor, mode
+from chainrule.graph import Box, Mode, mode
+from chainrule.tensor import Tensor
 
 __all__ = ["innermost", "level_of", "lift", "new_level"]
 

@@ -18,7 +18,8 @@ from chainrule.ops.apply import apply
 from chainrule.ops.primitive import Op
 from chainrule.ops.sampling import batch_draw
 from chainrule.ops.shape import cat, movedim
-from chainrule.tensor import Box, Tensor
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
 
 __all__ = ["Batched", "vmap"]
 

@@ -19,7 +19,8 @@ from chainrule.backend import K
 from chainrule.ops.apply import SELECT, edge_of
 from chainrule.ops.joining import split
 from chainrule.ops.shape import reshape, stack
-from chainrule.tensor import Node, Tensor
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
 
 __all__ = [
     "Comparison", "PathSum", "compare", "numerical_gradient", "numerical_jacobian",

@@ -23,7 +23,8 @@ from chainrule.ops.rearrange import repeat_interleave
 from chainrule.ops.reduce import all, mean
 from chainrule.ops.shape import cat, expand, permute, reshape, squeeze, transpose, unsqueeze
 from chainrule.ops.softmax import softmax
-from chainrule.tensor import Box, Tensor
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
 
 __all__ = ["MultiheadAttention", "multi_head_attention_forward", "scaled_dot_product_attention"]
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from chainrule.backend import K
-from chainrule.tensor import Box, Mode, Node, Storage, Tensor, View, mode
+from chainrule.graph import Box, Mode, Node, Storage, View, mode
+from chainrule.tensor import Tensor
 
 if TYPE_CHECKING:
     from chainrule.ops.primitive import Op

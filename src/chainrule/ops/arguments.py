@@ -7,7 +7,8 @@ from typing import Any
 from chainrule.backend import dtypes
 from chainrule.ops.promotion import Number
 from chainrule.ops.apply import INFERENCE
-from chainrule.tensor import Mode, Tensor, mode
+from chainrule.graph import Mode, mode
+from chainrule.tensor import Tensor
 from chainrule.tensor import device as Device
 
 __all__ = [

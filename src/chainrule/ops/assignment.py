@@ -16,7 +16,8 @@ from chainrule.ops.shape import reshape
 from chainrule.ops.subscript import (
     Subscript, at_rows, basic_entries, items_of, out_of_bounds, parse, sizes_at,
 )  # fmt: skip
-from chainrule.tensor import Box, Mode, Tensor, mode
+from chainrule.graph import Box, Mode, mode
+from chainrule.tensor import Tensor
 
 __all__: list[str] = []
 METHODS = ("copy_", "fill_", "zero_")

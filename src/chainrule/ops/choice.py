@@ -14,7 +14,8 @@ from chainrule.backend import K
 from chainrule.ops.batching import spread
 from chainrule.ops.primitive import Linear, Nondifferentiable, Op
 from chainrule.ops.shape import movedim
-from chainrule.tensor import Node, Tensor
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
 
 __all__ = [
     "FULL", "Choice", "Replacement", "data_dependent", "gather_along", "gather_place",

@@ -11,7 +11,8 @@ from chainrule.backend import K, dtypes
 from chainrule.ops.arguments import check_device, tensor_argument
 from chainrule.ops.promotion import cast
 from chainrule.ops.primitive import Linear
-from chainrule.tensor import Box, Tensor
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
 from chainrule.tensor import device as Device
 
 __all__ = ["clone", "is_complex", "is_floating_point", "is_nonzero", "is_tensor", "numel"]

@@ -11,7 +11,8 @@ from chainrule.ops.arguments import (
     check_device, checked_size, float_type, made, number, size_argument, tensor_argument,
     type_of_number, whole,
 )  # fmt: skip
-from chainrule.tensor import Box, Tensor
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace",

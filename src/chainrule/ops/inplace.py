@@ -17,7 +17,8 @@ from chainrule.ops.pointwise import F32, F64
 from chainrule.ops.promotion import cast
 from chainrule.ops.apply import edge_of, INFERENCE, record
 from chainrule.ops.primitive import Op
-from chainrule.tensor import Box, Mode, Node, Size, Tensor, View, mode, next_seq, repeated
+from chainrule.graph import Box, Mode, Node, View, mode, next_seq, repeated
+from chainrule.tensor import Size, Tensor
 
 __all__ = ["assign", "in_place", "in_place_operator", "touch"]
 

@@ -28,7 +28,8 @@ from chainrule.ops.shape import canonical_dims, movedim, reshape, squeeze, unsqu
 from chainrule.ops.solving import (
     check_matrix, cholesky_solve, det, inv, inverse_of, matrix_exp, pinv, slogdet, tolerances,
 )  # fmt: skip
-from chainrule.tensor import Box, Tensor
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
 
 __all__ = [
     "chain_matmul", "cholesky", "cholesky_solve", "det", "inverse", "logdet", "matrix_exp",

@@ -17,7 +17,8 @@ from chainrule.ops.apply import apply, as_operand, edge_of
 from chainrule.ops.promotion import broadcast_shapes
 from chainrule.ops.primitive import Bilinear, Op, Primitive, broadcast_to, sum_to
 from chainrule.ops.shape import reshape, squeeze, unsqueeze
-from chainrule.tensor import Node, Tensor, mode
+from chainrule.graph import Node, mode
+from chainrule.tensor import Tensor
 
 __all__ = ["linear", "matmul"]
 

@@ -14,7 +14,8 @@ from chainrule.ops.elementwise import rsqrt
 from chainrule.ops.primitive import Op, broadcast_to, sum_to
 from chainrule.ops.reduce import mean, var
 from chainrule.ops.shape import reshape
-from chainrule.tensor import Node, Tensor, mode
+from chainrule.graph import Node, mode
+from chainrule.tensor import Tensor
 
 __all__: list[str] = []
 METHODS: tuple[str, ...] = ()

@@ -17,7 +17,8 @@ from chainrule.ops.promotion import cast
 from chainrule.ops.primitive import Nondifferentiable, Op
 from chainrule.ops.reduce import _any, _sum, array_of, reduction
 from chainrule.ops.shape import canonical_dim, canonical_dims, movedim, reshape, squeeze, unsqueeze
-from chainrule.tensor import Node, Tensor
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
 
 __all__ = [
     "amax", "amin", "aminmax", "argmax", "argmin", "max", "median", "min", "mode", "nanmedian",

@@ -19,7 +19,8 @@ from chainrule.ops.promotion import (
     Number, broadcast_error, broadcast_shapes, cast, check_kind, promote, result_type, to_floating,
     type_error,
 )  # fmt: skip
-from chainrule.tensor import Node, Tensor, mode
+from chainrule.graph import Node, mode
+from chainrule.tensor import Tensor
 
 __all__ = [
     "binary", "comparison", "constant", "unary",

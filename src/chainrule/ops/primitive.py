@@ -26,7 +26,8 @@ from typing import Any
 
 from chainrule.backend import K, bind
 from chainrule.ops.apply import apply, as_operand, edge_of, note_view, saved_values
-from chainrule.tensor import Node, Tensor, mode
+from chainrule.graph import Node, mode
+from chainrule.tensor import Tensor
 
 __all__ = [
     "Bilinear", "Conjugated", "Elementwise", "Linear", "Nondifferentiable", "Op", "Primitive",

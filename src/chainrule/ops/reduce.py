@@ -21,7 +21,8 @@ from chainrule.ops.promotion import cast, to_floating
 from chainrule.ops.apply import edge_of
 from chainrule.ops.primitive import Linear, Nondifferentiable, Primitive
 from chainrule.ops.shape import canonical_dim, canonical_dims, reshape
-from chainrule.tensor import Node, Tensor, mode
+from chainrule.graph import Node, mode
+from chainrule.tensor import Tensor
 
 __all__ = [
     "all", "allclose", "any", "count_nonzero", "dist", "equal", "logsumexp", "mean", "nanmean",

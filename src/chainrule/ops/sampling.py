@@ -20,7 +20,8 @@ from chainrule.ops.primitive import Nondifferentiable
 from chainrule.random import (
     Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state,
 )  # fmt: skip
-from chainrule.tensor import Box, Tensor
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
 
 __all__ = [
     "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed",

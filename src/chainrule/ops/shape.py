@@ -7,7 +7,8 @@ from typing import Any
 
 from chainrule.ops.promotion import promote
 from chainrule.ops.primitive import Linear, Op, broadcast_to
-from chainrule.tensor import Node, Tensor
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
 
 __all__ = [
     "cat", "expand", "flatten", "movedim", "permute", "reshape", "squeeze", "stack", "swapaxes",

@@ -19,7 +19,8 @@ from chainrule.ops.apply import apply, edge_of
 from chainrule.ops.primitive import Op, Primitive
 from chainrule.ops.reduce import mean, sum
 from chainrule.ops.shape import canonical_dim, flatten, reshape, unsqueeze
-from chainrule.tensor import Node, Tensor, mode
+from chainrule.graph import Node, mode
+from chainrule.tensor import Tensor
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "log_softmax",

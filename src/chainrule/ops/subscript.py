@@ -17,7 +17,8 @@ from chainrule.ops.promotion import broadcast_shapes, cast
 from chainrule.ops.apply import as_operand
 from chainrule.ops.primitive import broadcast_to
 from chainrule.ops.shape import reshape, stack
-from chainrule.tensor import Box, Tensor
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
 
 __all__ = [
     "Subscript", "at_rows", "basic_entries", "items_of", "numbers_of", "out_of_bounds", "parse",

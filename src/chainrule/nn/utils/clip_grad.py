@@ -16,7 +16,8 @@ from chainrule.linalg import vector_norm
 from chainrule.ops.creation import zeros
 from chainrule.ops.shape import stack
 from chainrule.ops.promotion import promote, result_type
-from chainrule.tensor import Box, Tensor
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
