@@ -168,10 +168,7 @@ def _complete(op: str, input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def view(input: Tensor, *shape: Any) -> Tensor:
-    """Like :func:`reshape`, but never copies: the memory must allow it.
-
-    With a dtype instead of a shape, the same bytes read as that type.
-    """
+    """Like :func:`reshape`, but never copies: the memory must allow it."""
     from chainrule.backend import K
 
     out = reshape(input, *shape)
