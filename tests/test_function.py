@@ -163,3 +163,54 @@ def test_once_differentiable() -> None:
     (g,) = grad((Once.apply(y) * y).sum(), y, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         g.sum().backward()
+
+
+class Both(Function):
+    """Two outputs, whose gradients may be asked for as they come."""
+
+    seen: Any = None
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, materialize: bool) -> Any:
+        ctx.set_materialize_grads(materialize)
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx: Any, g2: Any, g3: Any) -> Any:
+        Both.seen = g3
+        return g2 * 2, None
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_gradient_of_an_unused_output(materialize: bool) -> None:
+    x = leaf()
+    Both.apply(x, materialize)[0].sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    if materialize:
+        assert Both.seen.tolist() == [0, 0]
+    else:
+        assert Both.seen is None
+
+
+class DoubleInPlace(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        x.mul_(2)
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        return g * 2
+
+
+def test_changed_input_takes_the_new_history() -> None:
+    x = leaf()
+    y = x * 3
+    out = DoubleInPlace.apply(y)
+    assert out is y
+    (y * y).sum().backward()
+    expected = 2 * 36 * x.detach()
+    assert chainrule.allclose(x.grad, expected)
+    with pytest.raises(RuntimeError, match="DoubleInPlace.*leaf"):
+        DoubleInPlace.apply(leaf())

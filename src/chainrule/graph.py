@@ -163,8 +163,7 @@ class Box:
         """The values as a NumPy array, where they have one."""
         raise RuntimeError(
             f"{what}: the numbers of a tensor are not available inside {self.transformation}; "
-            f"return "
-            "the tensor from the transformed function and look at it there"
+            "return the tensor from the transformed function and look at it there"
         )
 
     transformation = "a transformation"

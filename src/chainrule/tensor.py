@@ -299,8 +299,7 @@ class Tensor:
         if self.array.size != 1:
             raise RuntimeError(
                 f"item: a tensor with {self.array.size} elements (shape {tuple(self.shape)}) "
-                f"cannot "
-                "be converted to a scalar; reduce it first, for example with .mean()"
+                "cannot be converted to a scalar; reduce it first, for example with .mean()"
             )
         return self._numbers("item()").item()
 

@@ -120,6 +120,9 @@ def _hand_to_parent(gradients: dict[Any, Any], node: Node, g: Any) -> None:
 
 
 def _fill_missing(node: Node, parts: list[Any], tensors: bool) -> tuple[Any, ...]:
+    """Zeros for the outputs that were not used, unless the operation wants None for them."""
+    if not node.op.materializes_grads:
+        return tuple(parts)
     filled = []
     for part, out in zip(parts, node.out, strict=True):
         if part is None:

@@ -171,8 +171,7 @@ def grad_and_value(
             shapes = [tuple(y.shape) for y in traced.outputs]
             raise RuntimeError(
                 "grad: expected the function given to grad to return a tensor with 0 dimensions, "
-                "got "
-                f"shapes {shapes}; reduce it, or use vjp or jacrev"
+                f"got shapes {shapes}; reduce it, or use vjp or jacrev"
             )
         out = traced.outputs[0]
         gradients = traced.pull([Tensor(K.ones((), out.array.dtype))], retain=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
-from chainrule.ops.inplace import touch
+from chainrule.ops.inplace import adopt, check_writable, touch
 from chainrule.ops.apply import apply
 from chainrule.ops.primitive import Op
 from chainrule.graph import Node
@@ -43,8 +43,7 @@ class FunctionCtx:
             if t is not None and t._version != version:
                 raise RuntimeError(
                     "Function: one of the variables needed for gradient computation has been "
-                    "modified "
-                    "by an inplace operation after save_for_backward"
+                    "modified by an inplace operation after save_for_backward"
                 )
         return self._saved or self._saved_forward
 
@@ -98,6 +97,7 @@ class _FunctionOp(Op):
                 self.function.setup_context(ctx, tuple(full), out)
             else:
                 out = self.function.forward(ctx, *full)
+        self.materializes_grads = ctx.materialize_grads
         for t in ctx.dirty:
             touch(t)
         self.single = not isinstance(out, tuple)
@@ -115,7 +115,7 @@ class _FunctionOp(Op):
         return None
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
-        parts = [p if isinstance(p, Tensor) else Tensor(K.asarray(p)) for p in g]
+        parts = [p if p is None or isinstance(p, Tensor) else Tensor(K.asarray(p)) for p in g]
         with enable_grad() if tensors else no_grad():
             grads = self.function.backward(self.ctx, *parts)
         grads = grads if isinstance(grads, tuple) else (grads,)
@@ -214,10 +214,22 @@ class Function:
         positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         op = _FunctionOp(cls, args, positions)
         out = apply(op, tuple(args[i] for i in positions), {})
+        if op.child is None:
+            out = tuple(_as_changed_input(op, o) for o in out)
         while op.child is not None:
             op = op.child
         _clear_marked(op, out)
         return out[0] if op.single else out
+
+
+def _as_changed_input(op: _FunctionOp, output: Tensor) -> Tensor:
+    """The input that was changed in place to be this output, with the output's history."""
+    for t in op.ctx.dirty:
+        if t.array is output.array:
+            check_writable(t, op.name)
+            adopt(t, output)
+            return t
+    return output
 
 
 def _clear_marked(op: _FunctionOp, outputs: tuple[Tensor, ...]) -> None:

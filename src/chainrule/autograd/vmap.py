@@ -59,8 +59,7 @@ class Batched(Box):
         if op.batch is None:
             raise RuntimeError(
                 f"vmap: the operation {op.name!r} has no batching rule; call it outside the "
-                f"function "
-                "that is mapped, or write that part of the function with other operations"
+                "function that is mapped, or write that part of the function with other operations"
             )
         return RULES[op.batch] if isinstance(op.batch, str) else op.batch
 
@@ -206,14 +205,12 @@ def _leaf_dims(in_dims: Any, args: tuple[Any, ...], structure: Any, leaves: list
         if not isinstance(x, Tensor):
             raise ValueError(
                 f"vmap: got in_dim={d} for an input of type {type(x).__name__}, which cannot be "
-                f"mapped "
-                "over; use None for it"
+                "mapped over; use None for it"
             )
         if not -x.ndim <= d < x.ndim:
             raise ValueError(
                 f"vmap: got in_dim={d} for an input of shape {tuple(x.shape)}; the dimension does "
-                f"not "
-                "exist"
+                "not exist"
             )
     return dims
 

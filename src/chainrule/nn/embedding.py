@@ -22,6 +22,12 @@ from chainrule.tensor import Tensor
 
 __all__ = ["Embedding", "EmbeddingBag", "embedding", "embedding_bag", "one_hot"]
 
+
+def _refuse_sparse(op: str, sparse: bool) -> None:
+    if sparse:
+        raise ValueError(f"{op}: sparse=True is not available, gradients are dense; leave it out")
+
+
 # --- one row for each integer ---------------------------------------------------------------------
 
 
@@ -33,7 +39,7 @@ def embedding(
 
     Row ``padding_idx`` gets no gradient. Rows in use whose norm exceeds ``max_norm`` are first
     shortened to it, in place. ``scale_grad_by_freq`` divides a row's gradient by how often it is
-    named. ``sparse`` is taken for compatibility; gradients are dense.
+    named. Gradients are dense: ``sparse=True`` is refused.
 
     >>> import chainrule
     >>> from chainrule.nn.functional import embedding
@@ -41,6 +47,7 @@ def embedding(
     tensor([[0., 0., 1.],
             [1., 0., 0.]])
     """
+    _refuse_sparse("embedding", sparse)
     input = _indices("embedding", input, weight)
     padding_idx = _row("embedding", "padding_idx", padding_idx, weight.shape[0])
     if max_norm is not None:
@@ -155,7 +162,7 @@ class Embedding(_Table):
         max_norm: vectors longer than this are shortened when they are used.
         norm_type: the p of the p-norm for max_norm.
         scale_grad_by_freq: divide a row's gradient by how often it is used in the batch.
-        sparse: taken for compatibility; gradients are dense.
+        sparse: must be False: gradients are dense.
 
     >>> from chainrule import nn, tensor
     >>> nn.Embedding(10, 3)(tensor([[1, 2], [4, 5]])).shape
@@ -172,6 +179,7 @@ class Embedding(_Table):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
+        _refuse_sparse(type(self).__name__, sparse)
         self.sparse = sparse
         self._make(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, device, dtype)
 
@@ -214,6 +222,7 @@ def embedding_bag(
     tensor([[1., 1., 0.],
             [0., 1., 1.]])
     """
+    _refuse_sparse("embedding_bag", sparse)
     _check_bag(input, weight, offsets, mode, per_sample_weights, scale_grad_by_freq)
     input = _indices("embedding_bag", input, weight)
     padding_idx = _row("embedding_bag", "padding_idx", padding_idx, weight.shape[0])
@@ -332,6 +341,7 @@ class EmbeddingBag(_Table):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.mode = mode
+        _refuse_sparse(type(self).__name__, sparse)
         self.sparse = sparse
         self.include_last_offset = include_last_offset
         self._make(num_embeddings, embedding_dim, padding_idx, _weight, False, device, dtype)

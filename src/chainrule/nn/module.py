@@ -238,7 +238,7 @@ class Module(Tree):
 
     def to(self, *args: Any, **kwargs: Any) -> Module:
         """Converts floating parameters and buffers to a dtype; the device can only be the CPU."""
-        unknown = set(kwargs) - {"device", "dtype", "non_blocking", "memory_format"}
+        unknown = set(kwargs) - {"device", "dtype", "non_blocking"}
         if unknown:
             raise TypeError(f"to: got an unexpected keyword argument {sorted(unknown)[0]!r}")
         for target in (*args, kwargs.get("device"), kwargs.get("dtype")):

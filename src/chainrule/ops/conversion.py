@@ -25,12 +25,12 @@ INPLACE: tuple[str, ...] = ()
 _clone = Linear("clone", lambda g, shape_in: g, kernel="copy")
 
 
-def clone(input: Any, *, memory_format: Any = None) -> Any:
+def clone(input: Any) -> Any:
     """A copy of ``input`` with its own memory, through which gradients flow back to ``input``."""
     return _clone(input)
 
 
-def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
+def contiguous(input: Tensor) -> Tensor:
     """``input`` with its elements in memory one after the other: itself, or a copy."""
     if isinstance(input.array, Box) or K.is_contiguous(input.array):
         return input
@@ -49,7 +49,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """The type asked for (None for the same) and whether a copy is asked for."""
-    unknown = set(kwargs) - {"device", "dtype", "other", "non_blocking", "copy", "memory_format"}
+    unknown = set(kwargs) - {"device", "dtype", "other", "non_blocking", "copy"}
     if unknown:
         raise TypeError(f"to(): got an unexpected keyword argument {min(unknown)!r}")
     dtype, place, other = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("other")
@@ -85,7 +85,7 @@ def _as_dtype(d: Any) -> dtypes.dtype:
 _NAMES = {d.name for d in dtypes.DTYPES}
 
 
-def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
+def cpu(input: Tensor) -> Tensor:
     """``input`` itself: tensors live on the CPU."""
     return input
 
@@ -116,7 +116,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: Any = False) -> Any:
 
 
 def _in_type(d: dtypes.dtype, name: str) -> Callable[..., Tensor]:
-    def method(input: Tensor, memory_format: Any = None) -> Tensor:
+    def method(input: Tensor) -> Tensor:
         return cast(input, d)
 
     method.__name__ = method.__qualname__ = name

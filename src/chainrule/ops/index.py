@@ -191,7 +191,7 @@ def check_range(
 # --- gather ---------------------------------------------------------------------------------------
 
 
-def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+def gather(input: Any, dim: int, index: Any) -> Any:
     """Elements chosen along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
 
     >>> import chainrule

@@ -67,8 +67,7 @@ def check_writable(x: Tensor, op: str) -> None:
     if x.requires_grad and x._node is None:
         raise RuntimeError(
             f"{op}: a leaf Variable that requires grad is being used in an in-place operation; "
-            f"update "
-            "it under chainrule.no_grad(), or make a new tensor instead"
+            "update it under chainrule.no_grad(), or make a new tensor instead"
         )
     view = x._view
     if view is not None and view.base._node is None and view.base.needs_grad:

@@ -50,9 +50,8 @@ class Op:
     is_view = False
     may_copy = False  # whether a view can come out as a copy, when memory does not allow a view
     holomorphic = True  # complex differentiable, so that the rules for real numbers hold
-    takes_tensors = (
-        False  # whether ``raw`` wants the tensors themselves (the user's own operations)
-    )
+    materializes_grads = True  # whether the gradient of an unused output is zeros, or None
+    takes_tensors = False  # whether ``raw`` wants tensors, not arrays (the user's own operations)
     raw: Callable[..., Any]
 
     def __init__(self, name: str, batch: Any = None, kernel: str | None = None):

@@ -30,8 +30,7 @@ def canonical_dim(op: str, dim: int, ndim: int) -> int:
     if not -limit <= dim < limit:
         raise IndexError(
             f"{op}: dimension out of range (expected to be in range of [{-limit}, {limit - 1}], "
-            f"but "
-            f"got {dim})"
+            f"but got {dim})"
         )
     return dim if dim < 0 else dim - limit
 
@@ -175,8 +174,7 @@ def view(input: Tensor, *shape: Any) -> Tensor:
     if not K.may_share_memory(out.array, input.array) and input.numel():
         raise RuntimeError(
             f"view: size {tuple(out.shape)} is not compatible with the memory layout of a tensor "
-            f"of "
-            f"shape {tuple(input.shape)} and stride {input.stride()}; use .reshape(...) instead"
+            f"of shape {tuple(input.shape)} and stride {input.stride()}; use .reshape(...) instead"
         )
     return out
 
@@ -323,8 +321,7 @@ def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
         if tuple(x.shape) != tuple(tensors[0].shape):
             raise RuntimeError(
                 f"stack: expects each tensor to be equal size, but got {tuple(tensors[0].shape)} "
-                f"at "
-                f"entry 0 and {tuple(x.shape)} at entry {i}"
+                f"at entry 0 and {tuple(x.shape)} at entry {i}"
             )
     return cat([unsqueeze(x, dim) for x in tensors], dim)
 
