@@ -27,7 +27,7 @@ $(VENV)/.torch: $(VENV)/.tools
 	touch $@
 
 demo: $(VENV)/.library
-	$(BIN)/python examples/demo.py
+	$(BIN)/chainrule fit digits --out demo
 
 lint: $(VENV)/.tools
 	$(BIN)/ruff check
@@ -44,5 +44,5 @@ bench: $(VENV)/.torch
 	$(BIN)/python benchmarks/overhead.py
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find . \( -name __pycache__ -o -name .hypothesis \) -type d -prune -exec rm -rf {} +

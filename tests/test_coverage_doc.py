@@ -52,7 +52,9 @@ def rows(text: str) -> list[Row]:
 
 
 def resolve(name: str) -> Any:
-    """The object of a dotted name such as ``chainrule.autograd.grad``."""
+    """The object of a dotted name such as ``chainrule.autograd.grad``, or a program's path."""
+    if name.startswith("examples/") and (ROOT / name).is_file():
+        return ROOT / name
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         try:

@@ -67,6 +67,10 @@ def test_mlp_options() -> None:
     out = net(chainrule.randn(4, 3))
     assert ((out > 0) & (out < 1)).all()
     assert models.MLP(3, [], 2)(chainrule.ones(4, 3)).shape == (4, 2)
+    both = models.MLP(3, [5, 4], 2, ["tanh", nn.ELU()])
+    assert [type(layer).__name__ for layer in both][1::2] == ["Tanh", "ELU"]
+    with pytest.raises(ValueError, match="one activation for each of 1 hidden layers, got 2"):
+        models.MLP(3, [5], 2, ["tanh", "relu"])
     assert models.MLP(3, [4], 2, chainrule.sin)(chainrule.ones(4, 3)).shape == (4, 2)
     with pytest.raises(ValueError, match="norm must be.*'group'"):
         models.MLP(3, [5], 2, norm="group")

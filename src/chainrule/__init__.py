@@ -118,24 +118,41 @@ from chainrule.ops.sort import (  # noqa: E402
     argsort, bincount, bucketize, histc, isin, kthvalue, msort, searchsorted, sort, topk, unique,
     unique_consecutive,
 )  # fmt: skip
+from chainrule.backend.threads import (  # noqa: E402
+    are_deterministic_algorithms_enabled, get_num_threads, set_num_threads,
+    use_deterministic_algorithms,
+)  # fmt: skip
 from chainrule.printing import set_printoptions  # noqa: E402
 from chainrule.tensor import device, Size, Tensor  # noqa: E402
 
 if _TYPE_CHECKING:
-    from chainrule import curvature, inspect, models, nn
+    from chainrule import (
+        curvature, data, estimators, files, inspect, models, nn, optim, problems, train,
+    )  # fmt: skip
+    from chainrule.files import load, save
 
 __version__ = "0.1.0"
 _ROOMS = (
     "curvature",
+    "data",
+    "estimators",
+    "files",
     "inspect",
     "models",
     "nn",
+    "optim",
+    "problems",
+    "train",
 )  # imported when first asked for: imports stay fast
+
+_LATE = {"load": "files", "save": "files"}  # functions of theirs
 
 
 def __getattr__(name: str) -> _Any:
     if name in _ROOMS:
         return _import_module(f"chainrule.{name}")
+    if name in _LATE:
+        return getattr(_import_module(f"chainrule.{_LATE[name]}"), name)
     raise AttributeError(f"module 'chainrule' has no attribute {name!r}")
 
 
@@ -148,51 +165,53 @@ __all__ = [
     "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
     "add", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "all", "allclose",
     "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh",
-    "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort", "argwhere", "as_tensor",
-    "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
-    "autograd", "avg_pool1d", "avg_pool2d", "avg_pool3d", "backend", "baddbmm", "bernoulli",
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "bincount", "bitwise_and",
-    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to",
-    "bucketize", "cartesian_prod", "cat", "ceil", "chain_matmul", "cholesky", "cholesky_solve",
-    "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "col2im", "column_stack",
-    "combinations", "complex", "complex128", "complex64", "concat", "concatenate", "conj", "conv1d",
-    "conv2d", "conv3d", "conv_output_size", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "conv_transpose_output_size", "copysign", "cos", "cosh", "count_nonzero",
-    "cross", "cross_entropy", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid",
-    "curvature", "default_generator", "deg2rad", "det", "device", "diag", "diag_embed", "diagflat",
-    "diagonal", "diagonal_scatter", "diff", "digamma", "dist", "div", "divide", "dot", "double",
-    "dsplit", "dstack", "dtype", "einsum", "empty", "empty_like", "enable_grad", "eq", "equal",
-    "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expm1", "eye", "fix", "flatten", "flip",
+    "arctan", "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin",
+    "argsort", "argwhere", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh",
+    "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "backend", "baddbmm", "bernoulli", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "bincount", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "block_diag", "bmm", "bool", "broadcast_shapes",
+    "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cat", "ceil",
+    "chain_matmul", "cholesky", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min",
+    "clip", "clone", "col2im", "column_stack", "combinations", "complex", "complex128", "complex64",
+    "concat", "concatenate", "conj", "conv1d", "conv2d", "conv3d", "conv_output_size",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_transpose_output_size",
+    "copysign", "cos", "cosh", "count_nonzero", "cross", "cross_entropy", "cummax", "cummin",
+    "cumprod", "cumsum", "cumulative_trapezoid", "curvature", "data", "default_generator",
+    "deg2rad", "det", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter",
+    "diff", "digamma", "dist", "div", "divide", "dot", "double", "dsplit", "dstack", "dtype",
+    "einsum", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc", "erfinv",
+    "estimators", "exp", "exp2", "expand", "expm1", "eye", "files", "fix", "flatten", "flip",
     "fliplr", "flipud", "float", "float16", "float32", "float64", "floor", "floor_divide", "fmax",
     "fmin", "fmod", "frac", "from_dlpack", "from_numpy", "full", "full_like", "func", "gather",
-    "ge", "Generator", "ger", "get_default_dtype", "get_rng_state", "greater", "greater_equal",
-    "gt", "half", "heaviside", "histc", "hsplit", "hstack", "hypot", "im2col", "imag", "index_add",
-    "index_copy", "index_fill", "index_put", "index_select", "inference_mode", "initial_seed",
-    "inner", "inspect", "int", "int16", "int32", "int64", "int8", "inverse", "is_complex",
-    "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "is_nonzero", "is_tensor",
-    "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "kron", "kthvalue",
-    "le", "lerp", "less", "less_equal", "lgamma", "linalg", "linear", "linspace", "log", "log10",
-    "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace", "logsumexp",
-    "long", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed", "masked_fill",
-    "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "max_pool1d",
-    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean",
-    "median", "meshgrid", "min", "minimum", "mm", "mode", "models", "moveaxis", "movedim", "msort",
-    "mul", "multinomial", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile",
-    "nansum", "narrow", "ne", "neg", "negative", "nll_loss", "nn", "no_grad", "nonzero", "norm",
-    "normal", "not_equal", "numel", "one_hot", "ones", "ones_like", "outer", "pad", "permute",
-    "pinverse", "poisson", "polygamma", "positive", "pow", "prod", "promote_types", "quantile",
-    "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random",
-    "randperm", "ravel", "real", "reciprocal", "relu", "remainder", "repeat_interleave", "reshape",
-    "result_type", "roll", "rot90", "round", "row_stack", "rsqrt", "scalar_tensor", "scatter",
-    "scatter_add", "scatter_reduce", "searchsorted", "seed", "select", "set_default_dtype",
-    "set_grad_enabled", "set_printoptions", "set_rng_state", "sgn", "short", "sigmoid", "sign",
-    "signbit", "sin", "sinc", "sinh", "Size", "slogdet", "softmax", "softplus", "sort", "split",
-    "sqrt", "square", "squeeze", "stack", "std", "std_mean", "sub", "subtract", "sum", "swapaxes",
-    "swapdims", "t", "take", "take_along_dim", "tan", "tanh", "Tensor", "tensor", "tensor_split",
-    "tensordot", "tile", "topk", "trace", "transpose", "trapezoid", "trapz", "tril", "tril_indices",
+    "ge", "Generator", "ger", "get_default_dtype", "get_num_threads", "get_rng_state", "greater",
+    "greater_equal", "gt", "half", "heaviside", "histc", "hsplit", "hstack", "hypot", "im2col",
+    "imag", "index_add", "index_copy", "index_fill", "index_put", "index_select", "inference_mode",
+    "initial_seed", "inner", "inspect", "int", "int16", "int32", "int64", "int8", "inverse",
+    "is_complex", "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "is_nonzero",
+    "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "kron",
+    "kthvalue", "le", "lerp", "less", "less_equal", "lgamma", "linalg", "linear", "linspace",
+    "load", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2",
+    "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit",
+    "logspace", "logsumexp", "long", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed",
+    "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max",
+    "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "models", "moveaxis",
+    "movedim", "msort", "mul", "multinomial", "multiply", "mv", "nan_to_num", "nanmean",
+    "nanmedian", "nanquantile", "nansum", "narrow", "ne", "neg", "negative", "nll_loss", "nn",
+    "no_grad", "nonzero", "norm", "normal", "not_equal", "numel", "one_hot", "ones", "ones_like",
+    "optim", "outer", "pad", "permute", "pinverse", "poisson", "polygamma", "positive", "pow",
+    "problems", "prod", "promote_types", "quantile", "rad2deg", "rand", "rand_like", "randint",
+    "randint_like", "randn", "randn_like", "random", "randperm", "ravel", "real", "reciprocal",
+    "relu", "remainder", "repeat_interleave", "reshape", "result_type", "roll", "rot90", "round",
+    "row_stack", "rsqrt", "save", "scalar_tensor", "scatter", "scatter_add", "scatter_reduce",
+    "searchsorted", "seed", "select", "set_default_dtype", "set_grad_enabled", "set_num_threads",
+    "set_printoptions", "set_rng_state", "sgn", "short", "sigmoid", "sign", "signbit", "sin",
+    "sinc", "sinh", "Size", "slogdet", "softmax", "softplus", "sort", "split", "sqrt", "square",
+    "squeeze", "stack", "std", "std_mean", "sub", "subtract", "sum", "swapaxes", "swapdims", "t",
+    "take", "take_along_dim", "tan", "tanh", "Tensor", "tensor", "tensor_split", "tensordot",
+    "tile", "topk", "trace", "train", "transpose", "trapezoid", "trapz", "tril", "tril_indices",
     "triu", "triu_indices", "true_divide", "trunc", "uint8", "unbind", "unflatten", "unique",
-    "unique_consecutive", "unsqueeze", "var", "var_mean", "vdot", "view", "vsplit", "vstack",
-    "where", "xlogy", "zeros", "zeros_like",
+    "unique_consecutive", "unsqueeze", "use_deterministic_algorithms", "var", "var_mean", "vdot",
+    "view", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like",
 ]  # fmt: skip

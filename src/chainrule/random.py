@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 __all__ = [
-    "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed",
-    "seed", "set_rng_state",
+    "Generator", "Streams", "default_generator", "fork_rng", "get_rng_state", "initial_seed",
+    "manual_seed", "seed", "set_rng_state",
 ]  # fmt: skip
 
 _WORDS = 7  # of 64 bits: four of state, two of a half used word, the seed
@@ -114,7 +115,96 @@ def _restored(state: bytes) -> Generator:
     return Generator().set_state(np.frombuffer(state, np.uint8))
 
 
-default_generator = Generator()
+class _Fork:
+    """The stream of one thread inside :func:`fork_rng`."""
+
+    def __init__(self, seed: int, raw: Any):
+        self.seed, self.raw = seed, raw
+
+
+class _DefaultGenerator(Generator):
+    """One stream for all threads; a thread inside :func:`fork_rng` has one of its own."""
+
+    def __init__(self) -> None:
+        self.local = threading.local()
+        self.shared = _Fork(0, None)
+        super().__init__()
+
+    def here(self) -> _Fork:
+        forks = getattr(self.local, "forks", None)
+        return forks[-1] if forks else self.shared
+
+    @property
+    def _seed(self) -> int:
+        return self.here().seed
+
+    @_seed.setter
+    def _seed(self, value: int) -> None:
+        self.here().seed = value
+
+    @property
+    def _raw(self) -> Any:
+        return self.here().raw
+
+    @_raw.setter
+    def _raw(self, value: Any) -> None:
+        self.here().raw = value
+
+    def forks(self) -> list[_Fork]:
+        """The streams of this thread, the innermost last."""
+        return self.local.__dict__.setdefault("forks", [])
+
+    @contextlib.contextmanager
+    def fork(self) -> Iterator[None]:
+        copy = self.clone_state()
+        forks = self.forks()
+        forks.append(_Fork(copy.initial_seed(), copy.raw))
+        try:
+            yield
+        finally:
+            forks.pop()
+
+
+class Streams:
+    """Several generators, of which the selected one stands in for the default one.
+
+    Inside ``with streams:`` all that draws without a generator of its own draws from the one that
+    :meth:`select` chose last.
+
+    >>> import chainrule
+    >>> from chainrule.random import Generator, Streams
+    >>> with Streams([Generator().manual_seed(s) for s in (0, 1)]) as streams:
+    ...     streams.select(1)
+    ...     a = chainrule.rand(3)
+    >>> bool((a == chainrule.rand(3, generator=Generator().manual_seed(1))).all())
+    True
+    """
+
+    def __init__(self, generators: Iterable[Generator]):
+        self.generators = list(generators)
+        self.select(0)
+
+    def select(self, i: int) -> None:
+        """Makes the i-th generator the one to draw from."""
+        self._raw = self.generators[i].raw
+
+    def keep(self, numbers: Iterable[int]) -> None:
+        """Goes on with some of the generators only."""
+        self.generators = [self.generators[i] for i in numbers]
+
+    def __getattr__(self, name: str) -> Any:
+        # A function that draws keeps hold of the stream it began with, so this stands in for all.
+        return getattr(self.__dict__["_raw"], name)
+
+    def __enter__(self) -> Streams:
+        default_generator.forks().append(_Fork(self.generators[0].initial_seed(), self))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        default_generator.forks().pop()
+
+
+default_generator = _DefaultGenerator()
 default_generator.seed()
 
 
@@ -151,12 +241,9 @@ def set_rng_state(new_state: Any) -> None:
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """Random numbers drawn inside leave the numbers drawn after it as if it had not been there."""
-    if not enabled:
+    """Random numbers drawn inside leave the numbers drawn after it as if it had not been there.
+
+    Other threads draw from the stream outside meanwhile, so that each can have a fork of its own.
+    """
+    with default_generator.fork() if enabled else contextlib.nullcontext():
         yield
-        return
-    state = default_generator.get_state()
-    try:
-        yield
-    finally:
-        default_generator.set_state(state)

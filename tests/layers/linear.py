@@ -25,6 +25,8 @@ LAYERS: list[Layer] = [
     Layer("Linear", lambda nn: nn.Linear(3, 2), normal((4, 3))),
     Layer("Linear", lambda nn: nn.Linear(3, 2, bias=False), normal((3,)), note="no batch or bias"),
     Layer("Linear", lambda nn: nn.Linear(3, 2), normal((2, 4, 3)), note="3 dimensions"),
+    Layer("FeedbackLinear", lambda nn: nn.FeedbackLinear(3, 2), normal((4, 3)), torch=False,
+          exact=False),
     Layer("Bilinear", lambda nn: nn.Bilinear(3, 2, 4), normal((5, 3), (5, 2))),
     Layer("Bilinear", lambda nn: nn.Bilinear(3, 2, 4, bias=False), normal((2, 3, 3), (2, 3, 2)),
           note="3 dimensions, no bias"),

@@ -106,7 +106,7 @@ def test_unfold_and_fold() -> None:
         ({"size": 3, "align_corners": True}, ValueError, "align_corners can only be set"),
         ({"size": 0}, RuntimeError, "sizes should be greater than 0"),
         ({"scale_factor": 0.1}, RuntimeError, "sizes should be greater than 0"),
-        ({"size": 3, "mode": "bilinear", "antialias": True}, NotImplementedError, "antialias=True"),
+        ({"size": 3, "antialias": True}, ValueError, "antialias=True is restricted to the modes"),
     ],
 )
 def test_interpolate_refuses(arguments: Any, error: type[Exception], message: str) -> None:

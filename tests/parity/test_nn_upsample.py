@@ -36,6 +36,8 @@ def drawn(seed: int) -> tuple[np.ndarray, dict[str, Any]]:
         settings["recompute_scale_factor"] = r.choice([None, True, False])
     if mode.endswith(("linear", "cubic")):
         settings["align_corners"] = r.choice([None, True, False])
+    if mode.startswith("bi"):
+        settings["antialias"] = r.choice([True, False])
     dtype = r.choice([np.float32, np.float64])
     return np.random.default_rng(seed).normal(size=(2, 2, *spatial)).astype(dtype), settings
 
@@ -72,8 +74,10 @@ def test_interpolate(start: int) -> None:
 
 def consistent(x: np.ndarray, settings: dict[str, Any], shape: tuple[int, ...]) -> bool:
     """Whether PyTorch's backward pass belongs to its forward pass. Where a size stays or doubles
-    although the factor is not exactly 1 or 2, these two modes forget the factor on the way back."""
-    if settings["mode"] not in ("nearest", "bicubic") or settings.get("recompute_scale_factor"):
+    although the factor is not exactly 1 or 2, "nearest", "bicubic" and antialiasing forget the
+    factor on one of the two ways."""
+    forgetful = settings["mode"] in ("nearest", "bicubic") or settings.get("antialias")
+    if not forgetful or settings.get("recompute_scale_factor"):
         return True
     factors = settings.get("scale_factor", ())
     sizes = zip(factors, x.shape[2:], shape[2:], strict=False)

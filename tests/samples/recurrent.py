@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from samples.record import Sample
+from scipy.ndimage import correlate1d
 from scipy.special import expit, logsumexp
 
 import chainrule
@@ -43,7 +45,8 @@ def over_time(
     for t in reversed(range(len(x))) if reverse else range(len(x)):
         new = step(x[t], *states)
         if mask is not None:
-            new = tuple(np.where(mask[t][:, None], a, b) for a, b in zip(new, states, strict=True))
+            real = mask[t].reshape(-1, *[1] * (states[0].ndim - 1))
+            new = tuple(np.where(real, a, b) for a, b in zip(new, states, strict=True))
         results[t] = states = new
     return tuple(np.stack(column) for column in zip(*results, strict=True))
 
@@ -51,7 +54,7 @@ def over_time(
 def rnn(
     x: Any, h0: Any, w: Any, mask: Any = None, nonlinearity: Any = "tanh", reverse: bool = False
 ) -> Any:
-    g = {"tanh": np.tanh, "relu": lambda a: np.maximum(a, 0)}.get(nonlinearity, np.arctan)
+    g = ACTIVATIONS.get(nonlinearity, np.arctan)
     return over_time(lambda xt, h: (g(xt + h @ w.T),), x, (h0,), mask, reverse)[0]
 
 
@@ -78,12 +81,70 @@ def gru(x: Any, h0: Any, w: Any, b: Any = None, mask: Any = None, reverse: bool 
     return over_time(step, x, (h0,), mask, reverse)[0]
 
 
+def peephole(
+    x: Any, h0: Any, c0: Any, w: Any, peepholes: Any, mask: Any = None, reverse: bool = False
+) -> Any:
+    # A vector is a diagonal matrix.
+    w_ci, w_cf, w_co = (v if v.ndim == 2 else np.diag(v) for v in peepholes)
+
+    def step(xt: Any, h: Any, c: Any) -> tuple[Any, Any]:
+        i, f, g, o = np.split(xt + h @ w.T, 4, axis=-1)
+        c = expit(f + c @ w_cf.T) * c + expit(i + c @ w_ci.T) * np.tanh(g)
+        return expit(o + c @ w_co.T) * np.tanh(c), c
+
+    return over_time(step, x, (h0, c0), mask, reverse)
+
+
+ACTIVATIONS = {"tanh": np.tanh, "relu": lambda a: np.maximum(a, 0), "sigmoid": expit}
+
+
+def deep(
+    x: Any, h0: Any, w: Any, layers: Any, mask: Any = None, nonlinearity: str = "tanh",
+    reverse: bool = False,
+) -> Any:  # fmt: skip
+    g = ACTIVATIONS[nonlinearity]
+
+    def step(xt: Any, h: Any) -> tuple[Any]:
+        a = g(xt + h @ w.T)
+        for v, b in layers:
+            a = g(a @ v.T + (0 if b is None else b))
+        return (a,)
+
+    return over_time(step, x, (h0,), mask, reverse)[0]
+
+
+def same(h: Any, w: Any) -> Any:
+    """w * h in one dimension of space, by SciPy."""
+    out = np.zeros((len(h), len(w), h.shape[2]))
+    for n, o, c in np.ndindex(len(h), *w.shape[:2]):
+        out[n, o] += correlate1d(h[n, c], w[o, c], mode="constant")
+    return out
+
+
+def conv_rnn(
+    x: Any, h0: Any, w: Any, mask: Any = None, nonlinearity: Any = "tanh", reverse: bool = False
+) -> Any:
+    g = ACTIVATIONS.get(nonlinearity, np.arctan)
+    return over_time(lambda xt, h: (g(xt + same(h, w)),), x, (h0,), mask, reverse)[0]
+
+
+def conv_lstm(x: Any, h0: Any, c0: Any, w: Any, mask: Any = None, reverse: bool = False) -> Any:
+    def step(xt: Any, h: Any, c: Any) -> tuple[Any, Any]:
+        i, f, g, o = np.split(xt + same(h, w), 4, axis=1)
+        c = expit(f) * c + expit(i) * np.tanh(g)
+        return expit(o) * np.tanh(c), c
+
+    return over_time(step, x, (h0, c0), mask, reverse)
+
+
 # --- records --------------------------------------------------------------------------------------
 
 RNN = ((L, N, H), (N, H), (H, H))
 LSTM = ((L, N, 4 * H), (N, H), (N, H), (4 * H, H))
 PROJECTED = ((L, N, 4 * H), (N, S), (N, H), (4 * H, S), (S, H))
 GRU = ((L, N, 3 * H), (N, H), (3 * H, H), (3 * H,))
+CONV_RNN = ((L, N, H, 3), (N, H, 3), (H, H, 3))
+CONV_LSTM = ((L, N, 4, 2), (N, 1, 2), (N, 1, 2), (4, 1, 3))
 
 
 def sequences(
@@ -99,6 +160,29 @@ def sequences(
                        reference, "", note=f"{note}{how}{', reverse' if reverse else ''}")
             )  # fmt: skip
     return found
+
+
+def peepholes(full: bool, with_mask: bool) -> Args:
+    def make(r: np.random.Generator) -> tuple[Any, ...]:
+        *arrays, mask = masked(*LSTM)(r)
+        looks = [r.normal(size=(H, H) if full else (H,)) for _ in range(3)]
+        return (*arrays, looks, mask) if with_mask else (*arrays, looks)
+
+    return make
+
+
+def layered(widths: tuple[int, ...], bias: bool, with_mask: bool) -> Args:
+    """The arguments of deep_rnn_sequence with layers of these widths, from the first on."""
+
+    def make(r: np.random.Generator) -> tuple[Any, ...]:
+        *arrays, mask = masked((L, N, widths[0]), (N, H), (widths[0], H))(r)
+        layers = [
+            (r.normal(size=(b, a)), r.normal(size=b) if bias else None)
+            for a, b in itertools.pairwise(widths)
+        ]
+        return (*arrays, layers, mask) if with_mask else (*arrays, layers)
+
+    return make
 
 
 def stack(gates: int, layers: int, both: bool, bias: bool, states: int, proj: int = 0) -> Args:
@@ -135,10 +219,36 @@ def cell(gates: int, states: int, bias: bool) -> Args:
 SAMPLES: list[Sample] = [
     *sequences("rnn_sequence", RNN, rnn, "tanh"),
     *sequences("rnn_sequence", RNN, rnn, "relu", {"nonlinearity": "relu"}),
+    *sequences("rnn_sequence", RNN, rnn, "sigmoid", {"nonlinearity": "sigmoid"})[1:2],
     *sequences("rnn_sequence", RNN, rnn, "any", {"nonlinearity": chainrule.atan})[1::2],
     *sequences("lstm_sequence", LSTM, lstm, "plain", after=(None,)),
     *sequences("lstm_sequence", PROJECTED, lstm, "projected"),
     *sequences("gru_sequence", GRU, gru, "plain"),
+    *sequences("conv_rnn_sequence", CONV_RNN, conv_rnn, "tanh")[::3],
+    *[
+        sequences("conv_rnn_sequence", CONV_RNN, conv_rnn, note, {"nonlinearity": g})[which]
+        for note, g, which in (("sigmoid", "sigmoid", 3), ("relu", "relu", 1),
+                               ("any", chainrule.atan, 1))
+    ],
+    Sample("nn.functional.conv_rnn_sequence", normals((2, 1, 2, 3, 2), (1, 2, 3, 2), (2, 2, 2, 3)),
+           {}, None, "", note="two dimensions, even kernel"),
+    *sequences("conv_lstm_sequence", CONV_LSTM, conv_lstm, "plain")[1:3],
+    *[
+        Sample("nn.functional.peephole_sequence", peepholes(full, with_mask), {"reverse": reverse},
+               peephole, "", note=f"{'full' if full else 'diagonal'}{', masked' * with_mask}"
+               f"{', reverse' * reverse}")
+        for full, with_mask, reverse in ((False, False, False), (False, True, True),
+                                         (True, True, False))
+    ],
+    *[
+        Sample("nn.functional.deep_rnn_sequence", layered(widths, bias, with_mask),
+               {"nonlinearity": g, "reverse": reverse}, deep, "",
+               note=f"{g}, widths {widths}{', bias' * bias}{', masked' * with_mask}"
+               f"{', reverse' * reverse}")
+        for g, widths, bias, with_mask, reverse in (
+            ("tanh", (3, H), True, False, False), ("sigmoid", (2, 3, H), True, True, False),
+            ("relu", (3, 1, H), False, True, True), ("tanh", (H,), True, False, True))
+    ],
     Sample("nn.functional.gru_sequence", normals(*GRU[:-1]), {}, gru, "", note="no bias"),
     Sample("nn.functional.lstm_sequence", normals((1, 1, 4), (1, 1), (1, 1), (4, 1)), {}, lstm, "",
            note="one step"),

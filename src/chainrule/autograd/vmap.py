@@ -18,7 +18,7 @@ from chainrule.ops.apply import apply
 from chainrule.ops.primitive import Op
 from chainrule.ops.sampling import batch_draw
 from chainrule.ops.shape import cat, movedim
-from chainrule.graph import Box
+from chainrule.graph import Box, Mode, mode
 from chainrule.tensor import Tensor
 
 __all__ = ["Batched", "vmap"]
@@ -47,10 +47,17 @@ class Batched(Box):
             inside = isinstance(box, Batched) and box.level == self.level
             values.append(box.value if inside else t)
             mapped.append(inside and box.mapped)
-        if any(mapped):
-            out = self._rule(op)(op, self.size_of_batch, values, mapped, params)
-        else:
-            out = apply(op, tuple(values), params)
+        # Where no transformation is left around it, the batch is computed as ordinary tensors are.
+        flags = mode.flags
+        if not any([isinstance(v.array, Box) for v in values]):
+            mode.flags = flags & ~Mode.BOXED
+        try:
+            if any(mapped):
+                out = self._rule(op)(op, self.size_of_batch, values, mapped, params)
+            else:
+                out = apply(op, tuple(values), params)
+        finally:
+            mode.flags = flags
         if isinstance(out, tuple):
             return tuple(Batched(self.level, o, self.size_of_batch, any(mapped)) for o in out)
         return Batched(self.level, out, self.size_of_batch, any(mapped))
@@ -116,7 +123,7 @@ def vmap(
             leaves.append(keyword_leaf)
             dims.append(0 if isinstance(keyword_leaf, Tensor) else None)
         size = _batch_size(leaves, dims)
-        moved = [x if d is None else movedim(x, d, 0) for x, d in zip(leaves, dims, strict=True)]
+        moved = [movedim(x, d, 0) if d else x for x, d in zip(leaves, dims, strict=True)]
 
         def run(values: list[Any], size: int) -> Any:
             return _run(

@@ -9,13 +9,14 @@ with immutable arrays can return a new one.
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.backend.numpy_kernels import (
     activation, conv, ctc, elementwise, index, linalg, memory, norm, pool, random, rearrange,
-    recurrent, reduce, softmax, sort,
+    recurrent, recurrent_conv, recurrent_deep, recurrent_peephole, reduce, softmax, sort, update,
 )  # fmt: skip
 
 __all__ = ["K", "available", "bind", "current", "dtypes", "use"]
@@ -43,13 +44,49 @@ _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
         conv,
         pool,
         recurrent,
+        recurrent_conv,
+        recurrent_deep,
+        recurrent_peephole,
         norm,
         activation,
         random,
+        update,
     ),
 }
 _bound: list[tuple[Any, str]] = []
 _current = ""
+
+
+def _compiled() -> str:
+    """Adds the compiled kernels, where they were built; says why not, where they were not.
+
+    They take the place of NumPy kernels of the same names, which serve for all others, and for what
+    the compiled ones leave to them: other dtypes, odd strides.
+    """
+    try:
+        _native = import_module("chainrule.backend._native")
+    except ImportError as error:
+        return f"not built when the package was installed ({error})"
+    families = _IMPLEMENTATIONS["numpy"]
+    reference = {name: getattr(f, name) for f in families for name in f.__all__}
+    missing = [name for name in _native.kernels if name not in reference]
+    if missing:
+        return f"compiled from other sources: {missing} have no NumPy kernel; install again"
+    _native.bind_reference(reference)
+    family: Any = ModuleType("chainrule.backend.native_kernels")
+    family.__all__ = list(_native.kernels)
+    for name in _native.kernels:
+        setattr(family, name, getattr(_native, name))
+    _IMPLEMENTATIONS["native"] = (*families, family)
+    return ""
+
+
+why_not_native = _compiled()
+
+
+def native_module() -> Any:
+    """The compiled module, None if there is none."""
+    return None if why_not_native else import_module("chainrule.backend._native")
 
 
 def available() -> list[str]:
@@ -66,13 +103,18 @@ def use(name: str) -> None:
     """Computes everything that follows with the kernels of this name.
 
     >>> from chainrule import backend
+    >>> before = backend.current()
     >>> backend.use("numpy")
     >>> backend.current()
     'numpy'
+    >>> backend.use(before)
     """
     global _current
     if name not in _IMPLEMENTATIONS:
-        raise ValueError(f"backend.use: no kernels named {name!r}; available: {available()}")
+        reason = f"; native: {why_not_native}" if name == "native" else ""
+        raise ValueError(
+            f"backend.use: no kernels named {name!r}; available: {available()}{reason}"
+        )
     for family in _IMPLEMENTATIONS[name]:
         for kernel in family.__all__:
             setattr(K, kernel, getattr(family, kernel))
@@ -87,4 +129,4 @@ def bind(op: Any, kernel: str) -> None:
     op.raw = getattr(K, kernel)
 
 
-use(os.environ.get("CHAINRULE_KERNELS", "numpy"))
+use(os.environ.get("CHAINRULE_KERNELS") or available()[0])

@@ -1,5 +1,8 @@
 """Looking inside: functions that show what happens and change nothing."""
 
-from chainrule.inspect import textbook
+from __future__ import annotations
 
-__all__ = ["textbook"]
+from chainrule.inspect import textbook
+from chainrule.inspect.autopsy import Autopsy, autopsy
+
+__all__ = ["Autopsy", "autopsy", "textbook"]

@@ -2,6 +2,9 @@
 
 from chainrule.models.autoencoder import Autoencoder, ConvAutoencoder, DenoisingAutoencoder
 from chainrule.models.convnet import AlexNet, CifarNet, LeNet, MnistConvNet
+from chainrule.models.linear import (
+    LinearRegression, LogisticRegression, Perceptron, SoftmaxRegression,
+)  # fmt: skip
 from chainrule.models.mlp import MLP, SelfNormalizingMLP, activation_module, xor_network
 from chainrule.models.resnet import ResNet
 from chainrule.models.sequence import SequenceModel
@@ -11,7 +14,8 @@ from chainrule.nn.rbf import RBFNetwork, fit_rbf
 
 __all__ = [
     "AdditiveModel", "AlexNet", "Autoencoder", "CifarNet", "ConvAutoencoder",
-    "DenoisingAutoencoder", "DictionaryModel", "LeNet", "MLP", "MnistConvNet", "MultiTaskNet",
-    "RBFNetwork", "ResNet", "SelfNormalizingMLP", "SequenceModel", "activation_module", "capacity",
+    "DenoisingAutoencoder", "DictionaryModel", "LeNet", "LinearRegression", "LogisticRegression",
+    "MLP", "MnistConvNet", "MultiTaskNet", "Perceptron", "RBFNetwork", "ResNet",
+    "SelfNormalizingMLP", "SequenceModel", "SoftmaxRegression", "activation_module", "capacity",
     "fit_rbf", "growing_neural_gas", "kmeans", "kmeans_plus_plus", "xor_network",
 ]  # fmt: skip

@@ -62,7 +62,7 @@ class MLP(nn.Sequential):
         in_features: size of each input.
         hidden: the widths of the hidden layers.
         out_features: size of each output.
-        activation: f, by name, as a module or as a function.
+        activation: f, by name, as a module or as a function, or a list with one per hidden layer.
         dropout: probability of dropping a hidden unit.
         norm: ``"batch"`` or ``"layer"`` normalization before each activation, or None.
         output_activation: applied to the last layer, by default nothing.
@@ -77,7 +77,7 @@ class MLP(nn.Sequential):
         in_features: int,
         hidden: Sequence[int],
         out_features: int,
-        activation: Activation = "relu",
+        activation: Activation | Sequence[Activation] = "relu",
         *,
         dropout: float = 0.0,
         norm: str | None = None,
@@ -87,13 +87,20 @@ class MLP(nn.Sequential):
         norms: dict[str, Any] = {"batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
         if norm is not None and norm not in norms:
             raise ValueError(f"MLP: norm must be 'batch', 'layer' or None, got {norm!r}")
+        several = isinstance(activation, (list, tuple))
+        each: Sequence[Any] = activation if several else [activation] * len(hidden)  # type: ignore[assignment]
+        if len(each) != len(hidden):
+            raise ValueError(
+                f"MLP: expected one activation for each of {len(hidden)} hidden layers, got "
+                f"{len(each)}"
+            )
         layers: list[nn.Module] = []
         width = in_features
-        for units in hidden:
+        for units, f in zip(hidden, each, strict=True):
             layers.append(nn.Linear(width, units, bias))
             if norm is not None:
                 layers.append(norms[norm](units))
-            layers.append(activation_module(activation))
+            layers.append(activation_module(f))
             if dropout:
                 layers.append(nn.Dropout(dropout))
             width = units

@@ -18,6 +18,7 @@ from chainrule.nn.dropout import (
     AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout, UnscaledDropout,
 )  # fmt: skip
 from chainrule.nn.embedding import Embedding, EmbeddingBag
+from chainrule.nn.feedback import FeedbackLinear, feedback_alignment
 from chainrule.nn.folding import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
 from chainrule.nn.lazy import (
     LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d, LazyConv1d, LazyConv2d, LazyConv3d,
@@ -81,6 +82,7 @@ __all__ = [
     "ConvRNN", "ConvRNNCell", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
     "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "CTCLoss", "DeepRNN", "Dropout",
     "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingBag",
+    "feedback_alignment", "FeedbackLinear",
     "FeatureAlphaDropout", "Flatten", "Fold", "functional", "Gaussian", "GaussianNLLLoss",
     "GaussianNoise", "GELU", "GLU", "GroupNorm", "GRU", "GRUCell", "HalfSquaredLoss", "Hardshrink",
     "Hardsigmoid", "Hardswish", "Hardtanh", "Highway", "HingeEmbeddingLoss", "HuberLoss",

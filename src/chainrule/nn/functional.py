@@ -58,8 +58,12 @@ from chainrule.nn.rbf import fit_rbf, rbf
 from chainrule.nn.recurrent import (
     gru, gru_sequence, lstm, lstm_sequence, rnn, rnn_relu, rnn_sequence, rnn_tanh,
 )  # fmt: skip
-from chainrule.nn.recurrent_conv import conv_lstm_cell, conv_rnn_cell
-from chainrule.nn.sequence import peephole_lstm, time_summed
+from chainrule.nn.recurrent_conv import (
+    conv_lstm_cell, conv_lstm_sequence, conv_rnn_cell, conv_rnn_sequence,
+)  # fmt: skip
+from chainrule.nn.sequence import (
+    deep_rnn_sequence, peephole_lstm, peephole_sequence, time_summed,
+)  # fmt: skip
 from chainrule.nn.upsample import interpolate
 
 __all__ = [
@@ -67,27 +71,27 @@ __all__ = [
     "adaptive_max_pool2d", "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "avg_pool1d",
     "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
     "binary_cross_entropy_with_logits", "binary_step", "celu", "celu_", "channel_shuffle", "conv1d",
-    "conv2d", "conv3d", "conv_lstm_cell", "conv_rnn_cell", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "convolve", "cosine_embedding_loss", "cosine_similarity", "cross_entropy",
-    "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding",
-    "embedding_bag", "feature_alpha_dropout", "fit_rbf", "fold", "gaussian", "gaussian_nll_loss",
-    "gaussian_noise", "gelu", "glu", "grid_sample", "group_norm", "growing_neural_gas", "gru",
-    "gru_cell", "gru_sequence", "gumbel_softmax", "half_squared_loss", "hardshrink", "hardsigmoid",
-    "hardswish", "hardtanh", "hardtanh_", "hinge_embedding_loss", "huber_loss", "instance_norm",
-    "interpolate", "kl_div", "kmeans", "kmeans_plus_plus", "l1_loss", "layer_norm", "leaky_relu",
-    "leaky_relu_", "lecun_tanh", "linear", "local_response_norm", "log_softmax", "logsigmoid",
-    "lp_pool1d", "lp_pool2d", "lp_pool3d", "lstm", "lstm_cell", "lstm_sequence",
-    "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d",
-    "max_unpool3d", "maxout", "mish", "monte_carlo_predict", "mse_loss",
-    "multi_head_attention_forward", "multi_margin_loss", "multilabel_margin_loss",
-    "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
-    "peephole_lstm", "perceptron_loss", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
-    "prelu", "rbf", "relu", "relu6", "relu_", "rms_norm", "rnn", "rnn_cell", "rnn_relu",
-    "rnn_relu_cell", "rnn_sequence", "rnn_tanh", "rnn_tanh_cell", "rrelu", "rrelu_",
-    "scaled_dot_product_attention", "second_order", "selu", "selu_", "sigmoid", "sign", "silu",
-    "smooth_l1_loss", "soboleva_tanh", "soft_margin_loss", "softmax", "softmin", "softplus",
-    "softshrink", "softsign", "squared_distances", "tanh", "tanhshrink", "threshold", "threshold_",
-    "time_summed", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
-    "uniform_centers", "unscaled_dropout", "weight_noise", "weight_scaled", "weighted_sum",
-    "zero_one_loss",
+    "conv2d", "conv3d", "conv_lstm_cell", "conv_lstm_sequence", "conv_rnn_cell",
+    "conv_rnn_sequence", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolve",
+    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "deep_rnn_sequence",
+    "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding", "embedding_bag",
+    "feature_alpha_dropout", "fit_rbf", "fold", "gaussian", "gaussian_nll_loss", "gaussian_noise",
+    "gelu", "glu", "grid_sample", "group_norm", "growing_neural_gas", "gru", "gru_cell",
+    "gru_sequence", "gumbel_softmax", "half_squared_loss", "hardshrink", "hardsigmoid", "hardswish",
+    "hardtanh", "hardtanh_", "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate",
+    "kl_div", "kmeans", "kmeans_plus_plus", "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_",
+    "lecun_tanh", "linear", "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d",
+    "lp_pool2d", "lp_pool3d", "lstm", "lstm_cell", "lstm_sequence", "margin_ranking_loss",
+    "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "maxout", "mish", "monte_carlo_predict", "mse_loss", "multi_head_attention_forward",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
+    "normalize", "one_hot", "pad", "pairwise_distance", "peephole_lstm", "peephole_sequence",
+    "perceptron_loss", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "rbf",
+    "relu", "relu6", "relu_", "rms_norm", "rnn", "rnn_cell", "rnn_relu", "rnn_relu_cell",
+    "rnn_sequence", "rnn_tanh", "rnn_tanh_cell", "rrelu", "rrelu_", "scaled_dot_product_attention",
+    "second_order", "selu", "selu_", "sigmoid", "sign", "silu", "smooth_l1_loss", "soboleva_tanh",
+    "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign",
+    "squared_distances", "tanh", "tanhshrink", "threshold", "threshold_", "time_summed",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "uniform_centers",
+    "unscaled_dropout", "weight_noise", "weight_scaled", "weighted_sum", "zero_one_loss",
 ]  # fmt: skip

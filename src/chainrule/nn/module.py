@@ -37,6 +37,12 @@ class Module(Tree):
     """
 
     training: bool
+    _init_args: tuple[tuple[Any, ...], dict[str, Any]]  # how it was made: what a file says of it
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self = super().__new__(cls)
+        object.__setattr__(self, "_init_args", (args, kwargs))
+        return self
 
     def __init__(self) -> None:
         put = super().__setattr__
@@ -63,6 +69,12 @@ class Module(Tree):
             if not (self._backward_hooks or self._backward_pre_hooks):
                 return self.forward(*args, **kwargs)
         return call_with_hooks(self, args, kwargs)
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether anything but :meth:`forward` happens when the module is called."""
+        forward = self._forward_pre_hooks or self._forward_hooks
+        return bool(forward or self._backward_hooks or self._backward_pre_hooks)
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False

@@ -15,13 +15,13 @@ from chainrule.ops.creation import empty, new_zeros
 from chainrule.ops.elementwise import sigmoid, tanh
 from chainrule.ops.index import getitem
 from chainrule.ops.joining import chunk
-from chainrule.ops.recurrent_steps import run_steps
-from chainrule.ops.shape import flatten, movedim, reshape
+from chainrule.ops.recurrent_conv import conv_lstm_sequence, conv_rnn_sequence
+from chainrule.ops.shape import expand, flatten, movedim, reshape
 from chainrule.tensor import Tensor
 
 __all__ = [
     "ConvLSTM", "ConvLSTMCell", "ConvRNN", "ConvRNNCell", "RecurrentConv", "conv_lstm_cell",
-    "conv_rnn_cell",
+    "conv_lstm_sequence", "conv_rnn_cell", "conv_rnn_sequence",
 ]  # fmt: skip
 
 
@@ -124,14 +124,17 @@ class _ConvRecurrent(Module):
                 raise RuntimeError(f"{name}: expected hidden size {wanted}, got {tuple(s.shape)}")
         return states or [new_zeros(frame, wanted)] * self.states
 
-    def _step(self, a: Tensor, *states: Tensor) -> Sequence[Tensor]:
-        """The new states from what the input contributes, and the old ones."""
-        g = activation_of(type(self).__name__, self.nonlinearity)
-        return (_rnn_step(a, states[0], self.weight_hh, g),)
+    def _steps(
+        self, a: Tensor, states: Sequence[Tensor], mask: Tensor | None = None
+    ) -> Sequence[Tensor]:
+        """The states of all steps from what the input contributes, and the first ones."""
+        g = self.nonlinearity
+        g = g if isinstance(g, str) else activation_of(type(self).__name__, g)
+        return (conv_rnn_sequence(a, states[0], self.weight_hh, mask, nonlinearity=g),)
 
     def _over_time(
         self, x: Tensor, states: Sequence[Tensor] | None, mask: Tensor | None
-    ) -> list[Tensor]:
+    ) -> Sequence[Tensor]:
         """The states of all steps. The convolution of the input is one for all steps."""
         if x.ndim != self.dim + 3 or x.shape[0] == 0:
             raise RuntimeError(
@@ -141,7 +144,7 @@ class _ConvRecurrent(Module):
         states = self._first(getitem(x, 0), states)
         a = _conv(flatten(x, 0, 1), self.weight_ih, self.bias)
         a = reshape(a, (*x.shape[:2], *a.shape[1:]))
-        return run_steps(self._step, a, states, mask, dim=-(self.dim + 3))
+        return self._steps(a, states, mask)
 
     def _sequence(
         self, input: Tensor, states: Sequence[Tensor] | None, mask: Tensor | None
@@ -170,9 +173,11 @@ class _Lstm(_ConvRecurrent):
     gates = 4
     states = 2
 
-    def _step(self, a: Tensor, *states: Tensor) -> Sequence[Tensor]:
-        h, c = states
-        return _lstm_step(a, h, c, self.weight_hh)
+    def _steps(
+        self, a: Tensor, states: Sequence[Tensor], mask: Tensor | None = None
+    ) -> Sequence[Tensor]:
+        h0, c0 = states
+        return conv_lstm_sequence(a, h0, c0, self.weight_hh, mask)
 
 
 class ConvRNNCell(_ConvRecurrent):
@@ -195,7 +200,8 @@ class ConvRNNCell(_ConvRecurrent):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         (h,) = self._first(input, None if hx is None else (hx,))
-        return self._step(_conv(input, self.weight_ih, self.bias), h)[0]
+        g = activation_of("ConvRNNCell", self.nonlinearity)
+        return _rnn_step(_conv(input, self.weight_ih, self.bias), h, self.weight_hh, g)
 
 
 class ConvLSTMCell(_Lstm):
@@ -213,15 +219,15 @@ class ConvLSTMCell(_Lstm):
     """
 
     def forward(self, input: Tensor, hx: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        states = self._first(input, hx)
-        h, c = self._step(_conv(input, self.weight_ih, self.bias), *states)
-        return h, c
+        h, c = self._first(input, hx)
+        return _lstm_step(_conv(input, self.weight_ih, self.bias), h, c, self.weight_hh)
 
 
 class ConvRNN(_ConvRecurrent):
     """A recurrent convolution over a sequence of images (signals, volumes).
 
-    h_t = g(weight_ih * x_t + weight_hh * h_{t-1} + bias)
+    h_t = g(weight_ih * x_t + weight_hh * h_{t-1} + bias), all steps as one operation; with a
+    function for g, which may have parameters or draw random numbers, step by step.
 
     Shape: input (L, N, C, \\*space), or (N, L, C, \\*space) if ``batch_first``; output with H
     channels; hx and the second result (N, H, \\*space). Arguments: see :class:`ConvRNNCell`.
@@ -246,9 +252,11 @@ class ConvRNN(_ConvRecurrent):
 class ConvLSTM(_Lstm):
     """An LSTM with convolutions for products over a sequence of images (signals, volumes).
 
+    The equations are those of :class:`ConvLSTMCell`, all steps as one operation.
+
     Shape: input (L, N, C, \\*space), or (N, L, C, \\*space) if ``batch_first``; output with H
-    channels; hx and the second result are pairs (h, c), each (N, H, \\*space). The equations are
-    those of :class:`ConvLSTMCell`, the arguments those of :class:`ConvRNNCell`.
+    channels; hx and the second result are pairs (h, c), each (N, H, \\*space). Arguments: see
+    :class:`ConvRNNCell`.
 
     >>> from chainrule import nn, ones
     >>> output, (h, c) = nn.ConvLSTM(1, 2, 3)(ones(5, 1, 1, 8, 8))
@@ -288,8 +296,6 @@ class RecurrentConv(_ConvRecurrent):
         self.steps = steps
 
     def forward(self, input: Tensor) -> Tensor:
-        (h,) = self._first(input, None)
         a = _conv(input, self.weight_ih, self.bias)
-        for _ in range(self.steps):
-            (h,) = self._step(a, h)
-        return h
+        a = expand(a, (self.steps, *a.shape))
+        return getitem(self._steps(a, self._first(input, None))[0], -1)

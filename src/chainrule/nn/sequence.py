@@ -13,19 +13,22 @@ from chainrule.nn.module import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.nn.recurrent_functions import Nonlinearity, check_mask, without_padding
 from chainrule.ops.creation import empty, new_zeros
-from chainrule.ops.elementwise import relu, sigmoid, tanh, where
+from chainrule.ops.elementwise import where
 from chainrule.ops.index import getitem
-from chainrule.ops.joining import chunk
-from chainrule.ops.matmul import linear, matmul
+from chainrule.ops.matmul import linear
 from chainrule.ops.rearrange import flip
 from chainrule.ops.recurrent import rnn_sequence
+from chainrule.ops.recurrent_deep import deep_rnn_sequence
+from chainrule.ops.recurrent_peephole import peephole_sequence
 from chainrule.ops.recurrent_steps import run_steps
+from chainrule.ops.recurrent_support import ACTIVATIONS
 from chainrule.ops.reduce import sum
 from chainrule.ops.shape import cat, flatten, movedim, reshape, unsqueeze
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Bidirectional", "DeepRNN", "PeepholeLSTM", "TimeDistributed", "peephole_lstm", "time_summed",
+    "Bidirectional", "DeepRNN", "PeepholeLSTM", "TimeDistributed", "deep_rnn_sequence",
+    "peephole_lstm", "peephole_sequence", "time_summed",
 ]  # fmt: skip
 
 
@@ -35,13 +38,12 @@ def activation_of(name: str, nonlinearity: Nonlinearity | None) -> Callable[[Ten
         return lambda x: x
     if callable(nonlinearity):
         return nonlinearity
-    known = {"tanh": tanh, "relu": relu, "sigmoid": sigmoid}
-    if nonlinearity not in known:
+    if nonlinearity not in ACTIVATIONS:
         raise ValueError(
-            f"{name}: unknown nonlinearity {nonlinearity!r}; select from {sorted(known)}, or pass "
-            "a function"
+            f"{name}: unknown nonlinearity {nonlinearity!r}; select from {sorted(ACTIVATIONS)}, or "
+            "pass a function"
         )
-    return known[nonlinearity]
+    return ACTIVATIONS[nonlinearity]
 
 
 def _sequence_input(
@@ -75,23 +77,13 @@ def peephole_lstm(
 ) -> tuple[Tensor, Tensor]:
     """The states h and c of all steps of an LSTM whose gates look at the cell.
 
-    ``peepholes`` are weight_ci, weight_cf, weight_co, vectors (H) or matrices (H, H).
+    ``peepholes`` are weight_ci, weight_cf, weight_co, all vectors (H) or all matrices (H, H).
 
     Shape: input (L, N, D), hx = (h_0, c_0), each (N, H); h and c (L, N, H).
     """
-    w_ci, w_cf, w_co = peepholes
-
-    def look(c: Tensor, w: Tensor) -> Tensor:
-        return c * w if w.ndim == 1 else matmul(c, w.mT)
-
-    def advance(xt: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        i, f, g, o = chunk(xt + matmul(h, weight_hh.mT), 4, -1)
-        i, f = sigmoid(i + look(c, w_ci)), sigmoid(f + look(c, w_cf))
-        c = f * c + i * tanh(g)
-        return sigmoid(o + look(c, w_co)) * tanh(c), c
-
-    h, c = run_steps(advance, linear(input, weight_ih, bias), hx, mask)
-    return h, c
+    h0, c0 = hx
+    gates = linear(input, weight_ih, bias)
+    return peephole_sequence(gates, h0, c0, weight_hh, peepholes, mask)
 
 
 class PeepholeLSTM(Module):
@@ -185,6 +177,11 @@ class DeepRNN(Module):
 
     Each MLP is left out if its widths are empty: without all three, this is Elman's network.
 
+    The states of all steps are one operation if g has a name. With a function for g, which may have
+    parameters or draw random numbers, they are computed step by step, and so they are if
+    ``from_hidden`` or a layer of ``hidden_mlp`` is replaced by anything but a Linear layer, or has
+    hooks: these then run at every step.
+
     Shape: input (L, N, D), or (N, L, D) if ``batch_first``; output (L, N, K); hx and the second
     result (N, H).
 
@@ -252,15 +249,28 @@ class DeepRNN(Module):
     def hidden_states(self, input: Tensor, h0: Tensor, mask: Tensor | None = None) -> Tensor:
         """h of all steps (L, N, H) for an input (L, N, D)."""
         a = self.from_input(self._through(self.input_mlp, input))
-        w = self.from_hidden.weight
-        if len(self.hidden_mlp) == 0 and self.nonlinearity in ("tanh", "relu"):
-            return rnn_sequence(a, h0, w, mask, nonlinearity=self.nonlinearity)
-        g = activation_of("DeepRNN", self.nonlinearity)
+        g = self.nonlinearity
+        if isinstance(g, str) and self._is_plain():
+            w = self.from_hidden.weight
+            if len(self.hidden_mlp) == 0:
+                return rnn_sequence(a, h0, w, mask, nonlinearity=g)
+            layers = [(layer.weight, layer.bias) for layer in self.hidden_mlp]
+            return deep_rnn_sequence(a, h0, w, layers, mask, nonlinearity=g)
+        activation = activation_of("DeepRNN", g)
 
         def advance(at: Tensor, h: Tensor) -> tuple[Tensor]:
-            return (self._through(self.hidden_mlp, g(at + linear(h, w))),)
+            return (self._through(self.hidden_mlp, activation(at + self.from_hidden(h))),)
 
         return run_steps(advance, a, (h0,), mask)[0]
+
+    def _is_plain(self) -> bool:
+        """Whether the step from state to state is made of Linear layers that only compute."""
+        inner = [self.from_hidden, *self.hidden_mlp]
+        return (
+            all(type(layer) is Linear and not layer.has_hooks for layer in inner)
+            and self.from_hidden.bias is None
+            and not self.hidden_mlp.has_hooks
+        )
 
     def forward(
         self, input: Tensor, hx: Tensor | None = None, *, mask: Tensor | None = None

@@ -8,14 +8,14 @@ x = i (n_in - 1) / (n_out - 1)): of one input, of the two around it or, for "bic
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.nn.module import Module
 from chainrule.ops.creation import arange
-from chainrule.ops.elementwise import clamp, floor
+from chainrule.ops.elementwise import clamp, floor, where
 from chainrule.ops.index import index_select, one_hot
 from chainrule.ops.matmul import linear, matmul
 from chainrule.ops.pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -44,6 +44,8 @@ def interpolate(
     "linear" (L), "bilinear" or "bicubic" (H, W) or "trilinear" (D, H, W). With ``align_corners``
     the outermost elements' centers stay where they are, else their outer edges.
     ``recompute_scale_factor`` takes the ratio of the rounded sizes instead of ``scale_factor``.
+    ``antialias`` (of "bilinear" and "bicubic") widens the filter where the image shrinks, so that
+    every input counts.
 
     >>> import chainrule
     >>> from chainrule.nn.functional import interpolate
@@ -66,7 +68,8 @@ def interpolate(
         if mode.startswith("nearest"):
             out = _nearest(out, dim, n, scale, mode == "nearest-exact")
         else:
-            out = _weighted(out, dim, n, scale, mode == "bicubic", bool(align_corners))
+            make = _antialiased if antialias else _matrix
+            out = _weighted(out, dim, n, scale, mode == "bicubic", bool(align_corners), make)
     return out * 1 if out is input else out
 
 
@@ -89,10 +92,10 @@ def _check_mode(input: Tensor, mode: str, align_corners: bool | None, antialias:
             "interpolate: align_corners can only be set with the interpolating modes: linear | "
             f"bilinear | bicubic | trilinear, got mode {mode!r}"
         )
-    if antialias:
-        raise NotImplementedError(
-            "interpolate: antialias=True is not implemented; blur with a convolution or use "
-            "mode='area' to shrink"
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(
+            "interpolate: antialias=True is restricted to the modes 'bilinear' and 'bicubic' and "
+            f"needs 4D input, got mode {mode!r} and shape {tuple(input.shape)}"
         )
 
 
@@ -143,15 +146,16 @@ def _nearest(x: Tensor, dim: int, n_out: int, scale: float | None, exact: bool) 
 
 
 def _weighted(
-    x: Tensor, dim: int, n_out: int, scale: float | None, cubic: bool, align_corners: bool
-) -> Tensor:
+    x: Tensor, dim: int, n_out: int, scale: float | None, cubic: bool, align_corners: bool,
+    make: Callable[..., Tensor],
+) -> Tensor:  # fmt: skip
     """A product with the (n_out, n_in) matrix of weights: faster than to gather two or four
     neighbors and to scatter their gradients, at the price that a NaN or an infinity spreads along
     the dimension."""
     n_in = x.shape[dim]
     if n_out == n_in and not cubic:
         return x
-    weights = _matrix(n_in, n_out, scale, cubic, align_corners, x.dtype)
+    weights = make(n_in, n_out, scale, cubic, align_corners, x.dtype)
     if dim == -1:
         return linear(x, weights)
     lead, rest = tuple(x.shape[:dim]), tuple(x.shape[dim + 1 :])
@@ -181,17 +185,39 @@ def _matrix(
     return cast(total, dtype)
 
 
+def _near(d: Tensor, a: float) -> Tensor:
+    """Keys' cubic convolution kernel up to the distance 1."""
+    return ((a + 2) * d - (a + 3)) * d * d + 1
+
+
+def _far(d: Tensor, a: float) -> Tensor:
+    """The same from the distance 1 to 2."""
+    return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+
 def _cubic(t: Tensor) -> dict[int, Tensor]:
-    """Keys' cubic convolution with a = -3/4, at the distances 1 + t, t, 1 - t and 2 - t."""
+    """Keys' kernel with a = -3/4, at the distances 1 + t, t, 1 - t and 2 - t."""
     a = -0.75
+    return {-1: _far(1 + t, a), 0: _near(t, a), 1: _near(1 - t, a), 2: _far(2 - t, a)}
 
-    def near(d: Tensor) -> Tensor:
-        return ((a + 2) * d - (a + 3)) * d * d + 1
 
-    def far(d: Tensor) -> Tensor:
-        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-
-    return {-1: far(1 + t), 0: near(t), 1: near(1 - t), 2: far(2 - t)}
+@lru_cache(maxsize=64)
+def _antialiased(
+    n_in: int, n_out: int, scale: float | None, cubic: bool, align_corners: bool, dtype: Any
+) -> Tensor:
+    """The same with the kernel (a triangle, or Keys' with a = -1/2) stretched as outputs lie apart,
+    and rows of sum 1 at the border too."""
+    step = _step(n_in, n_out, scale)
+    if align_corners:
+        step = (n_in - 1) / (n_out - 1) if n_out > 1 else 0.0
+    exact = dtypes.float64  # computed once for all steps of a training
+    center = (arange(n_out, dtype=exact) + 0.5) * step
+    d = (arange(n_in, dtype=exact) + 0.5 - unsqueeze(center, -1)).abs() / max(step, 1.0)
+    if cubic:
+        kernel = where(d < 1, _near(d, -0.5), where(d < 2, _far(d, -0.5), 0.0))
+    else:
+        kernel = clamp(1 - d, min=0.0)
+    return cast(kernel / kernel.sum(-1, keepdim=True), dtype)
 
 
 # --- layers ---------------------------------------------------------------------------------------

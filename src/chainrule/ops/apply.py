@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from chainrule.ops.primitive import Op
 
 __all__ = [
-    "INFERENCE", "SELECT", "apply", "as_operand", "edge_of", "note_view", "on_recorded",
+    "INFERENCE", "SELECT", "apply", "as_operand", "edge_of", "note_view", "on_applied",
+    "on_recorded",
     "output_tensor", "record", "saved_values", "wrap",
 ]  # fmt: skip
 
@@ -148,6 +149,8 @@ def note_view(out: Tensor, source: Tensor, op: Op, params: dict[str, Any]) -> No
 
 # Called with each node that is recorded while tracing is on, to note the user's source line.
 on_recorded: list[Callable[[Op, Any, tuple[Tensor, ...]], None]] = []
+# Called likewise with all there is to know of an operation, so that it can be repeated.
+on_applied: list[Callable[[Op, tuple[Tensor, ...], dict[str, Any], Any], None]] = []
 
 
 def _apply_general(op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any], flags: int) -> Any:
@@ -183,4 +186,6 @@ def _apply_general(op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any], f
     if flags & (Mode.TRACE | Mode.ANOMALY):
         for notify in on_recorded:
             notify(op, result, inputs)
+        for note in on_applied:
+            note(op, inputs, params, result)
     return result

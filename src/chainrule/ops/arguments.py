@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from chainrule.backend import dtypes
@@ -69,7 +70,38 @@ def checked_size(op: str, size: Any) -> tuple[int, ...]:
             raise RuntimeError(
                 f"{op}: trying to create tensor with negative dimension {n}: {shape}"
             )
+    if _limit is not None:
+        _limit.take(op, shape)
     return shape
+
+
+class AllocationLimit:
+    """Within its ``with`` block, tensors of a given size may have so many elements in all.
+
+    For building what a file describes: a file of a few bytes can ask for any size.
+    """
+
+    def __init__(self, elements: int):
+        self.left = elements
+        self.outer: list[AllocationLimit | None] = []  # a stack: a block may enter itself again
+
+    def take(self, op: str, shape: tuple[int, ...]) -> None:
+        self.left -= math.prod(shape)
+        if self.left < 0:
+            raise MemoryError(f"{op}: a tensor of shape {shape} exceeds the limit of elements")
+
+    def __enter__(self) -> AllocationLimit:
+        global _limit
+        self.outer.append(_limit)
+        _limit = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        global _limit
+        _limit = self.outer.pop()
+
+
+_limit: AllocationLimit | None = None
 
 
 def whole(op: str, name: str, value: Any) -> int:

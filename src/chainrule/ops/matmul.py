@@ -13,7 +13,8 @@ from operator import add
 from typing import Any
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.apply import apply, as_operand, edge_of
+from chainrule.ops.apply import apply, as_operand, edge_of, saved_values
+from chainrule.ops.batching import spread
 from chainrule.ops.promotion import broadcast_shapes
 from chainrule.ops.primitive import Bilinear, Op, Primitive, broadcast_to, sum_to
 from chainrule.ops.shape import reshape, squeeze, unsqueeze
@@ -234,17 +235,23 @@ def _linear_jvp(tangents: Sequence[Any], out: Any, x: Any, w: Any, b: Any = None
     if tangents[1] is not None:
         parts.append(_linear(x, tangents[1]))
     if len(tangents) > 2 and tangents[2] is not None:
-        parts.append(broadcast_to(tangents[2], shape=tuple(out.shape)))
+        change = tangents[2] if tangents[2].ndim == 1 else unsqueeze(tangents[2], -2)
+        parts.append(broadcast_to(change, shape=tuple(out.shape)))
     return reduce(add, parts)
 
 
 def _batch_of_linear(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
 ) -> Tensor:
-    """vmap: as it is if only the input is mapped, else as a product and a sum."""
-    if mapped[0] and not any(mapped[1:]):
+    """vmap: as it is if only the input is mapped, as a stack of layers if all weights are, else as
+    a product and a sum."""
+    if mapped[0] and not any(mapped[1:]) and values[1].ndim == 2:
         return op(*values)
     x, w, *bias = values
+    if w.ndim - mapped[1] > 2:  # of a stack already
+        return op(*[v if m else spread(v, size) for v, m in zip(values, mapped, strict=True)])
+    if all(mapped[1:]) and x.ndim - mapped[0] == 2:
+        return op(*values)
     if mapped[0] or mapped[1]:
         out = _batch_of_products(_matmul, size, (x, w.mT), mapped[:2], {})
         rank = out.ndim - 1
@@ -264,6 +271,8 @@ class _LinearMap(Primitive):
         return (x, w, None)[: len(inputs)]
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        if len(node.shapes[1]) > 2:
+            return self._stack_vjp(node, g, tensors)
         if tensors or g.ndim != 2:
             return super().vjp(node, g, tensors)
         x, w, edges = node.saved[0], node.saved[1], node.edges
@@ -273,6 +282,23 @@ class _LinearMap(Primitive):
         if len(edges) == 2:
             return gx, gw
         return gx, gw, None if edges[2] is None else sum_to.raw(g, node.shapes[2])
+
+    def _stack_vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        """Of a stack of layers, each with weights of its own: what vmap makes of many networks."""
+        x, w = saved_values(node, tensors)[:2]
+        edges, shapes = node.edges, node.shapes
+        grads = [
+            None if edges[0] is None else matmul(g, w),
+            None if edges[1] is None else matmul(g.mT, x),
+        ]
+        if len(edges) > 2:
+            *batch, out = shapes[2]
+            total = None if edges[2] is None else sum_to(g, shape=(*batch, 1, out))
+            grads.append(None if total is None else reshape(total, shapes[2]))
+        return [
+            gi if gi is None or gi.shape == shape else sum_to(gi, shape=shape)
+            for gi, shape in zip(grads, shapes, strict=True)
+        ]
 
 
 # A primitive for speed: one node instead of three, and no transposed copy of the weight's gradient.

@@ -4,7 +4,9 @@ The product of the input with its weights is one product for all steps and stand
 primitive; what is left of the loop over time is one product of the state per step. An ordinary
 backward pass runs one kernel back through time. Where a derivative is differentiated again, or in
 forward mode, the same recursion is written here in operations: all local slopes at once, since the
-states of all steps are known, then a loop over time that only multiplies.
+states of all steps are known, then a loop over time that only multiplies. The rules of the simple
+network and of the LSTM are given the product of the state with its weights (``Product``): a matrix
+product here, a convolution in ``ops/recurrent_conv.py``. The gates are the third dimension.
 
 L is the number of steps, N the batch, H the size of the state, S that of the output (H, or that of
 its projection). ``mask`` (L, N) is False where a sequence has ended: there the state is held.
@@ -12,6 +14,7 @@ its projection). ``mask`` (L, N) is False where a sequence has ended: there the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,14 +25,13 @@ from chainrule.ops.elementwise import sigmoid, tanh, zeros_like_of
 from chainrule.ops.joining import chunk
 from chainrule.ops.matmul import matmul
 from chainrule.ops.primitive import Primitive
-from chainrule.ops.promotion import cast
 from chainrule.ops.recurrent_steps import gru_steps, lstm_steps, rnn_steps
 from chainrule.ops.recurrent_support import (
-    at, batch_rule, before, check_gates, check_weight, held, operands, steps, sum_of, time_order,
-    weight_gradient,
+    DENSE, Product, at, batch_rule, before, check_gates, check_nonlinearity, check_weight, held,
+    operands, real_steps, slope_of, steps, sum_of, time_order, weight_gradient,
 )  # fmt: skip
 from chainrule.ops.reduce import sum
-from chainrule.ops.shape import cat, stack, unsqueeze
+from chainrule.ops.shape import cat, stack
 from chainrule.tensor import Tensor
 
 __all__: list[str] = []  # the functions are public as nn.functional's
@@ -40,57 +42,60 @@ INPLACE: tuple[str, ...] = ()
 # --- the simple network ---------------------------------------------------------------------------
 
 
-def _rnn_slope(out: Any, nonlinearity: str) -> Any:
-    return 1 - out * out if nonlinearity == "tanh" else cast(out > 0, out.dtype)
-
-
-def _rnn_pullback(g: Any, out: Any, w: Any, mask: Any, nonlinearity: str, reverse: bool) -> Any:
+def _rnn_pullback(
+    product: Product, g: Any, out: Any, w: Any, mask: Any, nonlinearity: str, reverse: bool
+) -> Any:
     """Back through time: d_t = g'(a_t) (g_t + d_{t+1} w) is the gradient of x_t."""
-    g, slope = steps(g), steps(_rnn_slope(out, nonlinearity))
-    real = None if mask is None else steps(unsqueeze(mask, -1))
+    real = real_steps(mask, out.ndim)
+    g, slope = steps(g), steps(slope_of(out, nonlinearity))
     gx: list[Any] = [None] * len(g)
     carry = zeros_like_of(g[0])
     for t in time_order(len(g), not reverse):
         total = g[t] + carry
         gx[t] = held(at(real, t), slope[t] * total, 0.0)
-        carry = held(at(real, t), matmul(gx[t], w), total)
+        carry = held(at(real, t), product.by_state(gx[t], w), total)
     return stack(gx), carry
 
 
 def _rnn_vjp(
-    g: Any, out: Any, x: Any, h0: Any, w: Any, *mask: Any, needs: Sequence[bool],
-    nonlinearity: str, reverse: bool,
+    product: Product, backward: str, g: Any, out: Any, x: Any, h0: Any, w: Any, *mask: Any,
+    needs: Sequence[bool], **how: Any,
 ) -> Any:  # fmt: skip
     if isinstance(g, Tensor):
-        gx, gh0 = _rnn_pullback(g, out, w, mask[0] if mask else None, nonlinearity, reverse)
+        gx, gh0 = _rnn_pullback(product, g, out, w, mask[0] if mask else None, **how)
     else:
-        gx, gh0 = K.rnn_sequence_backward(
-            g, out, w, *mask, nonlinearity=nonlinearity, reverse=reverse
-        )
-    gw = weight_gradient(gx, before(out, h0, reverse)) if needs[2] else None
+        gx, gh0 = getattr(K, backward)(g, out, w, *mask, **how)
+    gw = product.by_weight(gx, before(out, h0, how["reverse"]), w) if needs[2] else None
     return (gx, gh0, gw, None)[: len(needs)]
 
 
 def _rnn_jvp(
-    tangents: Sequence[Any], out: Any, x: Any, h0: Any, w: Any, *mask: Any,
+    product: Product, tangents: Sequence[Any], out: Any, x: Any, h0: Any, w: Any, *mask: Any,
     nonlinearity: str, reverse: bool,
 ) -> Any:  # fmt: skip
     """dh_t = g'(a_t) (dx_t + h_{t-1} dw' + dh_{t-1} w')"""
     tx, th, tw = tangents[:3]
-    pushed = None if tw is None else matmul(before(out, h0, reverse), tw.mT)
+    pushed = None if tw is None else product.of(before(out, h0, reverse), tw)
     drive = sum_of(tx, pushed)
     drive = None if drive is None else steps(drive)
-    slope = steps(_rnn_slope(out, nonlinearity))
-    real = steps(unsqueeze(mask[0], -1)) if mask else None
+    slope = steps(slope_of(out, nonlinearity))
+    real = real_steps(mask[0], out.ndim) if mask else None
     moves: list[Any] = [None] * len(slope)
     th = zeros_like_of(h0) if th is None else th
     for t in time_order(len(slope), reverse):
-        th = held(at(real, t), slope[t] * sum_of(matmul(th, w.mT), at(drive, t)), th)
+        th = held(at(real, t), slope[t] * sum_of(product.of(th, w), at(drive, t)), th)
         moves[t] = th
     return stack(moves)
 
 
-_rnn = Primitive("rnn_sequence", _rnn_vjp, _rnn_jvp, batch_rule(1, rnn_steps))
+def rnn_rules(product: Product, backward: str) -> tuple[Any, Any]:
+    """vjp and jvp of the simple network with this product and this backward kernel."""
+    return functools.partial(_rnn_vjp, product, backward), functools.partial(_rnn_jvp, product)
+
+
+_rnn = Primitive(
+    "rnn_sequence", *rnn_rules(DENSE, "rnn_sequence_backward"), batch_rule(1, rnn_steps)
+)
 
 
 def rnn_sequence(
@@ -104,8 +109,8 @@ def rnn_sequence(
 ) -> Any:
     """h_t = g(input_t + h_{t-1} @ weight_hh.T) for all steps t, as one operation.
 
-    ``nonlinearity`` is "tanh", "relu" or any function of a tensor (then step by step); ``reverse``
-    runs from the last step to the first.
+    ``nonlinearity`` is "tanh", "relu", "sigmoid" or any function of a tensor (then step by step);
+    ``reverse`` runs from the last step to the first.
 
     Shape: input (L, N, H), h0 (N, H), weight_hh (H, H), output (L, N, H).
     """
@@ -113,39 +118,38 @@ def rnn_sequence(
     h = h0.shape[-1]
     check_weight("rnn_sequence", "weight_hh", weight_hh, (h, h))
     check_gates("rnn_sequence", input, h)
-    if nonlinearity in ("tanh", "relu"):
-        return _rnn(*inputs, nonlinearity=nonlinearity, reverse=reverse)
-    if not callable(nonlinearity):
-        raise ValueError(
-            f"rnn_sequence: nonlinearity must be 'tanh', 'relu' or a function, got {nonlinearity!r}"
-        )
-    return rnn_steps(*inputs, nonlinearity=nonlinearity, reverse=reverse)
+    if callable(nonlinearity):
+        return rnn_steps(*inputs, nonlinearity=nonlinearity, reverse=reverse)
+    check_nonlinearity("rnn_sequence", nonlinearity)
+    return _rnn(*inputs, nonlinearity=nonlinearity, reverse=reverse)
 
 
 # --- LSTM -----------------------------------------------------------------------------------------
 
 
-def _lstm_slopes(x: Any, out: Any, h0: Any, c0: Any, w: Any, reverse: bool) -> Any:
+def _lstm_slopes(
+    product: Product, x: Any, out: Any, h0: Any, c0: Any, w: Any, reverse: bool
+) -> Any:
     """How c_t and m_t = o tanh(c_t) move with the gates (i, f, g move c; o moves m), m with c, and
     c with the c before; and m itself."""
     h, c, _ = out
-    i, f, g, o = chunk(x + matmul(before(h, h0, reverse), w.mT), 4, -1)
+    i, f, g, o = chunk(x + product.of(before(h, h0, reverse), w), 4, 2)
     i, f, g, o = sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)
     s = tanh(c)
     by_gates = cat(
         [g * i * (1 - i), before(c, c0, reverse) * f * (1 - f), i * (1 - g * g), s * o * (1 - o)],
-        -1,
+        2,
     )
     return steps(by_gates), steps(o * (1 - s * s)), steps(f), o * s
 
 
 def _lstm_pullback(
-    gh: Any, gc: Any, slopes: Any, w: Any, w_hr: Any, mask: Any, reverse: bool
+    product: Product, gh: Any, gc: Any, slopes: Any, w: Any, w_hr: Any, mask: Any, reverse: bool
 ) -> Any:
     """Back through time: the gradients of x, h0 and c0, and those that arrive at each h_t."""
     by_gates, by_cell, f, _ = slopes
+    real = real_steps(mask, gh.ndim)
     gh, gc = steps(gh), steps(gc)
-    real = None if mask is None else steps(unsqueeze(mask, -1))
     gx: list[Any] = [None] * len(gh)
     arrived: list[Any] = [None] * len(gh)
     carry_h, carry_c = zeros_like_of(gh[0]), zeros_like_of(gc[0])
@@ -153,29 +157,30 @@ def _lstm_pullback(
         total_h, total_c = gh[t] + carry_h, gc[t] + carry_c
         gm = total_h if w_hr is None else matmul(total_h, w_hr)
         cell = total_c + gm * by_cell[t]
-        gx[t] = held(at(real, t), by_gates[t] * cat([cell, cell, cell, gm], -1), 0.0)
+        gx[t] = held(at(real, t), by_gates[t] * cat([cell, cell, cell, gm], 1), 0.0)
         arrived[t] = held(at(real, t), total_h, 0.0)
-        carry_h = held(at(real, t), matmul(gx[t], w), total_h)
+        carry_h = held(at(real, t), product.by_state(gx[t], w), total_h)
         carry_c = held(at(real, t), cell * f[t], total_c)
     return stack(gx), carry_h, carry_c, stack(arrived)
 
 
 def _lstm_vjp(
-    g: Any, out: Any, x: Any, h0: Any, c0: Any, w: Any, *others: Any, needs: Sequence[bool],
-    projected: bool, reverse: bool,
+    product: Product, backward: str, g: Any, out: Any, x: Any, h0: Any, c0: Any, w: Any,
+    *others: Any, needs: Sequence[bool], reverse: bool, **how: Any,
 ) -> Any:  # fmt: skip
     h, c, gates = out
+    projected = how.get("projected", False)
     w_hr, mask = _optional(others, projected)
     if isinstance(x, Tensor):
-        slopes = _lstm_slopes(x, out, h0, c0, w, reverse)
-        gx, gh0, gc0, arrived = _lstm_pullback(g[0], g[1], slopes, w, w_hr, mask, reverse)
+        slopes = _lstm_slopes(product, x, out, h0, c0, w, reverse)
+        gx, gh0, gc0, arrived = _lstm_pullback(product, g[0], g[1], slopes, w, w_hr, mask, reverse)
         m = slopes[-1]
     else:
-        gx, gh0, gc0, arrived = K.lstm_sequence_backward(
-            g[0], g[1], c, gates, c0, w, *others, projected=projected, reverse=reverse
+        gx, gh0, gc0, arrived = getattr(K, backward)(
+            g[0], g[1], c, gates, c0, w, *others, reverse=reverse, **how
         )
         m = gates[..., -c0.shape[-1] :] * tanh(c) if projected else None
-    gw = weight_gradient(gx, before(h, h0, reverse)) if needs[3] else None
+    gw = product.by_weight(gx, before(h, h0, reverse), w) if needs[3] else None
     given = [gx, gh0, gc0, gw]
     if projected:
         given.append(weight_gradient(arrived, m) if needs[4] else None)
@@ -183,23 +188,23 @@ def _lstm_vjp(
 
 
 def _lstm_jvp(
-    tangents: Sequence[Any], out: Any, x: Any, h0: Any, c0: Any, w: Any, *others: Any,
-    projected: bool, reverse: bool,
+    product: Product, tangents: Sequence[Any], out: Any, x: Any, h0: Any, c0: Any, w: Any,
+    *others: Any, reverse: bool, projected: bool = False,
 ) -> Any:  # fmt: skip
     tx, th, tc, tw = tangents[:4]
     w_hr, mask = _optional(others, projected)
-    by_gates, by_cell, f, m = _lstm_slopes(x, out, h0, c0, w, reverse)
-    pushed = None if tw is None else matmul(before(out[0], h0, reverse), tw.mT)
+    by_gates, by_cell, f, m = _lstm_slopes(product, x, out, h0, c0, w, reverse)
+    pushed = None if tw is None else product.of(before(out[0], h0, reverse), tw)
     drive = sum_of(tx, pushed)
     drive = None if drive is None else steps(drive)
     turned = steps(matmul(m, tangents[4].mT)) if projected and tangents[4] is not None else None
-    real = None if mask is None else steps(unsqueeze(mask, -1))
+    real = real_steps(mask, x.ndim)
     moves_h: list[Any] = [None] * len(f)
     moves_c: list[Any] = [None] * len(f)
     th = zeros_like_of(h0) if th is None else th
     tc = zeros_like_of(c0) if tc is None else tc
     for t in time_order(len(f), reverse):
-        i, forget, g, o = chunk(by_gates[t] * sum_of(matmul(th, w.mT), at(drive, t)), 4, -1)
+        i, forget, g, o = chunk(by_gates[t] * sum_of(product.of(th, w), at(drive, t)), 4, 1)
         new_c = i + forget + g + f[t] * tc
         new_h = o + by_cell[t] * new_c
         if w_hr is not None:
@@ -215,8 +220,15 @@ def _optional(others: Sequence[Any], projected: bool) -> tuple[Any, Any]:
     return (others[0] if projected else None), (mask[0] if mask else None)
 
 
+def lstm_rules(product: Product, backward: str) -> tuple[Any, Any]:
+    """vjp and jvp of the LSTM with this product and this backward kernel."""
+    return functools.partial(_lstm_vjp, product, backward), functools.partial(_lstm_jvp, product)
+
+
 # The third output, the gates, is what the backward kernel reads; it is not handed out.
-_lstm = Primitive("lstm_sequence", _lstm_vjp, _lstm_jvp, batch_rule(2, lstm_steps))
+_lstm = Primitive(
+    "lstm_sequence", *lstm_rules(DENSE, "lstm_sequence_backward"), batch_rule(2, lstm_steps)
+)
 
 
 def lstm_sequence(
@@ -272,8 +284,7 @@ def _gru_slopes(x: Any, h: Any, h0: Any, w: Any, b: Any, reverse: bool) -> Any:
 def _gru_pullback(g: Any, slopes: Any, w: Any, mask: Any, reverse: bool) -> Any:
     """Back through time: the gradients of x, of h_{t-1} w' + b at every step, and of h0."""
     by_x, by_p, z = slopes
-    g = steps(g)
-    real = None if mask is None else steps(unsqueeze(mask, -1))
+    g, real = steps(g), real_steps(mask, g.ndim)
     gx: list[Any] = [None] * len(g)
     gp: list[Any] = [None] * len(g)
     carry = zeros_like_of(g[0])
@@ -308,7 +319,7 @@ def _gru_jvp(
     # b alone moves every step alike: spread over the steps by the zeros of x.
     drive = sum_of(pushed, None if tb is None else tb + zeros_like_of(x))
     tx, drive = (None if s is None else steps(s) for s in (tx, drive))
-    real = steps(unsqueeze(mask[0], -1)) if mask else None
+    real = real_steps(mask[0], x.ndim) if mask else None
     moves: list[Any] = [None] * len(z)
     th = zeros_like_of(h0) if th is None else th
     for t in time_order(len(z), reverse):

@@ -1,8 +1,9 @@
 """Recurrent layers written out: an operation per gate and step.
 
-These define what the primitives of ``ops/recurrent.py`` compute, in their argument order, and are
+These define what the primitives of ``ops/recurrent*.py`` compute, in their argument order, and are
 tested against them. They also do what those cannot: any activation, and (with more dimensions in
-front) a batch of networks with weights of their own.
+front) a batch of networks with weights of their own. ``product`` is how a state enters the next
+step, and ``dim`` the dimension of time, from the end; the gates lie two dimensions further.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chainrule.ops.elementwise import relu, sigmoid, tanh, where
+from chainrule.ops.elementwise import sigmoid, tanh, where
 from chainrule.ops.joining import chunk
 from chainrule.ops.matmul import matmul
-from chainrule.ops.recurrent_support import steps, time_order
+from chainrule.ops.recurrent_support import ACTIVATIONS, DENSE, steps, time_order
 from chainrule.ops.shape import cat, stack, unsqueeze
 
-__all__ = ["gru_steps", "lstm_steps", "rnn_steps", "run_steps"]
+__all__ = [
+    "deep_rnn_steps", "gru_steps", "lstm_steps", "peephole_steps", "rnn_steps", "run_steps",
+]  # fmt: skip
 
 
 def run_steps(
@@ -54,30 +57,76 @@ def rnn_steps(
     *,
     nonlinearity: str | Callable[[Any], Any],
     reverse: bool,
+    product: Callable[[Any, Any], Any] = DENSE.of,
+    dim: int = -3,
 ) -> Any:
     """h_t = g(x_t + h_{t-1} w')"""
-    activation = {"tanh": tanh, "relu": relu}.get(str(nonlinearity), nonlinearity)
+    activation = nonlinearity if callable(nonlinearity) else ACTIVATIONS[nonlinearity]
 
     def advance(xt: Any, h: Any) -> tuple[Any]:
-        return (activation(xt + matmul(h, w.mT)),)  # type: ignore[operator]
+        return (activation(xt + product(h, w)),)
 
-    return run_steps(advance, x, (h0,), mask, reverse)[0]
+    return run_steps(advance, x, (h0,), mask, reverse, dim)[0]
+
+
+def deep_rnn_steps(
+    x: Any, h0: Any, w: Any, *others: Any, layers: int, nonlinearity: str, reverse: bool
+) -> tuple[Any, ...]:
+    """h of all steps, and the values of the layers before it."""
+    g = ACTIVATIONS[nonlinearity]
+    weights, mask = others[: 2 * layers], others[2 * layers :]
+
+    def advance(xt: Any, h: Any) -> list[Any]:
+        values = [g(xt + matmul(h, w.mT))]
+        for v, b in zip(weights[::2], weights[1::2], strict=True):
+            values.append(g(matmul(values[-1], v.mT) + unsqueeze(b, -2)))
+        return [values[-1], *values[:-1]]
+
+    return tuple(run_steps(advance, x, (h0,), mask[0] if mask else None, reverse))
 
 
 def lstm_steps(
-    x: Any, h0: Any, c0: Any, w: Any, *others: Any, projected: bool, reverse: bool
+    x: Any,
+    h0: Any,
+    c0: Any,
+    w: Any,
+    *others: Any,
+    reverse: bool,
+    projected: bool = False,
+    product: Callable[[Any, Any], Any] = DENSE.of,
+    dim: int = -3,
 ) -> tuple[Any, Any, Any]:
     """h, c and the gates of all steps."""
     mask = others[projected:]
 
     def advance(xt: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
-        i, f, g, o = chunk(xt + matmul(h, w.mT), 4, -1)
+        i, f, g, o = chunk(xt + product(h, w), 4, dim + 2)
         i, f, g, o = sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)
         c = f * c + i * g
         h = o * tanh(c)
         if projected:
             h = matmul(h, others[0].mT)
-        return h, c, cat([i, f, g, o], -1)
+        return h, c, cat([i, f, g, o], dim + 2)
+
+    h, c, gates = run_steps(advance, x, (h0, c0), mask[0] if mask else None, reverse, dim)
+    return h, c, gates
+
+
+def peephole_steps(
+    x: Any, h0: Any, c0: Any, w: Any, *others: Any, full: bool, reverse: bool
+) -> tuple[Any, Any, Any]:
+    """h, c and the gates of all steps of an LSTM whose gates see the cell."""
+    w_ci, w_cf, w_co, *mask = others
+
+    def look(c: Any, v: Any) -> Any:
+        return matmul(c, v.mT) if full else c * unsqueeze(v, -2)
+
+    def advance(xt: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
+        i, f, g, o = chunk(xt + matmul(h, w.mT), 4, -1)
+        i, f, g = sigmoid(i + look(c, w_ci)), sigmoid(f + look(c, w_cf)), tanh(g)
+        c = f * c + i * g
+        o = sigmoid(o + look(c, w_co))
+        return o * tanh(c), c, cat([i, f, g, o], -1)
 
     h, c, gates = run_steps(advance, x, (h0, c0), mask[0] if mask else None, reverse)
     return h, c, gates

@@ -1,12 +1,12 @@
-"""What the recurrent primitives share: steps of time, held states, the rule of vmap, checks."""
+"""What the recurrent primitives share: time, products, slopes, the rule of vmap, checks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from chainrule.ops.batching import spread
-from chainrule.ops.elementwise import where
+from chainrule.ops.elementwise import relu, sigmoid, tanh, where
 from chainrule.ops.matmul import as_rows, matmul
 from chainrule.ops.primitive import Op, Primitive
 from chainrule.ops.promotion import cast
@@ -14,7 +14,8 @@ from chainrule.ops.shape import cat, flatten, movedim, reshape, stack, unsqueeze
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "at", "batch_rule", "before", "check_gates", "check_weight", "held", "operands", "steps",
+    "ACTIVATIONS", "DENSE", "Product", "at", "batch_rule", "before", "check_gates",
+    "check_nonlinearity", "check_weight", "held", "operands", "real_steps", "slope_of", "steps",
     "sum_of", "time_order", "weight_gradient",
 ]  # fmt: skip
 
@@ -30,9 +31,16 @@ _steps = Primitive(
 )
 
 
-def steps(x: Any, dim: int = -3) -> tuple[Any, ...]:
-    """The slices along time, a dimension named from the end."""
-    return _steps(x, dim=dim)
+def steps(x: Any, dim: int | None = None) -> tuple[Any, ...]:
+    """The slices along time, a dimension named from the end; the first if none is named."""
+    return _steps(x, dim=-x.ndim if dim is None else dim)
+
+
+def real_steps(mask: Any, ndim: int) -> Any:
+    """The steps of a mask (L, N) for sequences of so many dimensions; None if there is none."""
+    if mask is None:
+        return None
+    return steps(reshape(mask, (*mask.shape, *[1] * (ndim - 2))))
 
 
 def time_order(length: int, reverse: bool) -> range:
@@ -56,11 +64,6 @@ def held(real: Any, new: Any, old: Any) -> Any:
     return new if real is None else where(real, new, old)
 
 
-def weight_gradient(g: Any, factor: Any) -> Any:
-    """The gradient of w in ``factor @ w.mT``, summed over the steps and the batch."""
-    return matmul(as_rows(g).mT, as_rows(factor))
-
-
 def sum_of(*parts: Any) -> Any:
     """The sum of the parts that are not None; None if there are none."""
     given = [p for p in parts if p is not None]
@@ -68,6 +71,36 @@ def sum_of(*parts: Any) -> Any:
     for part in given[1:]:
         total = total + part
     return total
+
+
+# The activations that the primitives know by name.
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": relu, "sigmoid": sigmoid, "tanh": tanh}
+
+
+def slope_of(out: Any, nonlinearity: str) -> Any:
+    """The slope of tanh, relu or sigmoid where its value is ``out``."""
+    if nonlinearity == "relu":
+        return cast(out > 0, out.dtype)
+    return 1 - out * out if nonlinearity == "tanh" else out * (1 - out)
+
+
+# --- the product of a state with its weights ------------------------------------------------------
+
+
+class Product(NamedTuple):
+    """A bilinear map of states h and weights w, for one step or for all at once."""
+
+    of: Callable[[Any, Any], Any]  # (h, w)
+    by_state: Callable[[Any, Any], Any]  # (g, w): the gradient of the state
+    by_weight: Callable[[Any, Any, Any], Any]  # (g, h, w): that of w, summed over the steps
+
+
+def weight_gradient(g: Any, factor: Any) -> Any:
+    """The gradient of w in ``factor @ w.mT``, summed over the steps and the batch."""
+    return matmul(as_rows(g).mT, as_rows(factor))
+
+
+DENSE = Product(lambda h, w: matmul(h, w.mT), matmul, lambda g, h, w: weight_gradient(g, h))
 
 
 # --- vmap -----------------------------------------------------------------------------------------
@@ -101,16 +134,19 @@ def _join_batch(x: Any, is_state: bool) -> Any:
 
 
 def _part_batch(x: Any, size: int) -> Any:
-    return movedim(reshape(x, (x.shape[0], size, x.shape[1] // size, x.shape[2])), 1, 0)
+    return movedim(reshape(x, (x.shape[0], size, x.shape[1] // size, *x.shape[2:])), 1, 0)
 
 
 # --- checks ---------------------------------------------------------------------------------------
 
 
 def operands(
-    op: str, input: Any, states: list[Any], weights: list[Any], mask: Any
+    op: str, input: Any, states: list[Any], weights: list[Any], mask: Any, space: int = 0
 ) -> tuple[Any, ...]:
-    """All inputs of the primitive, after checks of what they have in common."""
+    """All inputs of the primitive, after checks of what they have in common.
+
+    ``space`` is how many dimensions of space follow the gates.
+    """
     for t in (input, *states, *weights):
         if not isinstance(t, Tensor):
             raise TypeError(f"{op}: all arguments must be Tensors, got {type(t).__name__}")
@@ -119,16 +155,19 @@ def operands(
                 f"{op}: all tensors must have one floating dtype, got {input.dtype} and {t.dtype}; "
                 "convert with .to(...)"
             )
-    if input.ndim != 3 or input.shape[0] == 0:
+    if input.ndim != 3 + space or input.shape[0] == 0:
+        layout = "(steps, batch, gates, *space)" if space else "(steps, batch, gates)"
         raise RuntimeError(
-            f"{op}: expected an input of shape (steps, batch, gates) with at least one step, got "
-            f"{tuple(input.shape)}"
+            f"{op}: expected an input of shape {layout} of {3 + space} dimensions with at least "
+            f"one step, got {tuple(input.shape)}"
         )
     for s in states:
-        if s.ndim != 2 or s.shape[0] != input.shape[1]:
+        if (s.shape[:1], s.shape[2:]) != (input.shape[1:2], input.shape[3:]) or s.ndim < 2:
             raise RuntimeError(
-                f"{op}: the state of shape {tuple(s.shape)} must be (batch, size) with the batch "
-                f"of the input of shape {tuple(input.shape)}, {input.shape[1]}"
+                f"{op}: the state of shape {tuple(s.shape)} must be "
+                f"{'(batch, channels, *space)' if space else '(batch, size)'} with the batch of "
+                f"the input of shape {tuple(input.shape)}, {input.shape[1]}"
+                f"{', and its space' if space else ''}"
             )
     if mask is None:
         return (input, *states, *weights)
@@ -148,8 +187,16 @@ def check_weight(op: str, name: str, weight: Any, shape: tuple[int, ...]) -> Non
 
 
 def check_gates(op: str, input: Any, size: int) -> None:
-    if input.shape[-1] != size:
+    if input.shape[2] != size:
         raise RuntimeError(
-            f"{op}: the last dimension of the input of shape {tuple(input.shape)} must be {size}, "
+            f"{op}: the third dimension of the input of shape {tuple(input.shape)} must be {size}, "
             "all gates of the state; multiply the input with weight_ih first"
+        )
+
+
+def check_nonlinearity(op: str, nonlinearity: Any) -> None:
+    if nonlinearity not in ACTIVATIONS:
+        raise ValueError(
+            f"{op}: nonlinearity must be 'tanh', 'relu', 'sigmoid' or a function, got "
+            f"{nonlinearity!r}"
         )

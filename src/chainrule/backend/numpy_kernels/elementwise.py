@@ -13,13 +13,13 @@ __all__ = [
     "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "cast", "cast_to_integer", "ceil", "clamp", "conj", "copysign", "cos", "cosh",
     "digamma", "div", "eq", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor",
-    "floor_divide", "fmax", "fmin", "fmod", "frac", "ge", "gt", "heaviside", "hypot", "imag",
-    "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lgamma", "log", "log10", "log1p",
-    "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "lt", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "polygamma", "pow", "real",
-    "reciprocal", "relu", "remainder", "round", "rsqrt", "sigmoid", "sign", "signbit", "sin",
-    "sinc", "sinh", "softplus", "sqrt", "square", "sub", "tan", "tanh", "trunc", "trunc_divide",
-    "where", "xlogy", "zeta",
+    "floor_divide", "fmax", "fmin", "fmod", "frac", "ge", "gt", "heaviside", "hyp0f1", "hypot",
+    "imag", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lgamma", "log", "log10",
+    "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "lt", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "polygamma",
+    "pow", "real", "reciprocal", "relu", "remainder", "round", "rsqrt", "sigmoid", "sign",
+    "signbit", "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "tan", "tanh", "trunc",
+    "trunc_divide", "where", "xlogy", "zeta",
 ]  # fmt: skip
 
 abs, neg, sign, conj = np.abs, np.negative, np.sign, np.conjugate
@@ -69,7 +69,7 @@ def special(name: str) -> Any:
 _erf, erfc, erfinv = special("erf"), special("erfc"), special("erfinv")
 lgamma, digamma, _xlogy = special("gammaln"), special("psi"), special("xlogy")
 zeta, _expit = special("zeta"), special("expit")
-_gamma = special("gamma")
+_gamma, _hyp0f1 = special("gamma"), special("hyp0f1")
 
 # From these sizes on, several passes of NumPy are faster than one loop of SciPy or of np.where
 # (measured: sigmoid 4, erf 8, where 8 times on 256k random float32 numbers).
@@ -131,6 +131,11 @@ def polygamma(a: np.ndarray, n: int) -> np.ndarray:
         return digamma(a)
     order = a.dtype.type(n + 1)
     return a.dtype.type((-1.0) ** (n + 1)) * _gamma(order) * zeta(order, a)
+
+
+def hyp0f1(a: np.ndarray, b: float) -> np.ndarray:
+    """sum_k a^k / (b (b + 1) ... (b + k - 1) k!)"""
+    return _hyp0f1(b, a)
 
 
 def cast(a: np.ndarray, dtype: Any, source: Any) -> np.ndarray:

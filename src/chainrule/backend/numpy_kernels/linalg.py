@@ -36,8 +36,12 @@ def matmul(a: np.ndarray, b: np.ndarray) -> Any:
 
 
 def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
-    """x @ weight.T + bias"""
-    out = x.dot(weight.T) if x.ndim <= 2 else matmul(x, weight.T)
+    """x @ weight.T + bias; a stack of weights (and biases) is one of independent layers."""
+    if weight.ndim > 2:
+        out = np.matmul(x, weight.swapaxes(-1, -2))
+        bias = None if bias is None else bias[..., None, :]
+    else:
+        out = x.dot(weight.T) if x.ndim <= 2 else matmul(x, weight.T)
     if bias is not None:
         out += bias
     return out

@@ -11,7 +11,7 @@ __all__ = [
     "all_finite_weights", "all_in_range", "all_rows_positive", "integer_limits",
     "pick_with_replacement", "pick_without_replacement", "random_bits", "random_cauchy",
     "random_exponential", "random_geometric", "random_integers", "random_log_normal",
-    "random_normal", "random_permutation", "random_poisson", "random_uniform",
+    "random_normal", "random_permutation", "random_poisson", "random_uniform", "seed_global",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -150,3 +150,8 @@ def integer_limits(dtype: Any) -> tuple[int, int]:
         return int(info.min), int(info.max)
     bound = 2 ** (np.finfo(dtype).nmant + 1)
     return -bound, bound
+
+
+def seed_global(seed: int) -> None:
+    """Seeds NumPy's own global stream, which a user's code may draw from."""
+    np.random.seed(seed % 2**32)  # noqa: NPY002 (the global stream is what is meant)

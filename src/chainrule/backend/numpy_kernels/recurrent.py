@@ -3,11 +3,15 @@
 ``x`` (L, N, G*H) is what the input contributes to the gates, ``pad`` (L, N) is True where a
 sequence has ended: there the state is held. The backward kernels run the same loop from its end and
 compute what the rules in ``ops/recurrent.py`` say in operations.
+
+The loops of the simple network and of the LSTM are given the product of the state with its weights
+as a function ``product(h, memory)``, which may use that memory for its result: they serve
+convolutions as well, where the gates lie along the channels, (L, N, G*H, *space).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 Array = np.ndarray
+Product = Callable[[Array, Array], Array]
 
 
 def time_steps(x: Array, dim: int) -> tuple[Array, ...]:
@@ -25,46 +30,68 @@ def time_steps(x: Array, dim: int) -> tuple[Array, ...]:
     return tuple(np.moveaxis(x, dim, 0))
 
 
-class _Held:
+class Held:
     """Which elements of the batch hold their state at which step."""
 
-    def __init__(self, mask: tuple[Array, ...]):
-        self.pad: Any = ~mask[0][..., None] if mask else None
-        self.any: Any = (~mask[0]).any(axis=1).tolist() if mask else None
+    def __init__(self, mask: tuple[Array, ...], ndim: int = 3):
+        self.pad: Any = None
+        self.any: Any = None
+        if mask:
+            pad = ~mask[0]
+            self.any = pad.any(axis=1).tolist()
+            self.pad = pad.reshape(*pad.shape, *[1] * (ndim - 2))
 
     def at(self, t: int) -> Any:
-        """The held elements of step t as a column (N, 1), or None if there are none."""
+        """The held elements of step t as a column (N, 1, ...), or None if there are none."""
         return self.pad[t] if self.pad is not None and self.any[t] else None
 
 
-def _forward(length: int, reverse: bool) -> Iterator[int]:
+def in_time(length: int, reverse: bool) -> Iterator[int]:
     return iter(range(length - 1, -1, -1) if reverse else range(length))
 
 
-def _before(states: Array, first: Array, t: int, reverse: bool) -> Array:
+def before(states: Array, first: Array, t: int, reverse: bool) -> Array:
     """The state that step t started from."""
     t += 1 if reverse else -1
     return states[t] if 0 <= t < len(states) else first
 
 
+def by_matrix(w: Array) -> Product:
+    """The product of a state with a matrix."""
+    return lambda h, memory: np.matmul(h, w, out=memory)
+
+
 # --- the simple network ---------------------------------------------------------------------------
 
 
-def rnn_sequence(
-    x: Array, h0: Array, w: Array, *mask: Array, nonlinearity: str, reverse: bool
+def activate(a: Array, nonlinearity: str) -> Array:
+    """Applies the activation of this name in place."""
+    if nonlinearity == "relu":
+        return np.maximum(a, 0, out=a)
+    if nonlinearity == "tanh":
+        return np.tanh(a, out=a)
+    a *= 0.5  # sigmoid(a) = tanh(a / 2) / 2 + 1/2, which does not overflow
+    np.tanh(a, out=a)
+    a *= 0.5
+    a += 0.5
+    return a
+
+
+def slope_of(out: Array, nonlinearity: str) -> Array:
+    if nonlinearity == "relu":
+        return (out > 0).astype(out.dtype)
+    return 1 - out * out if nonlinearity == "tanh" else out * (1 - out)
+
+
+def rnn_loop(
+    x: Array, h0: Array, product: Product, mask: tuple[Array, ...], nonlinearity: str, reverse: bool
 ) -> Array:
-    """h_t = g(x_t + h_{t-1} w')"""
-    held, wt = _Held(mask), np.ascontiguousarray(w.T)
-    out = np.empty((*x.shape[:2], h0.shape[-1]), x.dtype)
+    """h_t = g(x_t + product(h_{t-1}))"""
+    held, out = Held(mask, x.ndim), np.empty(x.shape, x.dtype)
     h = h0
-    for t in _forward(len(x), reverse):
+    for t in in_time(len(x), reverse):
         new = out[t]
-        np.matmul(h, wt, out=new)
-        new += x[t]
-        if nonlinearity == "tanh":
-            np.tanh(new, out=new)
-        else:
-            np.maximum(new, 0, out=new)
+        activate(np.add(product(h, new), x[t], out=new), nonlinearity)
         pad = held.at(t)
         if pad is not None:
             np.copyto(new, h, where=pad)
@@ -72,30 +99,45 @@ def rnn_sequence(
     return out
 
 
-def rnn_sequence_backward(
-    g: Array, out: Array, w: Array, *mask: Array, nonlinearity: str, reverse: bool
-) -> tuple[Array, Array]:
-    """The gradients of x and h0."""
-    held = _Held(mask)
-    gx = 1 - out * out if nonlinearity == "tanh" else (out > 0).astype(out.dtype)
+def rnn_loop_backward(
+    g: Array, out: Array, product: Product, mask: tuple[Array, ...], nonlinearity: str,
+    reverse: bool,
+) -> tuple[Array, Array]:  # fmt: skip
+    """The gradients of x and h0; ``product`` is the transpose of the one before."""
+    held, gx = Held(mask, g.ndim), slope_of(out, nonlinearity)
     carry = np.zeros(out.shape[1:], out.dtype)
-    for t in _forward(len(g), not reverse):
+    for t in in_time(len(g), not reverse):
         total = g[t] + carry
         d = gx[t]
         d *= total
         pad = held.at(t)
-        if pad is None:
-            np.matmul(d, w, out=carry)
-        else:
+        if pad is not None:
             np.copyto(d, 0, where=pad)
-            np.copyto(np.matmul(d, w, out=carry), total, where=pad)
+        carry = product(d, carry)
+        if pad is not None:
+            np.copyto(carry, total, where=pad)
     return gx, carry
+
+
+def rnn_sequence(
+    x: Array, h0: Array, w: Array, *mask: Array, nonlinearity: str, reverse: bool
+) -> Array:
+    """h_t = g(x_t + h_{t-1} w')"""
+    # The product is twice as fast with a transposed copy than with a transposed view.
+    return rnn_loop(x, h0, by_matrix(np.ascontiguousarray(w.T)), mask, nonlinearity, reverse)
+
+
+def rnn_sequence_backward(
+    g: Array, out: Array, w: Array, *mask: Array, nonlinearity: str, reverse: bool
+) -> tuple[Array, Array]:
+    """The gradients of x and h0."""
+    return rnn_loop_backward(g, out, by_matrix(w), mask, nonlinearity, reverse)
 
 
 # --- LSTM -----------------------------------------------------------------------------------------
 
 
-def _gate_scales(hidden: int, dtype: Any, tanh_gate: int, gates: int) -> tuple[Array, Array]:
+def gate_scales(hidden: int, dtype: Any, tanh_gate: int, gates: int) -> tuple[Array, Array]:
     """sigmoid(a) = tanh(a / 2) / 2 + 1/2: the factors with which one tanh serves all gates."""
     scale = np.full((gates, hidden), 0.5, dtype)
     shift = scale.copy()
@@ -103,25 +145,19 @@ def _gate_scales(hidden: int, dtype: Any, tanh_gate: int, gates: int) -> tuple[A
     return scale.reshape(-1), shift.reshape(-1)
 
 
-def lstm_sequence(
-    x: Array, h0: Array, c0: Array, w: Array, *others: Array, projected: bool, reverse: bool
-) -> tuple[Array, Array, Array]:
-    """i, f, g, o = gates(x_t + h_{t-1} w'); c_t = f c_{t-1} + i g; h_t = o tanh(c_t) [w_hr']
-
-    Returns h, c and the gates, which the backward kernel reads.
-    """
-    held, n = _Held(others[projected:]), c0.shape[-1]
-    scale, shift = _gate_scales(n, x.dtype, 2, 4)
-    # The product is twice as fast with a transposed copy than with a transposed view.
-    wt, gates = np.multiply(w.T, scale, order="C"), x * scale
-    projection = others[0].T if projected else None
-    h_out = np.empty((*x.shape[:2], h0.shape[-1]), x.dtype)
-    c_out = np.empty((*x.shape[:2], n), x.dtype)
+def lstm_loop(
+    gates: Array, h0: Array, c0: Array, product: Product, projection: Array | None,
+    mask: tuple[Array, ...], scale: Array, shift: Array, reverse: bool,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Runs an LSTM in the memory of ``gates``: what the input contributes, times ``scale``."""
+    held, n = Held(mask, gates.ndim), c0.shape[1]
+    h_out = np.empty((len(gates), *h0.shape), gates.dtype)
+    c_out = np.empty((len(gates), *c0.shape), gates.dtype)
     h, c = h0, c0
-    product, m = np.empty(x.shape[1:], x.dtype), np.empty(c0.shape, x.dtype)
-    for t in _forward(len(x), reverse):
+    memory, m = np.empty(gates.shape[1:], gates.dtype), np.empty(c0.shape, gates.dtype)
+    for t in in_time(len(gates), reverse):
         a, new_h, new_c = gates[t], h_out[t], c_out[t]
-        a += np.matmul(h, wt, out=product)
+        a += product(h, memory)
         np.tanh(a, out=a)
         a *= scale
         a += shift
@@ -141,25 +177,39 @@ def lstm_sequence(
     return h_out, c_out, gates
 
 
-def lstm_sequence_backward(
-    gh: Array, gc: Array, c_out: Array, gates: Array, c0: Array, w: Array, *others: Array,
-    projected: bool, reverse: bool,
+def lstm_sequence(
+    x: Array, h0: Array, c0: Array, w: Array, *others: Array, projected: bool, reverse: bool
+) -> tuple[Array, Array, Array]:
+    """i, f, g, o = gates(x_t + h_{t-1} w'); c_t = f c_{t-1} + i g; h_t = o tanh(c_t) [w_hr']
+
+    Returns h, c and the gates, which the backward kernel reads.
+    """
+    scale, shift = gate_scales(c0.shape[-1], x.dtype, 2, 4)
+    product = by_matrix(np.multiply(w.T, scale, order="C"))
+    projection = others[0].T if projected else None
+    mask = others[projected:]
+    return lstm_loop(x * scale, h0, c0, product, projection, mask, scale, shift, reverse)
+
+
+def lstm_loop_backward(
+    gh: Array, gc: Array, c_out: Array, gates: Array, c0: Array, product: Product,
+    projection: Array | None, mask: tuple[Array, ...], reverse: bool,
 ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """The gradients of x, h0 and c0, and those that arrive at each h_t (for the projection)."""
-    held, n = _Held(others[projected:]), c0.shape[-1]
-    gx, arrived = np.empty_like(gates), np.empty_like(gh) if projected else gh
+    held, n = Held(mask, gates.ndim), c0.shape[1]
+    gx, arrived = np.empty_like(gates), gh if projection is None else np.empty_like(gh)
     carry_h, carry_c = np.zeros(gh.shape[1:], gh.dtype), np.zeros(c0.shape, gh.dtype)
     total_h, total_c = np.empty_like(carry_h), np.empty_like(carry_c)
     tanh_c, slope = np.empty_like(carry_c), np.empty(gates.shape[1:], gh.dtype)
     slope_g = slope[:, 2 * n : 3 * n]
-    for t in _forward(len(gh), not reverse):
+    for t in in_time(len(gh), not reverse):
         a, d = gates[t], gx[t]
-        i, f, g, o = (a[:, k * n : (k + 1) * n] for k in range(4))
-        di, df, dg, do = (d[:, k * n : (k + 1) * n] for k in range(4))
+        i, f, g, o = parts(a, n)
+        di, df, dg, do = parts(d, n)
         pad = held.at(t)
         np.add(gh[t], carry_h, out=total_h)
         np.add(gc[t], carry_c, out=total_c)
-        gm = np.matmul(total_h, others[0]) if projected else total_h
+        gm = total_h if projection is None else np.matmul(total_h, projection)
         # d tanh(c)/dc = 1 - tanh(c)^2, and for a sigmoid s(1 - s), for tanh 1 - g^2.
         np.tanh(c_out[t], out=tanh_c)
         np.multiply(gm, tanh_c, out=do)
@@ -169,7 +219,7 @@ def lstm_sequence_backward(
         tanh_c *= gm
         cell = np.add(tanh_c, total_c, out=tanh_c)
         np.multiply(cell, g, out=di)
-        np.multiply(cell, _before(c_out, c0, t, reverse), out=df)
+        np.multiply(cell, before(c_out, c0, t, reverse), out=df)
         np.multiply(cell, i, out=dg)
         np.subtract(1, a, out=slope)
         slope *= a
@@ -178,15 +228,30 @@ def lstm_sequence_backward(
         d *= slope
         if pad is not None:
             np.copyto(d, 0, where=pad)
-        np.matmul(d, w, out=carry_h)
+        carry_h = product(d, carry_h)
         np.multiply(cell, f, out=carry_c)
         if pad is not None:
             np.copyto(carry_h, total_h, where=pad)
             np.copyto(carry_c, total_c, where=pad)
             np.copyto(total_h, 0, where=pad)
-        if projected:
+        if projection is not None:
             arrived[t] = total_h
     return gx, carry_h, carry_c, arrived
+
+
+def lstm_sequence_backward(
+    gh: Array, gc: Array, c_out: Array, gates: Array, c0: Array, w: Array, *others: Array,
+    projected: bool, reverse: bool,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    """The gradients of x, h0 and c0, and those that arrive at each h_t (for the projection)."""
+    projection = others[0] if projected else None
+    mask = others[projected:]
+    return lstm_loop_backward(gh, gc, c_out, gates, c0, by_matrix(w), projection, mask, reverse)
+
+
+def parts(gates: Array, n: int) -> list[Array]:
+    """The four gates, of n units each."""
+    return [gates[:, k : k + n] for k in range(0, 4 * n, n)]
 
 
 # --- GRU ------------------------------------------------------------------------------------------
@@ -200,13 +265,13 @@ def gru_sequence(
 
     Returns h and (r, z, n, h_{t-1} w_n' + b_n), which the backward kernel reads.
     """
-    held, n = _Held(mask), h0.shape[-1]
+    held, n = Held(mask), h0.shape[-1]
     wt = np.ascontiguousarray(w.T)
     out = np.empty((*x.shape[:2], n), x.dtype)
     kept = np.empty((*x.shape[:2], 4 * n), x.dtype)
     product = np.empty(x.shape[1:], x.dtype)
     h = h0
-    for t in _forward(len(x), reverse):
+    for t in in_time(len(x), reverse):
         a, new = kept[t], out[t]
         np.matmul(h, wt, out=product)
         product += b
@@ -234,17 +299,17 @@ def gru_sequence_backward(
     g: Array, out: Array, kept: Array, h0: Array, w: Array, *mask: Array, reverse: bool
 ) -> tuple[Array, Array, Array]:
     """The gradients of x, of h_{t-1} w' + b at every step, and of h0."""
-    held, n = _Held(mask), h0.shape[-1]
+    held, n = Held(mask), h0.shape[-1]
     gx = np.empty((*g.shape[:2], 3 * n), g.dtype)
     gp = np.empty_like(gx)
     carry = np.zeros(h0.shape, g.dtype)
-    for t in _forward(len(g), not reverse):
+    for t in in_time(len(g), not reverse):
         r, z, c, q = (kept[t][:, k * n : (k + 1) * n] for k in range(4))
         dr, dz, dc = (gx[t][:, k * n : (k + 1) * n] for k in range(3))
         total = g[t] + carry
         np.multiply(total, 1 - z, out=dc)
         dc *= 1 - c * c
-        np.multiply(total, _before(out, h0, t, reverse) - c, out=dz)
+        np.multiply(total, before(out, h0, t, reverse) - c, out=dz)
         dz *= z * (1 - z)
         np.multiply(dc, q, out=dr)
         dr *= r * (1 - r)

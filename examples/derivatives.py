@@ -73,7 +73,11 @@ def learn_xor(epochs: int = 1500, rate: float = 0.5) -> None:
         print(f"  {inputs[0]:.0f} xor {inputs[1]:.0f} = {p:.3f}, so {round(p)}")
 
 
-if __name__ == "__main__":
+def main() -> None:
     first_derivative(1.3, 0.7)
     second_derivative(1.3, 0.7)
     learn_xor()
+
+
+if __name__ == "__main__":
+    main()

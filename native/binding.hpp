@@ -1,0 +1,76 @@
+// What the bindings share: arrays as pointers and sizes, the reference kernel as the way out.
+//
+// A binding takes the arguments of the NumPy kernel of its name. It checks everything that the C++
+// function relies on; what that cannot do (another dtype, odd strides, arguments it does not know) is
+// handed to the NumPy kernel, which also raises the errors.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL chainrule_numpy
+#if !defined(CHAINRULE_MODULE)
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#include <cstdint>
+
+#include "families.hpp"
+#include "parallel.hpp"
+
+namespace chainrule {
+
+// The NumPy kernels by name; set when the module is bound.
+extern PyObject* reference_kernels;
+
+// Calls the NumPy kernel with the same arguments.
+PyObject* by_reference(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+
+static inline PyArrayObject* as_array(PyObject* o) {
+    return PyArray_Check(o) ? reinterpret_cast<PyArrayObject*>(o) : nullptr;
+}
+
+static inline bool is_real(PyArrayObject* a) {
+    const int type = PyArray_TYPE(a);
+    return (type == NPY_FLOAT || type == NPY_DOUBLE) && PyArray_ISNOTSWAPPED(a);
+}
+
+// Contiguous in memory, aligned, of native byte order.
+static inline bool is_plain(PyArrayObject* a) {
+    return PyArray_ISCARRAY_RO(a) && PyArray_ISNOTSWAPPED(a);
+}
+
+static inline bool is_plain_writable(PyArrayObject* a) {
+    return PyArray_ISCARRAY(a) && PyArray_ISNOTSWAPPED(a);
+}
+
+template <class T>
+static inline T* data(PyArrayObject* a) {
+    return static_cast<T*>(PyArray_DATA(a));
+}
+
+// A new array of the same shape and dtype.
+static inline PyArrayObject* new_like(PyArrayObject* a) {
+    return reinterpret_cast<PyArrayObject*>(
+        PyArray_SimpleNew(PyArray_NDIM(a), PyArray_DIMS(a), PyArray_TYPE(a)));
+}
+
+// Releases the GIL while kernels run.
+struct WithoutGil {
+    PyThreadState* state = PyEval_SaveThread();
+    ~WithoutGil() { PyEval_RestoreThread(state); }
+};
+
+// Fewer elements than this are not worth a second thread (nor letting other threads run).
+constexpr std::int64_t GRAIN = 32768;
+
+// An entry of a family's table of methods; the function takes (self, args, nargs, kwnames).
+#define CHAINRULE_METHOD(name, text)                                                   \
+    {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(name)),         \
+     METH_FASTCALL | METH_KEYWORDS, text}
+
+// The methods of the families, each ended by an entry of zeros.
+extern PyMethodDef update_methods[];
+
+}  // namespace chainrule

@@ -1,0 +1,4 @@
+// The declarations of all families of kernels.
+#pragma once
+
+#include "update.hpp"

@@ -1,0 +1,17 @@
+#include "isa.hpp"
+#include "families.hpp"
+#if defined(CHAINRULE_X86)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+#define CHAINRULE_ISA avx2
+#include "families.inc"
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif

@@ -1,0 +1,4 @@
+#include "isa.hpp"
+#include "families.hpp"
+#define CHAINRULE_ISA baseline
+#include "families.inc"

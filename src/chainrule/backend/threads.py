@@ -1,0 +1,89 @@
+"""How many threads compute: those of the compiled kernels and those of the BLAS under NumPy."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from chainrule import backend
+
+__all__ = [
+    "are_deterministic_algorithms_enabled", "get_num_threads", "set_num_threads",
+    "use_deterministic_algorithms",
+]  # fmt: skip
+
+_PREFIXES = ("", "scipy_")
+_SUFFIXES = ("", "64_", "_", "_64_")
+_wanted: int | None = None
+_deterministic = False
+
+
+def _available() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _openblas() -> list[Callable[[int], Any]]:
+    """The functions that set the number of threads of each OpenBLAS in this process."""
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        return []
+    paths = {
+        line.split(maxsplit=5)[5].strip()
+        for line in maps.read_text().splitlines()
+        if "openblas" in line
+    }
+    found = []
+    for path in sorted(paths):
+        with contextlib.suppress(OSError):
+            library = ctypes.CDLL(path)
+            names = [f"{p}openblas_set_num_threads{s}" for p in _PREFIXES for s in _SUFFIXES]
+            known = [n for n in names if hasattr(library, n)]
+            if known:
+                found.append(getattr(library, known[0]))
+    return found
+
+
+def _apply() -> None:
+    count = get_num_threads()
+    native = backend.native_module()
+    if native is not None:
+        native.set_num_threads(count)
+    for set_threads in _openblas():
+        set_threads(1 if _deterministic else count)
+
+
+def get_num_threads() -> int:
+    """How many threads an operation may use."""
+    return _available() if _wanted is None else _wanted
+
+
+def set_num_threads(num: int) -> None:
+    """Lets an operation use at most so many threads, in the compiled kernels and in BLAS."""
+    if not isinstance(num, int) or isinstance(num, bool):
+        raise TypeError(f"set_num_threads: expected a whole number, got {type(num).__name__}")
+    if not 1 <= num <= 1024:
+        raise RuntimeError(f"set_num_threads: expected 1 to 1024 threads, got {num}")
+    global _wanted
+    _wanted = num
+    _apply()
+
+
+def use_deterministic_algorithms(mode: bool) -> None:
+    """Makes results independent of the number of threads, too.
+
+    They never depend on the run. The compiled kernels divide their sums alike for any number of
+    threads; a product by BLAS may not, so with True it uses one thread, which is slower.
+    """
+    global _deterministic
+    _deterministic = bool(mode)
+    _apply()
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether :func:`use_deterministic_algorithms` is on."""
+    return _deterministic

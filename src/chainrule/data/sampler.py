@@ -1,0 +1,218 @@
+"""Samplers: the order in which an epoch goes through a dataset.
+
+A sampler that knows its whole order beforehand has ``order()``: a range, or an int64 tensor. The
+loader cuts batches out of that without a Python number per sample.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from chainrule.data.dataset import defined_together, numbers
+from chainrule.ops.from_data import as_tensor
+from chainrule.ops.index import getitem
+from chainrule.ops.sampling import multinomial, randint, randperm
+from chainrule.ops.shape import cat
+from chainrule.random import Generator
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
+    "WeightedRandomSampler",
+]  # fmt: skip
+
+T = TypeVar("T", covariant=True)
+
+
+class Sampler(Generic[T]):
+    """Numbers of samples one after the other: subclasses define ``__iter__`` (and ``__len__``)."""
+
+    def __iter__(self) -> Iterator[T]:
+        raise NotImplementedError(
+            f"{type(self).__name__}: subclasses of Sampler should implement __iter__"
+        )
+
+
+class _Ordered(Sampler[int]):
+    """A sampler whose whole order is known when an epoch starts."""
+
+    def order(self) -> range | Tensor:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[int]:
+        order = self.order()
+        return iter(order if isinstance(order, range) else order.tolist())
+
+
+class SequentialSampler(_Ordered):
+    """All samples in their own order."""
+
+    def __init__(self, data_source: Any):
+        self.data_source = data_source
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+    def order(self) -> range:
+        return range(len(self.data_source))
+
+
+class RandomSampler(_Ordered):
+    """The samples in random order; with ``replacement`` each is drawn from all, again and again.
+
+    Without replacement every sample comes once before any comes again.
+
+    >>> import chainrule
+    >>> sampler = RandomSampler(range(5), generator=chainrule.Generator().manual_seed(0))
+    >>> sorted(sampler)
+    [0, 1, 2, 3, 4]
+    """
+
+    def __init__(
+        self,
+        data_source: Any,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Generator | None = None,
+    ):
+        if not isinstance(replacement, bool):
+            raise TypeError(
+                "RandomSampler: replacement should be a boolean value, but got "
+                f"replacement={replacement}"
+            )
+        self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+        if num_samples is None and not len(data_source):
+            raise ValueError(
+                "RandomSampler: num_samples should be a positive integer value, but got "
+                "num_samples=0: the dataset is empty, and nothing can be shuffled"
+            )
+        _check_num_samples("RandomSampler", self.num_samples)
+
+    @property
+    def num_samples(self) -> int:
+        """How many samples make an epoch: all, as many as there are now, unless told."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def order(self) -> Tensor:
+        n, count = len(self.data_source), self.num_samples
+        if self.replacement:
+            return randint(n, (count,), generator=self.generator)
+        rounds = [randperm(n, generator=self.generator) for _ in range(-(-count // n))]
+        return getitem(cat(rounds) if len(rounds) > 1 else rounds[0], slice(count))
+
+
+class SubsetRandomSampler(_Ordered):
+    """The samples at these indices in random order, without replacement."""
+
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None):
+        self.indices = indices
+        self.generator = generator
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def order(self) -> Tensor:
+        return getitem(numbers(self.indices), randperm(len(self.indices), generator=self.generator))
+
+
+class WeightedRandomSampler(_Ordered):
+    """Samples drawn with probabilities proportional to the weights (of any sum).
+
+    >>> import chainrule
+    >>> g = chainrule.Generator().manual_seed(0)
+    >>> list(WeightedRandomSampler([0.0, 1.0, 0.0], 3, generator=g))
+    [1, 1, 1]
+    """
+
+    weights: Tensor
+
+    def __init__(
+        self,
+        weights: Sequence[float] | Tensor,
+        num_samples: int,
+        replacement: bool = True,
+        generator: Generator | None = None,
+    ):
+        _check_num_samples("WeightedRandomSampler", num_samples)
+        if not isinstance(replacement, bool):
+            raise ValueError(
+                "WeightedRandomSampler: replacement should be a boolean value, but got "
+                f"replacement={replacement}"
+            )
+        self.weights = as_tensor(weights, dtype="float64")
+        if self.weights.ndim != 1:
+            raise ValueError(
+                "WeightedRandomSampler: weights should be a 1d sequence but given weights have "
+                f"shape {tuple(self.weights.shape)}"
+            )
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def order(self) -> Tensor:
+        return multinomial(
+            self.weights, self.num_samples, self.replacement, generator=self.generator
+        )
+
+
+def _check_num_samples(op: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        raise ValueError(
+            f"{op}: num_samples should be a positive integer value, but got num_samples={value}"
+        )
+
+
+class BatchSampler(Sampler[list[int]]):
+    """The numbers of another sampler in batches; the last may be smaller, or is dropped.
+
+    >>> list(BatchSampler(SequentialSampler(range(5)), batch_size=2, drop_last=False))
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool):
+        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+            raise ValueError(
+                "BatchSampler: batch_size should be a positive integer value, but got "
+                f"batch_size={batch_size}"
+            )
+        if not isinstance(drop_last, bool):
+            raise ValueError(
+                f"BatchSampler: drop_last should be a boolean value, but got drop_last={drop_last}"
+            )
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        samples = iter(self.sampler)
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            if len(batch) < self.batch_size and self.drop_last:
+                return
+            yield batch
+
+    def __len__(self) -> int:
+        n: int = len(self.sampler)  # type: ignore[arg-type]
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def cut(self) -> Iterator[slice | Tensor] | None:
+        """The batches as slices or int64 tensors, if the sampler knows its order beforehand."""
+        if not defined_together(type(self.sampler), "order", "__iter__"):
+            return None
+        order = self.sampler.order()  # type: ignore[attr-defined]
+        # The order is drawn now; what is cut out of it later draws nothing more.
+        stop = len(order) // self.batch_size * self.batch_size if self.drop_last else len(order)
+        starts = range(0, stop, self.batch_size)
+        if isinstance(order, range):
+            return (slice(i, min(i + self.batch_size, stop)) for i in starts)
+        return (Tensor(order.array[i : i + self.batch_size]) for i in starts)

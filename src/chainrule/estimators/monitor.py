@@ -1,0 +1,139 @@
+"""When a fit ends, and the curves it leaves: scikit-learn's rules as a callback of the Trainer."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+from chainrule.autograd.modes import no_grad
+from chainrule.estimators.network import L2Penalty
+from chainrule.estimators.targets import Target
+from chainrule.ops.conversion import clone
+from chainrule.optim.lr_scheduler.base import write_rate
+from chainrule.optim.minimizer import Minimizer
+from chainrule.tensor import Tensor
+from chainrule.train import Callback
+
+__all__ = ["Monitor"]
+
+
+class Monitor(Callback):
+    """Watches the loss, or the score on data held out, and stops when neither gets better.
+
+    The best weights by that score are put back at the end. ``losses``, ``scores``, ``best_loss``
+    and ``best_score`` go on over several fits of one network.
+
+    Args:
+        target: the kind of target, which scores outputs.
+    """
+
+    smallest_rate = 1e-6  # of "adaptive"
+
+    def __init__(self, target: Target):
+        self.target = target
+        self.losses: list[float] = []
+        self.scores: list[float] = []
+        self.best_loss, self.best_score = math.inf, -math.inf
+        self.samples = 0  # seen in all epochs
+        self.start_rate = 0.0
+        self.waited = 0
+        self.best: dict[str, Any] | None = None
+        self.held_out: tuple[Tensor, Tensor, Tensor | None] | None = None
+        self.penalty: L2Penalty | None = None
+
+    def begin(
+        self, parameters: Any, held_out: Any, per_epoch: int, penalty: L2Penalty | None
+    ) -> None:
+        """Takes the estimator's parameters, the data held out, the size of the rest, and the
+        penalty where the optimizer adds its gradient and the loss does not have it."""
+        self.penalty = penalty if penalty is not None and penalty.weights else None
+        self.tol, self.patience = parameters.tol, parameters.n_iter_no_change
+        self.adaptive = parameters.learning_rate == "adaptive"
+        self.decay = parameters.power_t if parameters.learning_rate == "invscaling" else None
+        self.verbose = parameters.verbose
+        self.held_out, self.per_epoch = held_out, per_epoch
+
+    def end(self) -> None:
+        """Lets go of the data."""
+        self.held_out = self.penalty = None
+
+    def on_epoch_end(self, trainer: Any) -> None:
+        row = trainer.history[-1]
+        if self.penalty is not None:
+            with no_grad():
+                row["penalty"] = float(self.penalty(trainer.model))
+        self.losses.append(row["loss"] + row.get("penalty", 0.0))
+        self.samples += self.per_epoch
+        better = self._score(trainer, row) if self.held_out is not None else self._loss(trainer)
+        self.waited = 0 if better else self.waited + 1
+        if self.verbose:
+            self._write(len(self.losses))
+        if self.decay is not None:
+            self._set_rate(trainer, self.start_rate / (self.samples + 1) ** self.decay)
+        if isinstance(trainer.optimizer, Minimizer):
+            self._end_minimization(trainer)
+        if self.waited > self.patience:
+            self._end(trainer)
+
+    def on_fit_end(self, trainer: Any) -> None:
+        if self.best is not None:
+            trainer.model.load_state_dict(self.best)
+            self.best = None
+
+    def _loss(self, trainer: Any) -> bool:
+        """Whether the loss is better than the best by ``tol``."""
+        loss = self.losses[-1]
+        better = loss <= self.best_loss - self.tol
+        self.best_loss = min(loss, self.best_loss)
+        return better or isinstance(trainer.optimizer, Minimizer)  # which knows when to end
+
+    def _score(self, trainer: Any, row: dict[str, Any]) -> bool:
+        """Whether the score on the data held out is; keeps the weights that have the best."""
+        x, target, weight = self.held_out  # type: ignore[misc]
+        output = trainer.predict(x)
+        row["val_loss"] = float(trainer.loss(output, target, weight))
+        row["val_score"] = score = self.target.score(output, target, weight)
+        self.scores.append(score)
+        better = score >= self.best_score + self.tol
+        if score > self.best_score:
+            self.best_score = score
+            self.best = {
+                k: clone(v) if isinstance(v, Tensor) else v
+                for k, v in trainer.model.state_dict().items()
+            }
+        return better
+
+    def _end(self, trainer: Any) -> None:
+        """Nothing got better for too long."""
+        rate = trainer.optimizer.param_groups[0].get("lr")
+        if self.adaptive and rate > self.smallest_rate:
+            self._set_rate(trainer, rate / 5)
+            self.waited = 0
+            return
+        what = "Training loss" if self.held_out is None else "Validation score"
+        trainer.stop(
+            f"{what} did not improve more than tol={self.tol:f} for {self.patience} consecutive "
+            "epochs."
+        )
+
+    def _end_minimization(self, trainer: Any) -> None:
+        """A method that sees all the data at once has converged, or finds no way down."""
+        report = trainer.optimizer.report
+        if report is None:
+            return
+        if report.converged or report.iterations == 0:
+            trainer.stop(report.reason)
+        elif len(self.losses) > 1:
+            fall, size = self.losses[-2] - self.losses[-1], max(1.0, abs(self.losses[-1]))
+            if 0 <= fall <= 1e-9 * size:
+                trainer.stop("the loss no longer falls")
+
+    def _set_rate(self, trainer: Any, rate: float) -> None:
+        for group in trainer.optimizer.param_groups:
+            write_rate(group, rate)
+
+    def _write(self, iteration: int) -> None:
+        sys.stdout.write(f"Iteration {iteration}, loss = {self.losses[-1]:.8f}\n")
+        if self.held_out is not None:
+            sys.stdout.write(f"Validation score: {self.scores[-1]:f}\n")

@@ -1,0 +1,8 @@
+"""Saving and loading: safetensors and JSON, whole files or none, nothing executed."""
+
+from __future__ import annotations
+
+from chainrule.files.atomic import write_atomically
+from chainrule.files.storage import FORMAT_VERSION, describe_file, load, save
+
+__all__ = ["FORMAT_VERSION", "describe_file", "load", "save", "write_atomically"]

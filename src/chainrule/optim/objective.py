@@ -1,0 +1,153 @@
+"""The loss as a function of one vector: what line searches and second-order methods work on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chainrule.autograd import engine
+from chainrule.autograd.modes import enable_grad, no_grad
+from chainrule.ops.conversion import clone
+from chainrule.ops.creation import zeros_like
+from chainrule.ops.shape import cat, reshape
+from chainrule.tensor import Tensor
+
+__all__ = ["Objective"]
+
+
+class Objective:
+    """A closure as a function of the vector of all parameters, with counts of its evaluations.
+
+    The closure returns the loss (one number), or the vector of residuals r where a method asks for
+    them; it may call ``backward()`` itself as PyTorch's closures do, except for methods that need
+    second derivatives or residuals. Every method here leaves the parameters at the last x it was
+    given; ``gradient``, ``hessian`` and the like are those at the parameters as they are.
+
+    Args:
+        params: the parameters, all of one dtype; those that do not require grad are left alone.
+        closure: returns the loss for the parameters as they are.
+    """
+
+    def __init__(
+        self, params: Sequence[Tensor], closure: Callable[[], Any], name: str = "minimize"
+    ):
+        self.params = [p for p in params if p.requires_grad]
+        self.closure, self.name = closure, name
+        if not self.params:
+            raise ValueError(f"{name}: no parameter requires grad; call requires_grad_() on them")
+        self.evaluations = 0  # of the loss
+        self.gradients = 0  # of the loss's gradient
+        self.products = 0  # of a matrix of second derivatives with a vector
+        self.first: Tensor | None = None  # what the closure returned when it was first called
+        self.calls_backward = False  # whether the closure left gradients at the last call
+        self.quiet = True  # whether the closure can be tried without recording a graph
+
+    # --- the parameters as a vector ---------------------------------------------------------------
+
+    def vector(self) -> Tensor:
+        """A copy of all parameters, end to end."""
+        with no_grad():
+            return clone(cat([reshape(p.detach(), (-1,)) for p in self.params]))
+
+    def move_to(self, x: Tensor) -> None:
+        """Writes a vector into the parameters."""
+        with no_grad():
+            for p, part in zip(self.params, self.split(x), strict=True):
+                p.copy_(part)
+
+    def split(self, x: Tensor) -> list[Tensor]:
+        """A vector as tensors of the shapes of the parameters."""
+        parts, start = [], 0
+        for p in self.params:
+            stop = start + p.numel()
+            parts.append(reshape(x[start:stop], tuple(p.shape)))
+            start = stop
+        return parts
+
+    # --- first order ------------------------------------------------------------------------------
+
+    def value(self, x: Tensor | None = None) -> float:
+        """The loss at x (or where the parameters are), without a graph; infinite if not finite."""
+        self._go(x)
+        self.evaluations += 1
+        return self._number(self._call(enable=False))
+
+    def value_and_gradient(self, x: Tensor | None = None) -> tuple[float, Tensor]:
+        """The loss and its gradient at x."""
+        self._go(x)
+        self.evaluations += 1
+        self.gradients += 1
+        loss = self._call(enable=True)
+        number = self._number(loss)
+        grads = [p._grad for p in self.params] if self.calls_backward else self._grad(loss)
+        with no_grad():
+            return number, self._joined(grads)
+
+    def _joined(self, grads: Sequence[Any]) -> Tensor:
+        """Gradients end to end; zeros for the parameters that the loss does not depend on."""
+        flat = [
+            zeros_like(reshape(p.detach(), (-1,))) if g is None else reshape(g.detach(), (-1,))
+            for p, g in zip(self.params, grads, strict=True)
+        ]
+        return clone(cat(flat))
+
+    def _go(self, x: Tensor | None) -> None:
+        if x is not None:
+            self.move_to(x)
+
+    def _call(self, enable: bool = True) -> Any:
+        """What the closure returns; its gradients stay where it left them if it made any."""
+        before = [p._grad for p in self.params]
+        self.set_grads([None] * len(before))
+        self.calls_backward = False
+        try:
+            result = self._recorded() if enable or not self.quiet else self._unrecorded()
+            self.calls_backward = any([p._grad is not None for p in self.params])
+        finally:
+            if not self.calls_backward:
+                self.set_grads(before)
+        if self.first is None and isinstance(result, Tensor):
+            self.first = result.detach()
+        self.quiet = self.quiet and not self.calls_backward
+        return result
+
+    def _recorded(self) -> Any:
+        with enable_grad():
+            return self.closure()
+
+    def _unrecorded(self) -> Any:
+        """Without a graph, unless the closure needs one: it calls backward(), or differentiates."""
+        try:
+            with no_grad():
+                return self.closure()
+        except RuntimeError:
+            self.quiet = False
+            return self._recorded()
+
+    def set_grads(self, grads: Sequence[Any]) -> None:
+        """Gives each parameter its ``.grad``, or None."""
+        for p, g in zip(self.params, grads, strict=True):
+            p._grad = g
+
+    def _grad(self, loss: Any, create_graph: bool = False) -> Sequence[Any]:
+        grads: Sequence[Any] = [None]
+        if isinstance(loss, Tensor) and loss.requires_grad:
+            grads = engine.grad(loss, self.params, create_graph=create_graph, allow_unused=True)
+        if all([g is None for g in grads]):
+            raise RuntimeError(
+                f"{self.name}: the loss does not depend on the parameters; the closure has to "
+                "compute it from them, with gradients enabled, and return it"
+            )
+        return grads
+
+    def _number(self, loss: Any) -> float:
+        if loss is None:
+            raise RuntimeError(f"{self.name}: the closure returned None; it has to return the loss")
+        if isinstance(loss, Tensor) and loss.numel() != 1:
+            raise RuntimeError(
+                f"{self.name}: the closure has to return one number, the loss, got a tensor of "
+                f"shape {tuple(loss.shape)}"
+            )
+        number = float(loss.detach() if isinstance(loss, Tensor) else loss)
+        return number if math.isfinite(number) else math.inf

@@ -1,0 +1,458 @@
+"""What all optimizers have in common: groups of parameters, state, one fused update, files.
+
+An optimizer is its equation (:meth:`Optimizer.rule`, element by element), the names of its state
+and the constants of a step. The rule is written in operations that take bare arrays and tensors
+alike: a step runs it on arrays, many parameters at once, and with ``differentiable=True`` on
+tensors, so that the step itself can be differentiated.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from chainrule.autograd.modes import enable_grad, no_grad
+from chainrule.backend import K
+from chainrule.backend.dtypes import float64
+from chainrule.graph import Box
+from chainrule.ops.complex_numbers import complex, imag, real
+from chainrule.ops.conversion import clone
+from chainrule.ops.creation import zeros_like
+from chainrule.ops.elementwise import sqrt
+from chainrule.ops.from_data import tensor
+from chainrule.ops.inplace import assign, touch
+from chainrule.ops.promotion import cast
+from chainrule.ops.shape import expand
+from chainrule.optim.param_groups import check_order, check_params, check_rates, named_group
+from chainrule.optim.settings import (
+    IMPLEMENTATION, NOT_NEGATIVE, Interval, check_implementation, check_range,
+)  # fmt: skip
+from chainrule.tensor import Tensor
+
+__all__ = ["Closure", "Optimizer", "Params", "check_range", "decayed", "root"]
+
+Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+Closure = Callable[[], Any]
+
+
+def decayed(p: Any, g: Any, weight_decay: float, maximize: bool = False) -> Any:
+    """The gradient to descend: of the loss (its negative to climb) and of the penalty of p."""
+    g = -g if maximize else g
+    return g + weight_decay * p if weight_decay else g
+
+
+def root(v: Any, eps: float, eps_in_root: bool = False) -> Any:
+    """What a gradient is divided by: sqrt(v) + eps, or sqrt(v + eps)."""
+    return sqrt(v + eps) if eps_in_root else sqrt(v) + eps
+
+
+class Optimizer:
+    """The base of all optimizers.
+
+    A subclass says :meth:`rule`, :meth:`states` and :meth:`constants`; the base class does the
+    rest: parameter groups with settings of their own, a call of the rule for all parameters of a
+    group at once, closures, hooks, ``state_dict``.
+
+    A parameter without gradient is left alone. A gradient with NaN or infinite values is an error
+    before any parameter has been changed; ``check_finite = False`` on the optimizer turns the check
+    off.
+
+    With ``differentiable=True`` a step is recorded. It changes its parameters in place, so these
+    are not leaves, and the loss is computed from copies: ``loss(w.clone())``.
+
+    Args:
+        params: tensors, pairs (name, tensor), or dictionaries with the key "params" and settings.
+        defaults: the settings of groups that do not say otherwise.
+        implementation: PyTorch's ``foreach``, ``fused``, ``capturable`` and ``differentiable``.
+    """
+
+    check_finite = True
+    ranges: ClassVar[dict[str, Interval]] = {}  # where settings must lie; lr is checked anyway
+    implementation_keys: ClassVar[tuple[str, ...]] = tuple(IMPLEMENTATION)  # those PyTorch has
+    keeps_step = True  # whether the state counts steps; without, a step is the first or not
+    scalar_states: ClassVar[dict[str, float]] = {}  # numbers kept for each parameter, as they start
+
+    def __init__(
+        self,
+        params: Params,
+        defaults: dict[str, Any],
+        implementation: dict[str, Any] | None = None,
+    ):
+        check_order(self._name, params)
+        if isinstance(params, Tensor):
+            raise TypeError(
+                f"{self._name}: params must be an iterable of tensors or dicts, got a Tensor; "
+                "write [tensor]"
+            )
+        chosen = check_implementation(self._name, self.implementation_keys, implementation or {})
+        self.defaults = {**defaults, **chosen}
+        self.check_settings(self.defaults)
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        self._hooks: dict[str, OrderedDict[int, Callable[..., Any]]] = defaultdict(OrderedDict)
+        self._steps_taken = 0
+        groups: list[Any] = list(params)
+        if not groups:
+            raise ValueError(
+                f"{self._name}: got an empty parameter list; pass model.parameters() (a generator "
+                "can be used only once), or check that the model has parameters"
+            )
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    # --- what a subclass says ---------------------------------------------------------------------
+
+    @staticmethod
+    def rule(p: Any, g: Any, lr: Any, *states: Any, **constants: Any) -> Sequence[Any]:
+        """The new parameter and states from the old ones, element by element."""
+        raise NotImplementedError("Optimizer: a subclass defines rule(p, g, lr, *states)")
+
+    def states(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """The names of the tensors that the rule keeps for each parameter, in its order."""
+        return ()
+
+    def constants(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, Any]:
+        """The keyword arguments of the rule at this step (the first is 1)."""
+        return {}
+
+    def advance(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, float]:
+        """The scalar states after this step, from those before."""
+        return scalars
+
+    def new_scalar(self, name: str, group: dict[str, Any]) -> float:
+        """What a scalar state starts from."""
+        return self.scalar_states[name]
+
+    def new_state(self, name: str, p: Tensor, group: dict[str, Any]) -> Tensor:
+        """What a state starts from."""
+        return zeros_like(p.detach())
+
+    # --- groups -----------------------------------------------------------------------------------
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds parameters with settings of their own: those of a layer just unfrozen, say."""
+        group = named_group(self._name, param_group)
+        unknown = set(group) - set(self.defaults) - {"params", "param_names", "initial_lr"}
+        for key, default in self.defaults.items():
+            group.setdefault(key, default)
+        known = [p for other in self.param_groups for p in other["params"]]
+        check_params(self._name, group["params"], known, group.get("differentiable", False))
+        self.check_settings(group)
+        if "lr" in self.defaults:
+            check_rates(self._name, group["lr"], group["params"])
+        self.check_group(group, unknown)
+        self.param_groups.append(group)
+
+    def check_settings(self, settings: dict[str, Any]) -> None:
+        """Refuses settings outside their ranges; those of a group, and the default ones."""
+        if "lr" in settings:
+            NOT_NEGATIVE.check(self._name, "lr", settings["lr"])
+        for key, interval in self.ranges.items():
+            if key in settings:
+                interval.check(self._name, key, settings[key])
+
+    def check_group(self, group: dict[str, Any], unknown: set[str]) -> None:
+        """Refuses a group with settings that this optimizer does not have or cannot use."""
+        known = set(self.defaults) - set(IMPLEMENTATION)
+        allowed = {k for k in unknown if k in ("name", "max_lr", "min_lr", "max_momentum")}
+        allowed |= {k for k in unknown if k == "base_momentum"}
+        if unknown - allowed:
+            raise ValueError(
+                f"{self._name}: unknown settings {sorted(unknown - allowed)} in a parameter group; "
+                f"it takes {sorted(known)}"
+            )
+
+    # --- steps ------------------------------------------------------------------------------------
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the gradients of all parameters (or fills them with zeros)."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if set_to_none:
+                    p._grad = None
+                elif p._grad is not None:
+                    p._grad = zeros_like(p._grad.detach())
+
+    def step(self, closure: Closure | None = None) -> Any:
+        """Updates all parameters once; with a closure, after calling it for the loss."""
+        self._call_hooks("step_pre", closure)
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        active = [[p for p in g["params"] if p._grad is not None] for g in self.param_groups]
+        if self.check_finite:
+            self._check_gradients(active)
+        self._steps_taken += 1
+        for group, params in zip(self.param_groups, active, strict=True):
+            if params:
+                self.update(group, params)
+        self._call_hooks("step_post", closure)
+        return loss
+
+    def _check_gradients(self, active: list[list[Tensor]]) -> None:
+        grads = [p._grad.array for params in active for p in params]
+        if K.all_finite([g for g in grads if not isinstance(g, Box)]):
+            return
+        for number, params in enumerate(active):
+            for p in params:
+                if not isinstance(p._grad.array, Box) and not K.all_finite([p._grad.array]):
+                    place = self._place(self.param_groups[number], p)
+                    n_nan = int(p._grad.isnan().sum())
+                    n_inf = int(p._grad.isinf().sum())
+                    raise RuntimeError(
+                        f"{self._name}.step: the gradient of {place} in group {number} has {n_nan} "
+                        f"NaN and {n_inf} infinite values; no parameter was changed. Find the "
+                        "operation with autograd.detect_anomaly(), lower the learning rate, or "
+                        "clip with nn.utils.clip_grad_norm_"
+                    )
+
+    def _place(self, group: dict[str, Any], p: Tensor) -> str:
+        i = next(i for i, q in enumerate(group["params"]) if q is p)
+        name = f" {group['param_names'][i]!r}" if "param_names" in group else ""
+        return f"parameter {i}{name} of shape {tuple(p.shape)}"
+
+    def update(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        """Applies the rule to parameters of a group, to all that are at the same step at once."""
+        names = self.states(group)
+        alike: dict[Any, list[Tensor]] = {}
+        for p in params:
+            alike.setdefault((p.array.dtype, *self._prepare(group, p, names)), []).append(p)
+        for (_, step, *values), some in alike.items():
+            scalars = dict(zip(self.scalar_states, values, strict=True))
+            self._update_together(group, some, names, self.constants(group, step, **scalars))
+            if scalars:
+                new = self.advance(group, step, **scalars)
+                for p in some:
+                    self.state[p].update(new)
+
+    def _prepare(self, group: dict[str, Any], p: Tensor, names: tuple[str, ...]) -> list[Any]:
+        """The number of a parameter's step, and its scalar states; both made at its first step."""
+        fresh = self._make_state(group, p, names)
+        state = self.state[p]
+        if self.keeps_step:
+            state["step"] += 1
+            step = state["step"]
+        else:
+            step = 1 if fresh else 2
+        return [step, *[state[name] for name in self.scalar_states]]
+
+    def _make_state(self, group: dict[str, Any], p: Tensor, names: tuple[str, ...]) -> bool:
+        """Makes the state that a parameter does not have; whether its tensors are new."""
+        state = self.state[p]
+        fresh = [name for name in names if name not in state]
+        for name in fresh:
+            with enable_grad() if group.get("differentiable") else no_grad():
+                state[name] = self.new_state(name, p, group)
+        for name in self.scalar_states:
+            if name not in state:
+                state[name] = self.new_scalar(name, group)
+        if self.keeps_step:
+            state.setdefault("step", 0)
+        return bool(fresh)
+
+    def _update_together(
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        names: tuple[str, ...],
+        constants: dict[str, Any],
+    ) -> None:
+        state = self.state
+        rates = self._rates(group, params)
+        if group.get("differentiable"):
+            for i, p in enumerate(params):
+                lr = rates if isinstance(rates, float) else rates[i]
+                with enable_grad():
+                    self._update_recorded(p, lr, names, constants)
+            return
+        if not isinstance(rates, float):
+            rates = [
+                r.array if r.shape == p.shape else expand(r, *p.shape).array
+                for r, p in zip(rates, params, strict=True)
+            ]
+        K.write_updates(
+            self.rule,
+            [p.array for p in params],
+            [p._grad.array for p in params],
+            rates,
+            [[state[p][name].array for p in params] for name in names],
+            {k: float(v) if isinstance(v, Tensor) else v for k, v in constants.items()},
+        )
+        for p in params:
+            touch(p)
+
+    def _update_recorded(self, p: Tensor, lr: Any, names: Sequence[str], constants: Any) -> None:
+        """One parameter's update, which can itself be differentiated."""
+        state = self.state[p]
+        # A copy goes into the rule, whose history then does not need what p held before.
+        values = [clone(p), p._grad, *[state[name] for name in names]]
+        if p.dtype.is_complex:  # pairs of real numbers, as everywhere
+            rate = real(lr) if isinstance(lr, Tensor) else lr
+            parts = [
+                self.rule(x[0], x[1], rate, *x[2:], **constants)
+                for x in ([real(v) for v in values], [imag(v) for v in values])
+            ]
+            new: Sequence[Any] = [complex(a, b) for a, b in zip(*parts, strict=True)]
+        else:
+            new = self.rule(values[0], values[1], lr, *values[2:], **constants)
+        state.update(zip(names, new[1:], strict=True))
+        assign(p, new[0], f"{self._name}.step")
+
+    def _rates(self, group: dict[str, Any], params: list[Tensor], each: bool = False) -> Any:
+        """The learning rate of these parameters: a number, or a tensor for each."""
+        lr = group.get("lr", 0.0)
+        if not each and not isinstance(lr, (list, tuple)):
+            if not isinstance(lr, Tensor) or (lr.numel() == 1 and not group["differentiable"]):
+                return float(lr)
+        if isinstance(lr, (list, tuple)):
+            of = {id(p): rate for p, rate in zip(group["params"], lr, strict=True)}
+            chosen = [of[id(p)] for p in params]
+        else:
+            chosen = [lr] * len(params)
+        return [
+            cast(r, p.dtype) if isinstance(r, Tensor) else tensor(r, dtype=p.dtype)
+            for p, r in zip(params, chosen, strict=True)
+        ]
+
+    # --- hooks ------------------------------------------------------------------------------------
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Any:
+        """Calls ``hook(optimizer, args, kwargs)`` before every step."""
+        return self._register("step_pre", hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> Any:
+        """Calls ``hook(optimizer, args, kwargs)`` after every step."""
+        return self._register("step_post", hook)
+
+    def _call_hooks(self, kind: str, closure: Closure | None) -> None:
+        for hook in tuple(self._hooks[kind].values()):
+            if hook(self, (closure,), {}) is not None:
+                raise RuntimeError(
+                    f"{self._name}: a hook of a step returned a value; it must return None (to "
+                    "change the closure, wrap it)"
+                )
+
+    def _register(self, kind: str, hook: Callable[..., Any]) -> _Handle:
+        handle = _Handle(self._hooks[kind])
+        self._hooks[kind][id(handle)] = hook
+        return handle
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Settings and state with numbers for parameters, as PyTorch writes it."""
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            packed = {k: v for k, v in group.items() if k != "params"}
+            packed["params"] = [numbers.setdefault(id(p), len(numbers)) for p in group["params"]]
+            groups.append(packed)
+        state = {
+            numbers[id(p)]: {k: self._packed(k, v) for k, v in s.items()}
+            for p, s in self.state.items()
+            if id(p) in numbers and s
+        }
+        return {"state": state, "param_groups": groups}
+
+    def _packed(self, name: str, value: Any) -> Any:
+        """Counts and numbers as tensors without dimensions, as PyTorch has them."""
+        if name == "step":
+            return tensor(float(value))
+        return tensor(value, dtype=float64) if name in self.scalar_states else value
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over settings and state, also those of PyTorch's optimizer of the same name."""
+        given = state_dict["param_groups"]
+        if len(given) != len(self.param_groups):
+            raise ValueError(
+                f"{self._name}.load_state_dict: the loaded state dict has {len(given)} parameter "
+                f"groups, this optimizer has {len(self.param_groups)}"
+            )
+        for i, (new, group) in enumerate(zip(given, self.param_groups, strict=True)):
+            if len(new["params"]) != len(group["params"]):
+                raise ValueError(
+                    f"{self._name}.load_state_dict: group {i} of the loaded state dict has "
+                    f"{len(new['params'])} parameters, this optimizer's has {len(group['params'])}"
+                )
+        of = {
+            number: p
+            for new, group in zip(given, self.param_groups, strict=True)
+            for number, p in zip(new["params"], group["params"], strict=True)
+        }
+        state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        for number, values in state_dict["state"].items():
+            key = int(number) if str(number).lstrip("-").isdigit() else number
+            if key in of:
+                state[of[key]] = self._unpacked(of[key], values)
+        self.state = state
+        for new, group in zip(given, self.param_groups, strict=True):
+            kept = {k: v for k, v in new.items() if k not in ("params", "param_names")}
+            group.update({k: _own(v) for k, v in kept.items()})
+
+    def _unpacked(self, p: Tensor, values: dict[str, Any]) -> dict[str, Any]:
+        new: dict[str, Any] = {}
+        for name, v in values.items():
+            if v is None:
+                continue
+            if name == "step":
+                new[name] = int(v)
+            elif name in self.scalar_states:
+                new[name] = float(v)
+            elif isinstance(v, Tensor) or hasattr(v, "__array__"):
+                new[name] = self._fitted(p, name, v)
+            else:
+                new[name] = v
+        return new
+
+    def _fitted(self, p: Tensor, name: str, value: Any) -> Tensor:
+        """A copy of a loaded state, in the parameter's dtype."""
+        value = value if isinstance(value, Tensor) else tensor(value)
+        if value.ndim and tuple(value.shape) != tuple(p.shape) and name in self._all_states():
+            raise ValueError(
+                f"{self._name}.load_state_dict: the state {name!r} has shape {tuple(value.shape)} "
+                f"for a parameter of shape {tuple(p.shape)}"
+            )
+        same = not value.dtype.is_floating_point
+        return clone(value.detach()) if same else clone(cast(value.detach(), p.dtype))
+
+    def _all_states(self) -> set[str]:
+        return {name for group in self.param_groups for name in self.states(group)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_hooks"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._hooks = defaultdict(OrderedDict)
+
+    def __repr__(self) -> str:
+        text = f"{self._name} ("
+        for i, group in enumerate(self.param_groups):
+            settings = [f"    {k}: {group[k]}\n" for k in sorted(group) if k != "params"]
+            text += f"\nParameter Group {i}\n" + "".join(settings)
+        return text + ")"
+
+
+def _own(setting: Any) -> Any:
+    """A loaded setting; of a tensor, also of PyTorch's, a copy."""
+    if isinstance(setting, Tensor):
+        return clone(setting.detach())
+    return tensor(setting) if hasattr(setting, "numel") else setting
+
+
+class _Handle:
+    """Removes a hook."""
+
+    def __init__(self, hooks: OrderedDict[int, Callable[..., Any]]):
+        self.hooks = hooks
+
+    def remove(self) -> None:
+        self.hooks.pop(id(self), None)

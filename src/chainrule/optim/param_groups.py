@@ -1,0 +1,102 @@
+"""Groups of parameters: what may be in one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.backend import K
+from chainrule.graph import Box
+from chainrule.ops.shape import expand
+from chainrule.tensor import Tensor
+
+__all__ = ["check_order", "check_params", "check_rates", "named_group"]
+
+
+def check_order(name: str, params: Any) -> None:
+    """Refuses a set: a state_dict knows parameters by their number."""
+    if isinstance(params, (set, frozenset)):
+        raise TypeError(f"{name}: parameters need an order, got a set; use a list instead")
+
+
+def named_group(name: str, given: Any) -> dict[str, Any]:
+    """A copy of a group as the user gave it, with a list of parameters, their names apart."""
+    if not isinstance(given, dict):
+        raise TypeError(
+            f"{name}: a parameter group must be a dict with the key 'params', got "
+            f"{type(given).__name__}"
+        )
+    if "params" not in given:
+        raise ValueError(f"{name}: a parameter group needs the key 'params', got {given}")
+    check_order(name, given["params"])
+    params: list[Any] = (
+        [given["params"]] if isinstance(given["params"], Tensor) else list(given["params"])
+    )
+    named = [isinstance(p, tuple) for p in params]
+    if not any(named):
+        return {**given, "params": params}
+    if not all(named):
+        raise ValueError(f"{name}: give names to all parameters, or to none")
+    return {**given, "params": [p for _, p in params], "param_names": [n for n, _ in params]}
+
+
+def check_params(
+    name: str, params: Sequence[Any], known: Sequence[Tensor], differentiable: bool
+) -> None:
+    """Refuses what cannot be learned, or belongs to a group already."""
+    seen = {id(p) for p in known}
+    for i, p in enumerate(params):
+        _check_param(name, i, p, differentiable)
+        if id(p) in seen:
+            raise ValueError(
+                f"{name}: parameter {i} of shape {tuple(p.shape)} appears more than once; each "
+                "parameter belongs to one group, once"
+            )
+        seen.add(id(p))
+
+
+def _check_param(name: str, i: int, p: Any, differentiable: bool) -> None:
+    if not isinstance(p, Tensor):
+        raise TypeError(
+            f"{name}: can only optimize Tensors, got {type(p).__name__} as parameter {i}"
+        )
+    which = f"parameter {i} of shape {tuple(p.shape)}"
+    if not (p.dtype.is_floating_point or p.dtype.is_complex):
+        raise ValueError(
+            f"{name}: {which} has dtype {p.dtype}; only floating point tensors can be optimized"
+        )
+    if not (p.is_leaf or differentiable or p.__dict__.get("retains_grad", False)):
+        raise ValueError(
+            f"{name}: can't optimize a non-leaf Tensor ({which}, made by {p.grad_fn}); pass the "
+            "tensors it was computed from, or detach() it"
+        )
+    if isinstance(p.array, Box):
+        return  # inside a transformation, where nothing is written
+    if K.is_shared_inside(p.array):
+        raise ValueError(f"{name}: elements of {which} share memory (an expanded view); clone() it")
+    K.allow_writing(p.array)
+
+
+def check_rates(name: str, lr: Any, params: Sequence[Tensor]) -> None:
+    """lr is a number, a tensor for all parameters of the group, or one of either for each."""
+    each = isinstance(lr, (list, tuple))
+    if each and len(lr) != len(params):
+        raise ValueError(
+            f"{name}: got {len(lr)} learning rates for {len(params)} parameters; give one number "
+            "or tensor for each"
+        )
+    for rate, p in zip(lr if each else [lr] * len(params), params, strict=True):
+        if isinstance(rate, Tensor) and not _fits(rate, p):
+            raise ValueError(
+                f"{name}: a learning rate of shape {tuple(rate.shape)} does not fit a parameter of "
+                f"shape {tuple(p.shape)}"
+            )
+
+
+def _fits(rate: Tensor, p: Tensor) -> bool:
+    """Whether a tensor of learning rates can be broadcast to a parameter."""
+    try:
+        expand(rate, *p.shape)
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""Gradient descent and its momenta."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from chainrule.optim.optimizer import Optimizer, Params, decayed
+from chainrule.optim.settings import NOT_NEGATIVE, Interval
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Gradient descent, with momentum, dampening, Nesterov's look ahead and weight decay.
+
+    g <- g + weight_decay p; b <- momentum b + (1 - dampening) g (b = g at the first step);
+    p <- p - lr b, or with nesterov p <- p - lr (g + momentum b)
+
+    Args:
+        params: the parameters, or groups of them.
+        lr: the learning rate: a number, or tensors that fit the parameters.
+        momentum: how much of the last direction is kept.
+        dampening: how much less of the gradient enters the direction.
+        weight_decay: the strength of the penalty ||p||^2 / 2.
+        nesterov: whether to look ahead.
+        maximize: whether to climb.
+
+    >>> import chainrule
+    >>> from chainrule import optim
+    >>> w = chainrule.tensor([1.0], requires_grad=True)
+    >>> optimizer = optim.SGD([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.8000])
+    """
+
+    implementation_keys = ("foreach", "differentiable", "fused")
+    ranges: ClassVar[dict[str, Interval]] = {
+        "momentum": NOT_NEGATIVE, "weight_decay": NOT_NEGATIVE,
+    }  # fmt: skip
+    keeps_step = False
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        **implementation: Any,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr, "momentum": momentum, "dampening": dampening,
+                "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize,
+            },
+            implementation,
+        )  # fmt: skip
+
+    def check_settings(self, settings: dict[str, Any]) -> None:
+        super().check_settings(settings)
+        momentum, dampening = settings["momentum"], settings["dampening"]
+        if settings["nesterov"] and (momentum <= 0 or dampening != 0):
+            raise ValueError(
+                f"{self._name}: Nesterov momentum requires a momentum and zero dampening, got "
+                f"momentum={momentum}, dampening={dampening}"
+            )
+
+    def states(self, group: dict[str, Any]) -> tuple[str, ...]:
+        return ("momentum_buffer",) if group["momentum"] else ()
+
+    def constants(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, Any]:
+        names = ("momentum", "weight_decay", "nesterov", "maximize")
+        dampening = 0 if step == 1 else group["dampening"]
+        return {**{name: group[name] for name in names}, "dampening": dampening}
+
+    @staticmethod
+    def rule(
+        p: Any, g: Any, lr: Any, b: Any = None, *, momentum: float, dampening: float,
+        weight_decay: float, nesterov: bool, maximize: bool,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        g = decayed(p, g, weight_decay, maximize)
+        if b is None:
+            return (p - lr * g,)
+        b = momentum * b + (1 - dampening) * g
+        return p - lr * (g + momentum * b if nesterov else b), b

@@ -1,0 +1,102 @@
+"""Water through parallel channels: Darcy's law, and how many ways there are to carry it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.ops.creation import full, zeros
+from chainrule.ops.from_data import tensor
+from chainrule.ops.matmul import matmul
+from chainrule.ops.reduce import sum
+from chainrule.ops.sampling import randint
+from chainrule.problems.problem import Problem, floating, positive, squared_error, whole
+from chainrule.tensor import Tensor
+
+__all__ = ["arrangements", "configurations", "darcy", "discharge"]
+
+
+def discharge(conductivity: Tensor, head: float, area: float, length: float) -> Tensor:
+    """Q = (sum_i K_i) head area / length for channels along the last dimension.
+
+    >>> from chainrule import problems, tensor
+    >>> problems.discharge(tensor([[1.0, 2.0, 3.0]]), head=2.0, area=0.5, length=10.0)
+    tensor([0.6000])
+    """
+    positive("discharge", area=area, length=length)
+    return sum(conductivity, -1) * (head * area / length)
+
+
+def darcy(
+    n: int = 100,
+    channels: int = 5,
+    conductivities: Sequence[float] = (1e-4, 1e-3, 1e-2),
+    head: float = 2.0,
+    area: float = 0.5,
+    length: float = 10.0,
+    generator: Any = None,
+    dtype: Any = None,
+) -> Problem:
+    """Conductivities (n, channels), each one of a few values with equal probability, and Q (n,).
+
+    The function is the mean squared error of Q = w . K by the weights w, all of which are
+    head area / length at the minimum. ``known["entropy"]`` is that of the conductivities of all
+    channels, N ln b; to base b it is the number of channels N.
+
+    >>> from chainrule import problems
+    >>> p = problems.darcy(channels=3)
+    >>> p.minimizer
+    tensor([0.1000, 0.1000, 0.1000])
+    """
+    whole("darcy", n=n, channels=channels)
+    positive("darcy", area=area, length=length)
+    if not len(conductivities) or not all(0 < k < math.inf for k in conductivities):
+        raise ValueError(f"darcy: conductivities must be positive, got {list(conductivities)}")
+    dtype = floating("darcy", dtype)
+    values = tensor([float(k) for k in conductivities], dtype=dtype)
+    k = values[randint(len(conductivities), (n, channels), generator=generator)]
+
+    def rule(k: Tensor) -> Tensor:
+        return discharge(k, head, area, length)
+
+    answer = full((channels,), head * area / length, dtype=dtype)
+    return Problem(
+        "darcy", "document 003, the example of Shannon's entropy",
+        squared_error(lambda w, k: matmul(k, w), k, rule(k)), zeros(channels, dtype=dtype), answer,
+        0.0, k, rule(k), rule, answer,
+        {"entropy": channels * math.log(len(conductivities)),
+         "configurations": configurations(channels, len(conductivities))},
+    )  # fmt: skip
+
+
+def configurations(channels: int, values: int) -> int:
+    """How often each value occurs in N channels can be chosen in (N + b - 1)! / (N! (b - 1)!) ways.
+
+    >>> configurations(2, 3)
+    6
+    """
+    whole("configurations", 0, channels=channels)
+    whole("configurations", 1, values=values)
+    return math.comb(channels + values - 1, channels)
+
+
+def arrangements(counts: Sequence[int], approximate: bool = False) -> float:
+    """ln (N! / prod_i b_i!): in how many ways channels can be given values that occur b_i times.
+
+    ``approximate`` is Stirling's formula, ln of e^{N H} / sqrt((2 pi N)^(b - 1) prod_i f_i) with
+    the frequencies f_i = b_i / N and their entropy H in nats.
+
+    >>> round(math.exp(arrangements([2, 1, 1])))
+    12
+    """
+    n = math.fsum(counts)
+    if not len(counts) or any(int(c) != c or c < 0 for c in counts) or n == 0:
+        raise ValueError(f"arrangements: counts must be integers, not all 0, got {list(counts)}")
+    if not approximate:
+        return math.lgamma(n + 1) - math.fsum(math.lgamma(c + 1) for c in counts)
+    f = [c / n for c in counts if c]
+    entropy = -math.fsum(p * math.log(p) for p in f)
+    return n * entropy - 0.5 * (
+        (len(f) - 1) * math.log(2 * math.pi * n) + math.fsum(map(math.log, f))
+    )

@@ -1,0 +1,441 @@
+"""From a table to a trained, evaluated network, with sensible choices where none are given."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chainrule import nn, optim
+from chainrule.autograd.modes import inference_mode
+from chainrule.data import (
+    Column, KFold, StratifiedKFold, Table, TableEncoder, TableError, TargetEncoder, detect_task,
+)  # fmt: skip
+from chainrule.data import train_test_split as split_in_two
+from chainrule.data import train_validation_test_split as split_in_three
+from chainrule.files import load, save
+from chainrule.models import MLP
+from chainrule.ops.matmul import matmul
+from chainrule.ops.reduce import mean
+from chainrule.ops.softmax import softmax
+from chainrule.random import fork_rng, manual_seed
+from chainrule.tensor import Tensor
+from chainrule.train import metrics
+from chainrule.train.callbacks import GradientNorms
+from chainrule.train.cross_validation import CrossValidation
+from chainrule.train.history import History
+from chainrule.train.sweep import run_parallel
+from chainrule.train.trainer import Trainer
+
+__all__ = ["FittedNetwork", "Parts", "Settings", "fit_table", "prepare", "scores_of"]
+
+KIND = "chainrule network"
+
+
+@dataclass
+class Settings:
+    """How a network is made and trained; see ``chainrule fit --help``."""
+
+    hidden: tuple[int, ...] = (64, 64)
+    activation: str = "relu"
+    dropout: float = 0.0
+    norm: str | None = None
+    optimizer: str = "adam"
+    lr: float | None = None
+    weight_decay: float = 0.0
+    epochs: int = 200
+    batch_size: int = 32
+    patience: int = 20
+    class_weight: str | None = None
+    test_size: float = 0.2
+    validation_size: float = 0.15
+    seed: int = 0
+
+
+@dataclass
+class FittedNetwork:
+    """A network with all it needs to be used on raw data: encoders, names, scores, settings.
+
+    ``predict(table)`` gives labels or numbers; ``save`` and ``FittedNetwork.load`` keep it.
+    """
+
+    model: nn.Module
+    inputs: nn.Module
+    target: TargetEncoder
+    about: dict[str, Any]
+    history: History = field(default_factory=History)
+    gradient_norms: dict[str, list[float]] = field(default_factory=dict)
+    held_out: dict[str, Any] = field(default_factory=dict)  # for the report; not saved
+
+    @property
+    def task(self) -> str:
+        return self.target.task
+
+    def outputs(self, data: Any) -> Tensor:
+        """The network's outputs for raw data (a table, or what else the encoder takes)."""
+        x = self.inputs(data, self.about.get("target"))
+        self.model.eval()
+        with inference_mode():
+            return self.model(x)
+
+    def predict(self, data: Any) -> list[Any]:
+        """A label or number for each row."""
+        return self.target.decode(self.outputs(data))
+
+    def predict_proba(self, data: Any) -> Tensor:
+        """The probability of each class."""
+        if self.task != "classification":
+            raise ValueError("predict_proba: this network predicts numbers, not classes")
+        return softmax(self.outputs(data), 1)
+
+    def evaluate(self, data: Any, target: Column | None = None) -> dict[str, float]:
+        """The scores on raw data that has the target, too."""
+        column = data[self.about["target"]] if target is None else target
+        return scores_of(self.target, self.outputs(data), self.target(column))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves everything as a folder."""
+        save(
+            {
+                "kind": KIND, "model": self.model, "inputs": self.inputs, "target": self.target,
+                "about": self.about, "history": self.history.rows,
+            },
+            path,
+            folder=True,
+        )  # fmt: skip
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FittedNetwork:
+        """Loads what :meth:`save` saved."""
+        kept = load(path)
+        if not isinstance(kept, dict) or kept.get("kind") != KIND:
+            raise ValueError(f"{path} does not hold a network fitted by `chainrule fit`")
+        return cls(
+            kept["model"], kept["inputs"], kept["target"], kept["about"], History(kept["history"])
+        )
+
+
+@dataclass
+class Parts:
+    """Training, validation and test data as tensors, with the encoders fitted on the first."""
+
+    inputs: nn.Module
+    target: TargetEncoder
+    train: tuple[Tensor, Tensor]
+    validation: tuple[Tensor, Tensor]
+    test: tuple[Tensor, Tensor]
+
+
+def scores_of(target: TargetEncoder, output: Tensor, truth: Tensor) -> dict[str, float]:
+    """The scores of outputs: for classes accuracy, F1, likelihood; for numbers R2 and errors."""
+    if target.task == "classification":
+        scores = {
+            "accuracy": metrics.accuracy(output, truth),
+            "f1": float(metrics.f1(output, truth, "macro")),
+            "nll": metrics.nll(output, truth),
+        }
+        if len(target.classes) == 2 and len(set(truth.tolist())) == 2:
+            scores["roc_auc"] = metrics.roc_auc(output, truth)
+        return scores
+    spread = target.spread
+    return {
+        "r2": metrics.r2(output, truth),
+        "rmse": metrics.rmse(output, truth) * spread,
+        "mae": metrics.mae(output, truth) * spread,
+    }
+
+
+# --- preparing ------------------------------------------------------------------------------------
+
+
+def check_target(column: Column, task: str) -> str:
+    """The task for a target column, after checks of what cannot be learned."""
+    if column.missing:
+        raise TableError(
+            f"the target {column.name!r} is missing in {column.missing} of {len(column.values)} "
+            "rows; drop these rows"
+        )
+    rows = len(column.values)
+    if rows < 10:
+        raise TableError(f"the data has {rows} row{'s' * (rows > 1)}; at least 10 are needed")
+    task = detect_task(column) if task == "auto" else task
+    if task == "classification":
+        values = column.as_category().values
+        counts = Counter(values)
+        rare = [v for v, n in counts.items() if n < 3]
+        if len(counts) > 1 and rare:
+            shown = ", ".join(f"{v!r} ({counts[v]})" for v in rare[:5])
+            more = f" and {len(rare) - 5} more" if len(rare) > 5 else ""
+            raise TableError(
+                f"the target {column.name!r} has {len(counts)} classes in {rows} rows, of which "
+                f"{len(rare)} have fewer than 3 members: {shown}{more}; each needs one for "
+                "training, validation and test. Drop or merge them, or use --task regression for "
+                "numbers"
+            )
+    return task
+
+
+def prepare(table: Table, target: str, task: str, settings: Settings) -> Parts:
+    """Splits a table, fits the encoders on the training rows and encodes all three parts."""
+    column = table[target]
+    task = check_target(column, task)
+    TargetEncoder(task).fit(column)  # a constant target is an error before anything else
+    train, validation, test = split_in_three(
+        list(range(len(table))),
+        validation_size=settings.validation_size,
+        test_size=settings.test_size,
+        random_state=settings.seed,
+        stratify=column.as_category().values if task == "classification" else None,
+    )
+    return encode(table, target, task, (train, validation, test))
+
+
+def encode(table: Table, target: str, task: str, rows: Sequence[Sequence[int]]) -> Parts:
+    """Three parts of a table as tensors, encoded by what the first one shows."""
+    parts = [table.take(some) for some in rows]
+    inputs = TableEncoder().fit(parts[0].without(target))
+    goal = TargetEncoder(task).fit(parts[0][target])
+    encoded = [(inputs(part, target), goal(part[target])) for part in parts]
+    train, validation, test = encoded
+    return Parts(inputs, goal, train, validation, test)
+
+
+def make_network(parts: Parts, settings: Settings) -> nn.Module:
+    """The multi-layer perceptron that the settings describe."""
+    return MLP(
+        int(parts.train[0].shape[1]), list(settings.hidden), parts.target.outputs,
+        activation=settings.activation, dropout=settings.dropout, norm=settings.norm,
+    )  # fmt: skip
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def make_optimizer(settings: Settings, model: nn.Module) -> optim.Optimizer:
+    """The optimizer that the settings name, with their rate and decay."""
+    wanted = settings.optimizer.replace("-", "").replace("_", "").lower()
+    found = {n.lower(): getattr(optim, n) for n in optim.__all__}
+    cls = found.get(wanted)
+    if not (isinstance(cls, type) and issubclass(cls, optim.Optimizer)):
+        names = sorted(
+            n for n, c in found.items() if isinstance(c, type) and issubclass(c, optim.Optimizer)
+        )
+        raise ValueError(f"unknown optimizer {settings.optimizer!r}; select from {names}")
+    options: dict[str, Any] = {}
+    if settings.lr is not None:
+        options["lr"] = settings.lr
+    elif wanted in ("sgd", "sgdw"):
+        options |= {"lr": 0.05, "momentum": 0.9}
+    if settings.weight_decay:
+        options["weight_decay"] = settings.weight_decay
+    try:
+        return cls(model.parameters(), **options)
+    except TypeError as error:
+        raise ValueError(
+            f"the optimizer {settings.optimizer!r} does not take these: {error}"
+        ) from None
+
+
+def train_network(
+    model: nn.Module, parts: Parts, settings: Settings, progress: bool = True
+) -> tuple[Trainer, GradientNorms]:
+    """Trains with early stopping on the validation part; the best weights are restored."""
+    classes = parts.target.task == "classification"
+    norms = GradientNorms()
+    trainer = Trainer(
+        model,
+        "cross_entropy" if classes else "mse",
+        make_optimizer(settings, model),
+        metrics=["accuracy"] if classes else ["r2"],
+        class_weight=settings.class_weight,
+        callbacks=[norms],
+        progress=progress,
+        seed=settings.seed,
+    )
+    trainer.fit(
+        parts.train,
+        parts.validation,
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        early_stopping=settings.patience,
+    )
+    return trainer, norms
+
+
+def baselines(parts: Parts) -> dict[str, dict[str, float]]:
+    """The scores on the test part of a constant prediction and of a linear model."""
+    (x, y), (x_test, y_test) = parts.train, parts.test
+    flat, flat_test = x.reshape(x.shape[0], -1), x_test.reshape(x_test.shape[0], -1)
+    if parts.target.task == "regression":
+        constant = y_test * 0 + mean(y)
+        fit = optim.ridge(flat.double(), y.double(), l2=1.0)
+        linear = matmul(flat_test.double(), fit.weight.mT) + fit.bias
+        names = ("mean", "linear model")
+    else:
+        k = len(parts.target.classes)
+        counts = y.bincount(minlength=k).double()
+        constant = (counts / counts.sum()).clamp(min=1e-9).log().expand(x_test.shape[0], k)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # not converged is good enough here
+            big = flat.shape[1] * k > 3000
+            fit = optim.softmax_regression(
+                flat.double(), y, k, "gradient" if big else "newton", l2=1.0,
+                max_iter=300 if big else 50,
+            )  # fmt: skip
+        linear = matmul(flat_test.double(), fit.weight.mT) + fit.bias
+        names = ("majority class", "linear model")
+    return {
+        name: scores_of(parts.target, output, y_test)
+        for name, output in zip(names, (constant, linear), strict=True)
+    }
+
+
+def fit_table(
+    table: Table,
+    target: str | None = None,
+    task: str = "auto",
+    settings: Settings | None = None,
+    *,
+    source: str = "table",
+    progress: bool = True,
+) -> FittedNetwork:
+    """Trains a multi-layer perceptron on a table: detects, encodes, splits, trains, evaluates.
+
+    Args:
+        table: the data.
+        target: the column to predict; by default the last one.
+        task: "classification", "regression" or "auto".
+        settings: see :class:`Settings`.
+        source: what the data is called in the report.
+        progress: whether to show a bar.
+
+    >>> from chainrule import data, train
+    >>> settings = train.Settings(hidden=(16,), lr=0.02, epochs=60)
+    >>> net = train.fit_table(data.embedded("iris").table, settings=settings, progress=False)
+    >>> net.about["scores"]["accuracy"] > 0.9
+    True
+    """
+    settings = settings or Settings()
+    target = table.names[-1] if target is None else target
+    parts = prepare(table, target, task, settings)
+    manual_seed(settings.seed)
+    model = make_network(parts, settings)
+    about = {
+        "source": source, "rows": len(table), "columns": table.names,
+        "features": parts.inputs.feature_names, "left_out": parts.inputs.left_out,
+        "summary": [summary(c) for c in table],
+    }  # fmt: skip
+    return finish(model, parts, settings, target, about, progress)
+
+
+def finish(
+    model: nn.Module,
+    parts: Parts,
+    settings: Settings,
+    target: str,
+    about: dict[str, Any],
+    progress: bool,
+) -> FittedNetwork:
+    """Trains, evaluates on the test part, and puts everything together."""
+    trainer, norms = train_network(model, parts, settings, progress)
+    model.eval()
+    output = trainer.predict(parts.test[0])
+    scores = scores_of(parts.target, output, parts.test[1])
+    facts = {
+        **about,
+        "target": target,
+        "task": parts.target.task,
+        "classes": list(parts.target.classes),
+        "split": {
+            "train": len(parts.train[1]), "validation": len(parts.validation[1]),
+            "test": len(parts.test[1]),
+        },
+        "settings": {**vars(settings), "hidden": list(settings.hidden)},
+        "scores": scores,
+        "baselines": baselines(parts),
+        "stopped": trainer.history.stopped,
+        "best_epoch": trainer.history.best("val_loss")["epoch"],
+        "parameters": sum([p.numel() for p in model.parameters()]),
+    }  # fmt: skip
+    held_out = {"output": output, "target": parts.test[1]}
+    return FittedNetwork(
+        model, parts.inputs, parts.target, facts, trainer.history, norms.norms, held_out
+    )
+
+
+def cross_validate_table(
+    table: Table, target: str, task: str, settings: Settings, folds: int = 5, n_jobs: int = 1
+) -> CrossValidation:
+    """Fits a table anew for each fold, encoders included, and scores it on the fold."""
+    column = table[target]
+    task = check_target(column, task)
+    TargetEncoder(task).fit(column)
+    kind = StratifiedKFold if task == "classification" else KFold
+    splitter = kind(folds, shuffle=True, random_state=settings.seed)
+    labels = column.as_category().values if task == "classification" else None
+    splits = [(a.tolist(), b.tolist()) for a, b in splitter.split(list(range(len(table))), labels)]
+    tasks = [_TableFold(table, target, task, settings, *rows) for rows in splits]
+    rows = [
+        {"fold": i + 1, "size": len(splits[i][1]), **scores}
+        for i, scores in enumerate(run_parallel(tasks, n_jobs))
+    ]
+    return CrossValidation.of(rows)
+
+
+@dataclass
+class _TableFold:
+    """One fold of a table, as a call that can be sent to another process."""
+
+    table: Table
+    target: str
+    task: str
+    settings: Settings
+    train: list[int]
+    test: list[int]
+
+    def __call__(self) -> dict[str, float]:
+        labels = self.table[self.target].take(self.train).as_category().values
+        rows, held = split_in_two(
+            self.train,
+            test_size=self.settings.validation_size,
+            random_state=self.settings.seed,
+            stratify=labels if self.task == "classification" else None,
+        )
+        parts = encode(self.table, self.target, self.task, (rows, held, self.test))
+        with fork_rng():
+            manual_seed(self.settings.seed)
+            model = make_network(parts, self.settings)
+            trainer, _ = train_network(model, parts, self.settings, progress=False)
+            return scores_of(parts.target, trainer.predict(parts.test[0]), parts.test[1])
+
+
+def summary(column: Column) -> dict[str, Any]:
+    """A line about a column for the report."""
+    present = column.present
+    if not present:
+        values = "none"
+    elif column.kind == "number":
+        mean_value = math.fsum(present) / len(present)
+        values = f"{min(present):.4g} to {max(present):.4g}, mean {mean_value:.4g}"
+    else:
+        counts = Counter(present).most_common()
+        shown = ", ".join(f"{v} ({n})" for v, n in counts[:6])
+        values = shown + (f", and {len(counts) - 6} more" if len(counts) > 6 else "")
+    return {
+        "column": column.name, "kind": column.kind, "missing": column.missing, "values": values,
+    }  # fmt: skip
+
+
+def hidden_sizes(text: str) -> Sequence[int]:
+    """ "64,64" as (64, 64)."""
+    try:
+        sizes = tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        sizes = (0,)
+    if any(s < 1 for s in sizes):
+        raise ValueError(f"hidden sizes are positive whole numbers like 64,64, got {text!r}")
+    return sizes

@@ -1,0 +1,164 @@
+"""What happens beside the training steps: stopping early, checkpoints, a look at the gradients."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from chainrule.linalg import vector_norm
+from chainrule.tensor import Tensor
+
+__all__ = ["Callback", "Checkpoint", "EarlyStopping", "GradientNorms", "LambdaCallback"]
+
+
+class Callback:
+    """Called by the :class:`Trainer` at the points its methods name.
+
+    A callback ends the training by ``trainer.stop("why")``. What it has to remember when a run is
+    resumed it returns from ``state_dict``.
+    """
+
+    def on_fit_start(self, trainer: Any) -> None:
+        """Before the first epoch."""
+
+    def on_epoch_start(self, trainer: Any) -> None:
+        """Before the batches of an epoch."""
+
+    def on_batch_end(self, trainer: Any) -> None:
+        """After an update; gradients are still there."""
+
+    def on_epoch_end(self, trainer: Any) -> None:
+        """After validation, when the row of the epoch stands in ``trainer.history``."""
+
+    def on_fit_end(self, trainer: Any) -> None:
+        """After the last epoch, also if training was interrupted."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What has to be restored when a run is resumed."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes back what ``state_dict`` gave."""
+
+
+class LambdaCallback(Callback):
+    """A callback of plain functions: ``LambdaCallback(on_epoch_end=lambda trainer: ...)``."""
+
+    def __init__(self, **functions: Callable[[Any], None]):
+        for name, function in functions.items():
+            if not name.startswith("on_") or not hasattr(Callback, name):
+                known = [n for n in vars(Callback) if n.startswith("on_")]
+                raise TypeError(f"LambdaCallback: there is no event {name!r}; select from {known}")
+            setattr(self, name, function)
+
+
+class EarlyStopping(Callback):
+    """Stops when a column of the history has not improved for some epochs.
+
+    Args:
+        patience: how many epochs without improvement to wait.
+        monitor: the column: "val_loss", or "loss" where there is no validation.
+        min_delta: what counts as an improvement.
+        mode: "min" or "max", by default "min" for losses and errors, else "max".
+    """
+
+    def __init__(
+        self,
+        patience: int = 10,
+        monitor: str | None = None,
+        min_delta: float = 0.0,
+        mode: str | None = None,
+    ):
+        if patience < 1 or min_delta < 0:
+            raise ValueError(
+                f"EarlyStopping: patience must be positive and min_delta not negative, got "
+                f"patience={patience}, min_delta={min_delta}"
+            )
+        if mode not in (None, "min", "max"):
+            raise ValueError(f"EarlyStopping: mode must be 'min' or 'max', got {mode!r}")
+        self.patience, self.monitor, self.min_delta, self.mode = patience, monitor, min_delta, mode
+        self.best, self.waited = math.inf, 0
+
+    def on_fit_start(self, trainer: Any) -> None:
+        if not len(trainer.history):
+            self.best, self.waited = math.inf, 0
+
+    def on_epoch_end(self, trainer: Any) -> None:
+        row = trainer.history[-1]
+        column = self.monitor or ("val_loss" if "val_loss" in row else "loss")
+        if row.get(column) is None:
+            raise KeyError(
+                f"EarlyStopping: the history has no column {column!r}; it has {list(row)}"
+            )
+        value = row[column] * (-1 if _mode(self.mode, column) == "max" else 1)
+        if value < self.best - self.min_delta:
+            self.best, self.waited = value, 0
+            return
+        self.waited += 1
+        if self.waited >= self.patience:
+            trainer.stop(f"{column} has not improved for {self.patience} epochs")
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"best": self.best, "waited": self.waited}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.best, self.waited = state["best"], state["waited"]
+
+
+def _mode(mode: str | None, column: str) -> str:
+    small = ("loss", "error", "mse", "mae", "nll", "risk", "perplexity")
+    return mode or ("min" if any(s in column for s in small) else "max")
+
+
+class Checkpoint(Callback):
+    """Saves all that is needed to resume, every so many epochs, atomically.
+
+    Args:
+        path: the file.
+        every: after how many epochs.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: int = 1):
+        if every < 1:
+            raise ValueError(f"Checkpoint: every must be positive, got {every}")
+        self.path, self.every = Path(path), every
+
+    def on_epoch_end(self, trainer: Any) -> None:
+        if trainer.epoch % self.every == 0:
+            trainer.save_checkpoint(self.path)
+
+
+class GradientNorms(Callback):
+    """Keeps the norm of each parameter's gradient, averaged over the updates of each epoch.
+
+    ``norms[name]`` is a list with a number for each epoch; layers whose gradients vanish or explode
+    show in it.
+    """
+
+    def __init__(self) -> None:
+        self.norms: dict[str, list[float]] = {}
+        self._sums: dict[str, float] = {}
+        self._count = 0
+
+    def on_epoch_start(self, trainer: Any) -> None:
+        self._sums, self._count = {}, 0
+
+    def on_batch_end(self, trainer: Any) -> None:
+        self._count += 1
+        for name, p in trainer.model.named_parameters():
+            if isinstance(p.grad, Tensor):
+                norm = float(vector_norm(p.grad.detach()))
+                self._sums[name] = self._sums.get(name, 0.0) + norm
+
+    def on_epoch_end(self, trainer: Any) -> None:
+        for name, total in self._sums.items():
+            self.norms.setdefault(name, []).append(total / max(1, self._count))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"norms": self.norms}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.norms = state["norms"]

@@ -1,0 +1,87 @@
+"""Losses by name, and the mean of a loss with weights."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from chainrule import nn
+from chainrule.nn import functional as F
+from chainrule.ops.reduce import mean, sum
+from chainrule.ops.shape import flatten
+from chainrule.tensor import Tensor
+
+__all__ = ["LOSSES", "WeightedLoss"]
+
+LOSSES: dict[str, Callable[..., Any]] = {
+    "cross_entropy": F.cross_entropy,
+    "nll": F.nll_loss,
+    "bce": F.binary_cross_entropy,
+    "bce_with_logits": F.binary_cross_entropy_with_logits,
+    "mse": F.mse_loss,
+    "l1": F.l1_loss,
+    "smooth_l1": F.smooth_l1_loss,
+    "huber": F.huber_loss,
+    "poisson_nll": F.poisson_nll_loss,
+    "soft_margin": F.soft_margin_loss,
+    "kl_div": F.kl_div,
+}
+
+
+class WeightedLoss:
+    """The mean loss of a batch, each sample with a weight if there are any.
+
+    With weights w: sum_i w_i l_i / sum_i w_i, where l_i is the mean over the sample's outputs.
+
+    Args:
+        loss: a name, a function ``loss(output, target)`` or a loss module.
+    """
+
+    def __init__(self, loss: Any):
+        if isinstance(loss, str):
+            if loss not in LOSSES:
+                raise ValueError(
+                    f"loss: unknown name {loss!r}; select from {sorted(LOSSES)}, or pass a "
+                    "function loss(output, target) or a loss module"
+                )
+            loss = LOSSES[loss]
+        if not callable(loss):
+            raise TypeError(
+                f"loss: expected a name, a function or a module, got {type(loss).__name__}"
+            )
+        self.loss = loss
+        self.name = getattr(loss, "__name__", type(loss).__name__)
+        self._each: Callable[..., Any] | None = None
+
+    def __call__(self, output: Any, target: Any, weight: Tensor | None = None) -> Tensor:
+        if weight is None:
+            value = self.loss(output, target)
+            if not isinstance(value, Tensor):
+                raise TypeError(f"loss: {self.name} returned {type(value).__name__}, not a tensor")
+            return value if value.ndim == 0 else mean(value)
+        losses = self.each(output, target)
+        return sum(losses * weight) / sum(weight)
+
+    def each(self, output: Any, target: Any) -> Tensor:
+        """The loss of each sample."""
+        if self._each is None:
+            self._each = _without_reduction(self.loss, self.name)
+        losses = self._each(output, target)
+        return losses if losses.ndim <= 1 else mean(flatten(losses, 1), -1)
+
+
+def _without_reduction(loss: Any, name: str) -> Callable[..., Any]:
+    """The same loss for each sample: with ``reduction="none"``."""
+    if isinstance(loss, nn.Module) and hasattr(loss, "reduction"):
+        single = copy.copy(loss)
+        single.reduction = "none"
+        return single
+    if not isinstance(loss, nn.Module) and "reduction" in inspect.signature(loss).parameters:
+        return functools.partial(loss, reduction="none")
+    raise ValueError(
+        f"loss: {name} has no argument `reduction`, so its samples cannot have weights; give it "
+        "one, with 'none' for the loss of each sample"
+    )

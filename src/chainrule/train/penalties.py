@@ -1,0 +1,76 @@
+"""How the loop treats penalties: what they are called with, and what belongs to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chainrule import nn, optim
+from chainrule.autograd.modes import no_grad
+from chainrule.ops.shape import cat
+from chainrule.optim.minimizer import Minimizer
+from chainrule.tensor import Tensor
+from chainrule.train.batches import Batch
+
+__all__ = ["after_backward", "changes_gradient", "check_penalties", "learned", "penalty_values"]
+
+
+def changes_gradient(penalty: Any) -> bool:
+    """Whether it is no part of the loss, and changes the gradient after the backward pass."""
+    return hasattr(penalty, "after_backward")
+
+
+def learned(penalties: Mapping[str, Any]) -> dict[str, nn.Module]:
+    """The penalties that have parameters of their own."""
+    return {name: p for name, p in penalties.items() if isinstance(p, nn.Module)}
+
+
+def penalty_values(
+    penalties: Mapping[str, Any], model: nn.Module, batch: Batch
+) -> dict[str, Tensor]:
+    """What each penalty is for a batch."""
+    found = {}
+    for name, penalty in penalties.items():
+        inputs = batch.inputs if _needs_inputs(penalty) else ()
+        if changes_gradient(penalty):
+            with no_grad():
+                found[name] = penalty(model, *inputs)
+        else:
+            found[name] = penalty(model, *inputs)
+    return found
+
+
+def after_backward(penalties: Mapping[str, Any], model: nn.Module, group: list[Batch]) -> None:
+    """Lets the penalties that do so change the gradient of a group of batches."""
+    for penalty in penalties.values():
+        if changes_gradient(penalty):
+            penalty.after_backward(model, *(_joined(group) if _needs_inputs(penalty) else ()))
+
+
+def check_penalties(penalties: Mapping[str, Any], optimizer: Any) -> None:
+    """Raises ValueError for penalties that this optimizer would leave without effect."""
+    known = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    for name, module in learned(penalties).items():
+        if any(p.requires_grad and id(p) not in known for p in module.parameters()):
+            raise ValueError(
+                f"Trainer: the penalty {name!r} has parameters that the optimizer does not have; "
+                "give them to it with those of the model, or freeze them with "
+                "penalty.requires_grad_(False)"
+            )
+    for name, penalty in penalties.items():
+        if changes_gradient(penalty) and isinstance(optimizer, (Minimizer, optim.LBFGS)):
+            raise ValueError(
+                f"Trainer: the penalty {name!r} changes the gradient and not the loss; "
+                f"{type(optimizer).__name__} needs a gradient that is that of its loss"
+            )
+
+
+def _needs_inputs(penalty: Any) -> bool:
+    return bool(getattr(penalty, "needs_inputs", False))
+
+
+def _joined(group: list[Batch]) -> tuple[Any, ...]:
+    """The inputs of several batches as those of one."""
+    if len(group) == 1:
+        return group[0].inputs
+    return tuple(cat(list(parts)) for parts in zip(*[b.inputs for b in group], strict=True))

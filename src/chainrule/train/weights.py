@@ -1,0 +1,57 @@
+"""Weights of the classes of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chainrule.ops.from_data import tensor
+from chainrule.tensor import Tensor
+from chainrule.train.batches import batches
+
+__all__ = ["class_weights"]
+
+
+def class_weights(given: Any, loader: Any) -> Tensor | None:
+    """The weight of each class index: "balanced" is n / (number of classes * members of the class).
+
+    Args:
+        given: "balanced", a list with one weight for each class, a dictionary from class to weight,
+            or None.
+        loader: the training data, which "balanced" counts.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        if given != "balanced":
+            raise ValueError(f"class_weight: expected 'balanced' or weights, got {given!r}")
+        return _balanced(loader)
+    if isinstance(given, Mapping):
+        if not given or not all(isinstance(k, int) and k >= 0 for k in given):
+            raise ValueError(f"class_weight: keys must be class indices, got {sorted(given)}")
+        weights = [float(given.get(k, 1.0)) for k in range(max(given) + 1)]
+    elif isinstance(given, (Sequence, Tensor)) or hasattr(given, "__array__"):
+        weights = [float(w) for w in given]
+    else:
+        raise TypeError(
+            f"class_weight: expected a list or a dictionary, got {type(given).__name__}"
+        )
+    if not weights or min(weights) < 0:
+        raise ValueError(f"class_weight: weights must not be negative, got {given}")
+    return tensor(weights)
+
+
+def _balanced(loader: Any) -> Tensor:
+    counts: dict[int, int] = {}
+    for batch in batches(loader):
+        if batch.target.dtype.is_floating_point or batch.target.ndim != 1:
+            raise ValueError(
+                "class_weight: 'balanced' needs targets that are class indices, one for each "
+                f"sample, got {batch.target.dtype} of shape {tuple(batch.target.shape)}"
+            )
+        for k in batch.target.tolist():
+            counts[k] = counts.get(k, 0) + 1
+    total, classes = sum(counts.values()), len(counts)
+    return tensor(
+        [total / (classes * counts[k]) if k in counts else 1.0 for k in range(max(counts) + 1)]
+    )
