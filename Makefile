@@ -1,16 +1,17 @@
-# Every target sets up what it needs in .venv: Python 3.11 or newer and make are enough.
+# Every target sets up what it needs in .venv or .venv-peers: Python 3.11 or newer and make suffice.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH := torch==2.13.0
+PEERS := .venv-peers
 WORKERS ?= auto
 
 .PHONY: demo test parity bench lint clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
-$(VENV)/.library: pyproject.toml
+$(VENV)/.library: pyproject.toml setup.py $(wildcard native/*)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
@@ -24,6 +25,12 @@ $(VENV)/.tools: $(VENV)/.library
 # PyTorch, which results and speed are compared with.
 $(VENV)/.torch: $(VENV)/.tools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
+	touch $@
+
+# The libraries that speed is compared with, in an environment of their own.
+$(PEERS)/.ready: pyproject.toml setup.py $(wildcard native/*)
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --editable . '$(TORCH)' jax scikit-learn packaging
 	touch $@
 
 demo: $(VENV)/.library
@@ -40,9 +47,10 @@ test: lint
 parity: $(VENV)/.torch
 	$(BIN)/python -m pytest -n $(WORKERS) tests/parity tests/nn
 
-bench: $(VENV)/.torch
-	$(BIN)/python benchmarks/overhead.py
+bench: $(PEERS)/.ready
+	$(PEERS)/bin/python benchmarks/overhead.py
+	$(PEERS)/bin/python benchmarks/training.py
 
 clean:
-	rm -rf $(VENV) demo build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) demo build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find . \( -name __pycache__ -o -name .hypothesis \) -type d -prune -exec rm -rf {} +

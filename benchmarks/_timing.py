@@ -1,16 +1,29 @@
-"""Timing side by side: candidates take turns, and the best of many turns counts.
+"""Timing side by side: candidates take turns, and the best and the median of many turns count.
 
 Turns alternate so that whatever else the machine does falls on all candidates alike; the best turn
-is the one that was disturbed least.
+is the one that was disturbed least, the median is what one sees.
 """
 
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from statistics import median
 from time import perf_counter
+from typing import NamedTuple
 
-__all__ = ["best_of", "row"]
+__all__ = ["Times", "best_of", "row", "take_turns"]
+
+Around = Callable[[], AbstractContextManager[object]]
+
+
+class Times(NamedTuple):
+    """Seconds per call."""
+
+    best: float
+    median: float
 
 
 def _calls_for(work: Callable[[], object], seconds: float) -> int:
@@ -26,21 +39,44 @@ def _calls_for(work: Callable[[], object], seconds: float) -> int:
         calls *= 2
 
 
+def take_turns(
+    candidates: Mapping[str, Callable[[], object]],
+    repeats: int = 15,
+    seconds: float = 0.05,
+    around: Mapping[str, Around] | None = None,
+    rest: float = 0.0,
+) -> dict[str, Times]:
+    """Times of each candidate, from ``repeats`` turns of about ``seconds`` each.
+
+    ``around`` has contexts for the turns of some candidates. Before each turn comes a ``rest``, in
+    which waiting threads of the last candidate's library go to sleep.
+    """
+    contexts = {name: (around or {}).get(name, nullcontext) for name in candidates}
+    calls = {}
+    for name, work in candidates.items():
+        with contexts[name]():
+            work()  # what a first call prepares is not counted
+            calls[name] = _calls_for(work, seconds)
+    spent: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(repeats):
+        for name, work in candidates.items():
+            gc.collect()  # nobody pays for the other's garbage
+            time.sleep(rest)
+            with contexts[name]():
+                work()
+                count = calls[name]
+                start = perf_counter()
+                for _ in range(count):
+                    work()
+                spent[name].append((perf_counter() - start) / count)
+    return {name: Times(min(of), median(of)) for name, of in spent.items()}
+
+
 def best_of(
     candidates: Mapping[str, Callable[[], object]], repeats: int = 15, seconds: float = 0.05
 ) -> dict[str, float]:
     """Seconds per call of each candidate: the best of ``repeats`` turns of about ``seconds``."""
-    calls = {name: _calls_for(work, seconds) for name, work in candidates.items()}
-    best = dict.fromkeys(candidates, float("inf"))
-    for _ in range(repeats):
-        for name, work in candidates.items():
-            gc.collect()  # nobody pays for the other's garbage
-            count = calls[name]
-            start = perf_counter()
-            for _ in range(count):
-                work()
-            best[name] = min(best[name], (perf_counter() - start) / count)
-    return best
+    return {name: t.best for name, t in take_turns(candidates, repeats, seconds).items()}
 
 
 def row(title: str, best: Mapping[str, float], over: str, under: str) -> str:

@@ -71,6 +71,14 @@ constexpr std::int64_t GRAIN = 32768;
      METH_FASTCALL | METH_KEYWORDS, text}
 
 // The methods of the families, each ended by an entry of zeros.
+extern PyMethodDef conv_methods[];
+extern PyMethodDef norm_methods[];
+extern PyMethodDef pool_methods[];
+extern PyMethodDef recurrent_methods[];
+extern PyMethodDef elementwise_methods[];
+extern PyMethodDef gather_methods[];
+extern PyMethodDef linear_methods[];
+extern PyMethodDef softmax_methods[];
 extern PyMethodDef update_methods[];
 
 }  // namespace chainrule

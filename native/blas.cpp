@@ -3,6 +3,11 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <pthread.h>
+
+#include <mutex>
+#include <new>
+
 #if defined(__linux__)
 #include <dlfcn.h>
 #include <link.h>
@@ -18,7 +23,20 @@ using Gemm = void (*)(char*, char*, int*, int*, int*, T*, T*, int*, T*, int*, T*
 
 Gemm<float> sgemm = nullptr;
 Gemm<double> dgemm = nullptr;
-int (*threads_of_this_thread)(int) = nullptr;  // openblas_set_num_threads_local
+int (*set_threads)(int) = nullptr;  // openblas_set_num_threads_local: returns what it was
+
+alignas(std::mutex) char room[sizeof(std::mutex)];
+std::mutex* counting = new (room) std::mutex;
+int users = 0, threads_before = 0;
+
+// A thread that asked for a product does not exist in the child.
+void in_child() {
+    counting = new (room) std::mutex;
+    if (users > 0 && set_threads != nullptr) set_threads(threads_before);
+    users = 0;
+}
+
+const int registered = pthread_atfork(nullptr, nullptr, in_child);
 
 void* capsule(PyObject* table, const char* name) {
     PyObject* found = PyDict_GetItemString(table, name);  // borrowed
@@ -30,19 +48,19 @@ void* capsule(PyObject* table, const char* name) {
 }
 
 #if defined(__linux__)
-// OpenBLAS can use one thread for the calls of one thread; other libraries are left as they are.
+// OpenBLAS can be told to use one thread; other libraries are left as they are.
 int look_for_openblas(dl_phdr_info* info, std::size_t, void*) {
     if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, "scipy_openblas") == nullptr ||
         std::strstr(info->dlpi_name, "scipy.libs") == nullptr)
         return 0;
     void* library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) return 0;
-    threads_of_this_thread =
+    set_threads =
         reinterpret_cast<int (*)(int)>(dlsym(library, "openblas_set_num_threads_local"));
-    if (threads_of_this_thread == nullptr)
-        threads_of_this_thread = reinterpret_cast<int (*)(int)>(
+    if (set_threads == nullptr)
+        set_threads = reinterpret_cast<int (*)(int)>(
             dlsym(library, "scipy_openblas_set_num_threads_local"));
-    return threads_of_this_thread != nullptr;
+    return set_threads != nullptr;
 }
 #endif
 
@@ -51,13 +69,24 @@ template <class T>
 void product(Gemm<T> function, bool trans_a, bool trans_b, int m, int n, int k, T alpha, const T* a,
              int lda, const T* b, int ldb, T beta, T* c, int ldc) {
     char ta = trans_a ? 'T' : 'N', tb = trans_b ? 'T' : 'N';
-    const int before = threads_of_this_thread != nullptr ? threads_of_this_thread(1) : 0;
+    const OneThread alone;
     function(&tb, &ta, &n, &m, &k, &alpha, const_cast<T*>(b), &ldb, const_cast<T*>(a), &lda, &beta,
              c, &ldc);
-    if (threads_of_this_thread != nullptr) threads_of_this_thread(before);
 }
 
 }  // namespace
+
+OneThread::OneThread() {
+    if (set_threads == nullptr) return;
+    std::lock_guard<std::mutex> lock(*counting);
+    if (users++ == 0) threads_before = set_threads(1);
+}
+
+OneThread::~OneThread() {
+    if (set_threads == nullptr) return;
+    std::lock_guard<std::mutex> lock(*counting);
+    if (users > 0 && --users == 0) set_threads(threads_before);
+}
 
 bool find_blas() {
     if (dgemm != nullptr) return true;

@@ -12,6 +12,14 @@ void gemm(bool trans_a, bool trans_b, int m, int n, int k, float alpha, const fl
 void gemm(bool trans_a, bool trans_b, int m, int n, int k, double alpha, const double* a, int lda,
           const double* b, int ldb, double beta, double* c, int ldc);
 
+// While there is one, all products are computed by the threads that ask for them. OpenBLAS counts
+// its threads for the whole process, so what it had before comes back with the last of these.
+struct OneThread {
+    OneThread();
+    ~OneThread();
+    OneThread(const OneThread&) = delete;
+};
+
 // Finds the functions; needs the GIL. False with a Python error set if SciPy does not have them.
 bool find_blas();
 

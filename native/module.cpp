@@ -3,6 +3,9 @@
 #include "binding.hpp"
 
 #include <initializer_list>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "blas.hpp"
 
@@ -65,6 +68,15 @@ PyMethodDef own_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
+// Arrays are made and given up at every step. Memory that goes back to the system in between comes
+// again as new pages, which take longer to get than a kernel to fill; so it stays with the process.
+void keep_freed_memory() {
+#if defined(__GLIBC__)
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 512 << 20);
+#endif
+}
+
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "chainrule.backend._native", "Compiled kernels.", -1, nullptr,
     nullptr, nullptr, nullptr, nullptr,
@@ -76,10 +88,14 @@ PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__native(void) {
     using namespace chainrule;
     import_array();
+    keep_freed_memory();
     PyObject* module = PyModule_Create(&definition);
     if (module == nullptr) return nullptr;
     PyObject* names = PyList_New(0);
-    for (PyMethodDef* family : {update_methods}) {
+    for (PyMethodDef* family : {
+        conv_methods, elementwise_methods, gather_methods, linear_methods, norm_methods,
+        pool_methods, recurrent_methods, softmax_methods, update_methods
+    }) {
         for (PyMethodDef* m = family; m->ml_name != nullptr; ++m) {
             PyObject* name = PyUnicode_FromString(m->ml_name);
             if (name == nullptr || PyList_Append(names, name) < 0) return nullptr;

@@ -22,7 +22,7 @@ struct Job {
 class Pool {
   public:
     explicit Pool(int workers) {
-        for (int i = 0; i < workers; ++i) threads_.emplace_back([this, i] { serve(i + 1); });
+        for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { serve(); });
     }
 
     ~Pool() {
@@ -37,14 +37,17 @@ class Pool {
     int size() const { return static_cast<int>(threads_.size()) + 1; }
 
     void run(const Job& job) {
+        std::uint64_t ticket;
         {
             std::lock_guard<std::mutex> lock(mutex_);
             job_ = job;
-            left_.store(job.parts - 1, std::memory_order_relaxed);
-            ticket_.fetch_add(1, std::memory_order_release);
+            ticket = ++last_ticket_;
+            left_.store(job.parts, std::memory_order_relaxed);
+            next_.store(ticket << PART_BITS, std::memory_order_release);
         }
         wake_.notify_all();
-        part(job, 0);
+        // All parts that no other thread has begun: on a busy machine they may come late, or never.
+        work_on(job, ticket);
         // The other parts end at about the same time: look for a while before going to sleep.
         for (int i = 0; i < 20000; ++i) {
             if (left_.load(std::memory_order_acquire) == 0) return;
@@ -66,25 +69,37 @@ class Pool {
         if (begin < end) job.work(job.context, begin, end);
     }
 
-    void serve(int number) {
-        unsigned seen = 0;
+    // Does parts of a job as long as there are any. Of a job that is over, which a thread that comes
+    // late still has, no part can be taken: the ticket in `next_` is that of the latest job.
+    void work_on(const Job& job, std::uint64_t ticket) {
+        std::uint64_t next = next_.load(std::memory_order_acquire);
+        while (next >> PART_BITS == ticket) {
+            const int i = static_cast<int>(next & ((1 << PART_BITS) - 1));
+            if (i >= job.parts) return;
+            if (!next_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
+            part(job, i);
+            left_.fetch_sub(1, std::memory_order_acq_rel);
+            next = next_.load(std::memory_order_acquire);
+        }
+    }
+
+    void serve() {
+        std::uint64_t seen = 0;
         for (;;) {
             // Kernels follow each other closely: look for the next one before going to sleep.
-            for (int i = 0; i < 4000 && ticket_.load(std::memory_order_acquire) == seen; ++i) pause();
+            for (int i = 0; i < 4000; ++i) {
+                if (next_.load(std::memory_order_acquire) >> PART_BITS != seen) break;
+                pause();
+            }
             Job job;
             {
                 std::unique_lock<std::mutex> lock(mutex_);
-                wake_.wait(lock, [&] {
-                    return closing_ || ticket_.load(std::memory_order_relaxed) != seen;
-                });
+                wake_.wait(lock, [&] { return closing_ || last_ticket_ != seen; });
                 if (closing_) return;
-                seen = ticket_.load(std::memory_order_relaxed);
+                seen = last_ticket_;
                 job = job_;
             }
-            if (number < job.parts) {
-                part(job, number);
-                left_.fetch_sub(1, std::memory_order_acq_rel);
-            }
+            work_on(job, seen);
         }
     }
 
@@ -93,8 +108,10 @@ class Pool {
     std::condition_variable wake_;
     Job job_{};
     bool closing_ = false;
-    std::atomic<unsigned> ticket_{0};
-    std::atomic<int> left_{0};
+    static constexpr int PART_BITS = 16;
+    std::uint64_t last_ticket_ = 0;         // the number of the latest job
+    std::atomic<std::uint64_t> next_{0};    // its number, and that of the next part to be taken
+    std::atomic<int> left_{0};              // parts that are not done
 };
 
 std::atomic<int> wanted{0};  // 0: as many as there are processors

@@ -31,3 +31,21 @@ def test_mnist(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["--root", str(MNIST), "--only", "linear", "--epochs", "1"]
     (row,) = example("mnist", monkeypatch).main(arguments)
     assert row["error"] < 12  # percent, after one epoch
+
+
+def test_trainer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert example("trainer", monkeypatch).main(epochs=15) > 0.95
+
+
+def test_estimator(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert example("estimator", monkeypatch).main() > 0.9
+
+
+def test_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    error, naive = example("series", monkeypatch).main(epochs=6)
+    assert error < 0.3 * naive
+
+
+def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = example("tables", monkeypatch).main(["iris"], [0])
+    assert results["iris"]["tuned linear"][0] > 0.9

@@ -41,7 +41,10 @@ def test_the_thirteen_steps_in_numbers() -> None:
     outer, inner = (account[i] for i, n in enumerate(names) if n == "tanh")
     add2, add1 = (account[i] for i, n in enumerate(names) if n == "add")
     product2, product1 = (account[i] for i, n in enumerate(names) if n.startswith("matmul"))
-    close = lambda a, b: np.testing.assert_allclose(np.asarray(a), b, rtol=1e-12)  # noqa: E731
+    # A difference of nearly equal numbers has their rounding error, hence atol.
+    close = lambda a, b: np.testing.assert_allclose(  # noqa: E731
+        np.asarray(a), b, rtol=1e-12, atol=1e-15
+    )
 
     # 1, 2: derivative and gradient at the output activation: -e_y / sigma_y
     close(log.inputs[0].gradient, -e_y / sigma)

@@ -25,6 +25,7 @@ ROOMS = (
     ("problems",),
     ("regularize",),
     ("optim",),
+    ("information",),
     ("nn",),
     ("curvature",),
     ("func",),

@@ -188,6 +188,14 @@ class Streams:
         """Makes the i-th generator the one to draw from."""
         self._raw = self.generators[i].raw
 
+    def orders(self, n: int) -> np.ndarray:
+        """A random order of n samples from each generator, as a loader that shuffles draws it."""
+        rows = np.empty((len(self.generators), n), np.int64)
+        for row, g in zip(rows, self.generators, strict=True):
+            row[:] = g.raw.permutation(n)
+            g.raw.integers(0, 2**62)  # which seeds the loader's workers
+        return rows
+
     def keep(self, numbers: Iterable[int]) -> None:
         """Goes on with some of the generators only."""
         self.generators = [self.generators[i] for i in numbers]

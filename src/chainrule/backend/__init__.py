@@ -129,4 +129,4 @@ def bind(op: Any, kernel: str) -> None:
     op.raw = getattr(K, kernel)
 
 
-use(os.environ.get("CHAINRULE_KERNELS") or available()[0])
+use(os.environ.get("CHAINRULE_KERNELS") or available()[-1])

@@ -52,7 +52,7 @@ def _apply() -> None:
     count = get_num_threads()
     native = backend.native_module()
     if native is not None:
-        native.set_num_threads(count)
+        native.set_num_threads(1 if _deterministic else count)
     for set_threads in _openblas():
         set_threads(1 if _deterministic else count)
 
@@ -76,8 +76,8 @@ def set_num_threads(num: int) -> None:
 def use_deterministic_algorithms(mode: bool) -> None:
     """Makes results independent of the number of threads, too.
 
-    They never depend on the run. The compiled kernels divide their sums alike for any number of
-    threads; a product by BLAS may not, so with True it uses one thread, which is slower.
+    They never depend on the run. Products may differ in the last bit with the number of threads
+    that share them, so with True everything runs on one thread, which is slower.
     """
     global _deterministic
     _deterministic = bool(mode)

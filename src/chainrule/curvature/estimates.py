@@ -19,7 +19,7 @@ from chainrule.ops.sampling import Generator, randint
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Estimate", "Multiply", "average", "hutch_plus_plus", "hutchinson_diagonal",
+    "Estimate", "Multiply", "average", "check_samples", "hutch_plus_plus", "hutchinson_diagonal",
     "hutchinson_trace", "random_signs",
 ]  # fmt: skip
 
@@ -40,6 +40,7 @@ def random_signs(count: int, size: int, dtype: Any, generator: Generator | None 
 
 
 def check_samples(op: str, samples: int, least: int = 2) -> None:
+    """Raises ValueError for fewer samples than a standard error needs."""
     if samples < least:
         raise ValueError(f"{op}: samples should be at least {least}, got {samples}")
 

@@ -20,7 +20,7 @@ from chainrule.ops.creation import zeros, zeros_like
 from chainrule.ops.shape import cat, reshape
 from chainrule.tensor import Tensor
 
-__all__ = ["Derivatives", "for_rows", "for_units"]
+__all__ = ["Derivatives", "for_rows", "for_units", "map_rows"]
 
 
 def for_rows(
@@ -38,6 +38,11 @@ def for_rows(
         some = rows(start, min(start + chunk_size, count))
         parts.append(function(some[0])[None] if some.shape[0] == 1 else vmap(function)(some))
     return parts[0] if len(parts) == 1 else cat(parts)
+
+
+def map_rows(function: Callable[[Tensor], Tensor], rows: Tensor, chunk_size: int) -> Tensor:
+    """What a function makes of each row of a matrix, along dimension 0."""
+    return for_rows(function, lambda start, stop: rows[start:stop], rows.shape[0], chunk_size)
 
 
 def for_units(

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainrule.autograd.func import hvp, jvp, value_and_grad, vjp
-from chainrule.curvature.parameters import arguments, as_function, ravel
 from chainrule.autograd.tree import flatten
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
+from chainrule.curvature.estimates import hutchinson_diagonal
+from chainrule.curvature.graph import for_units
+from chainrule.curvature.memory import AT_ONCE, check_matrix
+from chainrule.curvature.parameters import arguments, as_function, ravel
 from chainrule.ops.decompositions import eigvalsh
 from chainrule.ops.order import amax, amin
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import mean
 from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.sampling import Generator, randint
-from chainrule.ops.shape import cat
+from chainrule.ops.sampling import Generator
 from chainrule.tensor import Tensor
 
 __all__ = [
@@ -32,27 +32,31 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _for_unit_vectors(
-    op: str, function: Callable[[Tensor], Tensor], like: Tensor, chunk_size: int | None
-) -> Tensor:
-    """What a function makes of each unit vector of a space, along dimension 0.
-
-    The unit vectors are made for one chunk at a time: together they are a (W, W) matrix.
-    """
+def _chunk(op: str, chunk_size: int | None) -> int:
+    """The number of products to make together."""
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"{op}: chunk_size should be None or greater than 0, got {chunk_size}")
-    size, step = like.numel(), chunk_size or like.numel()
-    parts = []
-    for start in range(0, size, step):
-        units = K.eye(min(step, size - start), size, start, dtype=like.array.dtype)
-        parts.append(vmap(function)(Tensor(units)))
-    return cat(parts)
+    return chunk_size or AT_ONCE
+
+
+def _matrix(
+    op: str, column: Callable[[Tensor], Tensor], like: Tensor, chunk_size: int | None, instead: str
+) -> Tensor:
+    """A symmetric matrix from its products with the unit vectors."""
+    size = like.numel()
+    check_matrix(
+        op, size, size, like.dtype,
+        f"Use {instead}, which needs no matrix (diagonal, eigenvalues, products), or a part of it",
+    )  # fmt: skip
+    return for_units(column, size, like.array.dtype, _chunk(op, chunk_size))
 
 
 def hessian_matrix(
     func: Callable[[Any], Tensor], params: Any, *, chunk_size: int | None = None
 ) -> Tensor:
     """The Hessian of ``func`` by all parameters as one matrix (W, W).
+
+    ``chunk_size`` products with unit vectors are made together (64 unless given).
 
     >>> import chainrule
     >>> from chainrule.curvature.hessian import hessian_matrix
@@ -67,7 +71,7 @@ def hessian_matrix(
     def column(unit: Tensor) -> Tensor:
         return ravel(hvp(func, (params,), (unravel(unit),)))[0]
 
-    return _for_unit_vectors("hessian_matrix", column, vector, chunk_size)
+    return _matrix("hessian_matrix", column, vector, chunk_size, "curvature.Hessian")
 
 
 def hessian_diagonal(
@@ -91,18 +95,24 @@ def hessian_diagonal(
     """
     vector, unravel = ravel(params)
 
-    def curved(v: Tensor) -> Tensor:
-        return v * ravel(hvp(func, (params,), (unravel(v),)))[0]
+    def product(v: Tensor) -> Tensor:
+        return ravel(hvp(func, (params,), (unravel(v),)))[0]
 
+    def curved(v: Tensor) -> Tensor:
+        return v * product(v)
+
+    together = _chunk("hessian_diagonal", chunk_size)
     if samples is None:
-        diagonal = _for_unit_vectors(
-            "hessian_diagonal", lambda unit: sum_over(curved(unit)), vector, chunk_size
+        diagonal = for_units(
+            lambda unit: sum_over(curved(unit)), vector.numel(), vector.array.dtype, together
         )
     elif samples < 1:
         raise ValueError(f"hessian_diagonal: samples should be None or at least 1, got {samples}")
     else:
-        signs = 2 * randint(0, 2, (samples, vector.numel()), generator=generator) - 1
-        diagonal = mean(vmap(curved, chunk_size=chunk_size)(cast(signs, vector.dtype)), 0)
+        diagonal = hutchinson_diagonal(
+            lambda rows: vmap(product)(rows), vector.numel(), samples, vector.dtype,
+            generator=generator, chunk_size=together,
+        ).value  # fmt: skip
     return unravel(diagonal)
 
 
@@ -162,9 +172,11 @@ def gauss_newton(
     function, params = as_function(model, params)
     product = _gauss_newton(function, params, arguments(inputs), loss)
     flat, unravel = ravel(params)
-    return _for_unit_vectors(
-        "gauss_newton", lambda unit: ravel(product(unravel(unit)))[0], flat, chunk_size
-    )
+
+    def column(unit: Tensor) -> Tensor:
+        return ravel(product(unravel(unit)))[0]
+
+    return _matrix("gauss_newton", column, flat, chunk_size, "curvature.GaussNewton")
 
 
 # --- what a Hessian says --------------------------------------------------------------------------

@@ -10,19 +10,27 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.curvature.hessian import gauss_newton
+from chainrule.curvature.memory import check_matrix
 from chainrule.autograd.func import grad
 from chainrule.autograd.tree import flatten
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
-from chainrule.ops.elementwise import logaddexp, zeros_like_of
+from chainrule.ops.creation import arange
+from chainrule.ops.elementwise import logaddexp, sigmoid, zeros_like_of
 from chainrule.ops.matmul import matmul
 from chainrule.ops.products import outer
+from chainrule.ops.promotion import cast
 from chainrule.ops.reduce import logsumexp
 from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.shape import cat, reshape
+from chainrule.ops.sampling import Generator, bernoulli, multinomial, randn
+from chainrule.ops.shape import cat, expand, reshape
+from chainrule.ops.softmax import softmax
 from chainrule.tensor import Tensor
 
-__all__ = ["empirical_fisher", "fisher", "inverse_hessian", "score"]
+__all__ = [
+    "draw_residuals", "empirical_fisher", "fisher", "inverse_hessian", "log_partition",
+    "negative_log_likelihood", "score",
+]  # fmt: skip
 
 
 def score(
@@ -57,6 +65,11 @@ def empirical_fisher(
     The arguments are those of :func:`score`; the sign of ``log_prob`` does not matter, so a loss
     will do. It estimates :func:`fisher` only as far as the data follow the model's distribution.
     """
+    size = sum(p.numel() for p in flatten(params)[0])
+    check_matrix(
+        "empirical_fisher", size, size, flatten(params)[0][0].dtype,
+        "Use curvature.EmpiricalFisher, which needs no matrix (diagonal, eigenvalues, products)",
+    )  # fmt: skip
     rows = score(log_prob, params, *data, chunk_size=chunk_size)
     return matmul(rows.mT, rows) / rows.shape[0]
 
@@ -95,6 +108,90 @@ _LOG_PARTITION: dict[str, Callable[[Tensor, Any], Tensor]] = {
 }
 
 
+def log_partition(
+    op: str, likelihood: str, variance: float | Tensor = 1.0, reduction: str = "sum"
+) -> Callable[[Tensor], Tensor]:
+    """A as a function of the model's output (N, *): the log-likelihood without what is linear.
+
+    Its Hessian by the output is that of the negative log-likelihood, whatever the targets are.
+    """
+    if likelihood not in _LOG_PARTITION:
+        raise ValueError(f"{op}: likelihood must be one of {[*_LOG_PARTITION]}, got {likelihood!r}")
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"{op}: reduction must be 'mean' or 'sum', got {reduction!r}")
+    if not isinstance(variance, Tensor) and variance <= 0:
+        raise ValueError(f"{op}: variance should be greater than 0, got {variance}")
+    least = 2 if likelihood == "categorical" else 1
+
+    def total(z: Tensor) -> Tensor:
+        if not isinstance(z, Tensor) or z.ndim < least:
+            got = f"shape {tuple(z.shape)}" if isinstance(z, Tensor) else type(z).__name__
+            raise RuntimeError(
+                f"{op}: for a {likelihood} likelihood the model must return a batch, of at least "
+                f"{least} dimensions, got {got}; give the inputs a batch dimension"
+            )
+        value = _LOG_PARTITION[likelihood](z, variance)
+        return value / z.shape[0] if reduction == "mean" else value
+
+    return total
+
+
+def negative_log_likelihood(
+    op: str, likelihood: str, targets: Tensor, variance: float | Tensor = 1.0
+) -> Callable[[Tensor], Tensor]:
+    """-ln p(targets) as a function of the model's output, up to terms without the parameters.
+
+    The targets of a categorical likelihood are class numbers, (N, *); the others have the shape of
+    the output.
+    """
+    partition = log_partition(op, likelihood, variance)
+
+    def loss(z: Tensor) -> Tensor:
+        classes = likelihood == "categorical"
+        expected = tuple(z.shape[:-1] if classes else z.shape)
+        if tuple(targets.shape) != expected:
+            raise RuntimeError(
+                f"{op}: for outputs of shape {tuple(z.shape)} a {likelihood} likelihood needs "
+                f"targets of shape {expected}, got {tuple(targets.shape)}"
+            )
+        linear = z * (_in_classes(targets, z) if classes else targets)
+        return partition(z) - sum_over(linear / variance if likelihood == "gaussian" else linear)
+
+    return loss
+
+
+def _in_classes(targets: Tensor, z: Tensor) -> Tensor:
+    """Class numbers as ones and zeros, like the output z."""
+    return cast(targets[..., None] == arange(z.shape[-1]), z.dtype)
+
+
+def draw_residuals(
+    z: Tensor,
+    count: int,
+    likelihood: str,
+    variance: float | Tensor = 1.0,
+    reduction: str = "sum",
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """d ln p / dz for ``count`` draws of the targets from the model's own prediction, (count, *z).
+
+    Their mean is zero and their covariance the Hessian of :func:`log_partition`.
+    """
+    shape = (count, *z.shape)
+    if likelihood == "gaussian":
+        r = randn(shape, dtype=z.dtype, generator=generator) / variance**0.5
+    elif likelihood == "bernoulli":
+        p = sigmoid(z)
+        r = bernoulli(expand(p, shape), generator=generator) - p
+    else:
+        p = softmax(z, -1)
+        rows = reshape(p, (-1, z.shape[-1]))
+        drawn = multinomial(rows, count, True, generator=generator)
+        r = _in_classes(reshape(drawn.mT, shape[:-1]), z) - p
+    return r / z.shape[0] ** 0.5 if reduction == "mean" else r
+
+
 def fisher(
     model: Any,
     inputs: Any,
@@ -123,23 +220,5 @@ def fisher(
     tensor([[0.2500, 0.5000],
             [0.5000, 1.0000]])
     """
-    if likelihood not in _LOG_PARTITION:
-        raise ValueError(
-            f"fisher: likelihood must be one of {[*_LOG_PARTITION]}, got {likelihood!r}"
-        )
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"fisher: reduction must be 'mean' or 'sum', got {reduction!r}")
-    if not isinstance(variance, Tensor) and variance <= 0:
-        raise ValueError(f"fisher: variance should be greater than 0, got {variance}")
-    least = 2 if likelihood == "categorical" else 1
-
-    def log_partition(z: Tensor) -> Tensor:
-        if z.ndim < least:
-            raise RuntimeError(
-                f"fisher: for a {likelihood} likelihood the model must return a batch, of at least "
-                f"{least} dimensions, got shape {tuple(z.shape)}; give the inputs a batch dimension"
-            )
-        total = _LOG_PARTITION[likelihood](z, variance)
-        return total / z.shape[0] if reduction == "mean" else total
-
-    return gauss_newton(model, inputs, log_partition, params, chunk_size=chunk_size)
+    loss = log_partition("fisher", likelihood, variance, reduction)
+    return gauss_newton(model, inputs, loss, params, chunk_size=chunk_size)

@@ -18,7 +18,7 @@ AT_ONCE = 64  # products made together: enough to hide the cost of a call
 def check_matrix(op: str, rows: int, columns: int, dtype: Any, instead: str) -> None:
     """Raises MemoryError if a matrix takes more than ``MATRIX_LIMIT`` bytes.
 
-    ``dtype`` is that of its array; ``instead`` names what to use in its place.
+    ``instead`` names what to use in its place.
     """
     size = rows * columns * dtype.itemsize
     if size > MATRIX_LIMIT:

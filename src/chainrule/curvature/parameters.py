@@ -16,6 +16,7 @@ from typing import Any
 
 from chainrule.autograd.functional_call import functional_call
 from chainrule.autograd.tree import flatten, unflatten
+from chainrule.ops.conversion import clone
 from chainrule.ops.joining import split
 from chainrule.ops.promotion import cast
 from chainrule.ops.shape import cat, reshape
@@ -28,12 +29,17 @@ def as_function(model: Any, params: Any = None) -> tuple[Callable[..., Any], Any
     """A model as ``(f, params)``, to be called as ``f(params, *inputs)``.
 
     The parameters of a module are a dict by name, without history. Some of them are enough: the
-    others stay as they are.
+    others stay as they are. The buffers of a module stay, too, even if it is in training and would
+    change them (the running moments of batch normalization).
     """
     if hasattr(model, "named_parameters"):
         if params is None:
             params = {name: p.detach() for name, p in model.named_parameters()}
-        return lambda p, *inputs: functional_call(model, p, inputs), params
+
+        def function(p: Any, *inputs: Any) -> Any:
+            return functional_call(model, {**_spare_buffers(model), **p}, inputs)
+
+        return function, params
     if not callable(model):
         raise TypeError(
             "model: expected a function f(params, *inputs) or an object with named_parameters(), "
@@ -45,6 +51,13 @@ def as_function(model: Any, params: Any = None) -> tuple[Callable[..., Any], Any
             "params=..."
         )
     return model, params
+
+
+def _spare_buffers(model: Any) -> dict[str, Any]:
+    """Copies of the buffers of a module that is in training, for it to change."""
+    if not getattr(model, "training", False) or not hasattr(model, "named_buffers"):
+        return {}
+    return {name: clone(b.detach()) for name, b in model.named_buffers()}
 
 
 def ravel(tree: Any) -> tuple[Tensor, Callable[[Tensor], Any]]:

@@ -4,5 +4,10 @@ from __future__ import annotations
 
 from chainrule.inspect import textbook
 from chainrule.inspect.autopsy import Autopsy, autopsy
+from chainrule.inspect.invariances import (
+    Invariances, invariance_table, invariances, symmetry,
+)  # fmt: skip
 
-__all__ = ["Autopsy", "autopsy", "textbook"]
+__all__ = [
+    "Autopsy", "Invariances", "autopsy", "invariance_table", "invariances", "symmetry", "textbook",
+]  # fmt: skip

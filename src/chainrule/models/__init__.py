@@ -11,9 +11,10 @@ from chainrule.models.sequence import SequenceModel
 from chainrule.models.structured import AdditiveModel, DictionaryModel, MultiTaskNet, capacity
 from chainrule.nn.centers import growing_neural_gas, kmeans, kmeans_plus_plus
 from chainrule.nn.rbf import RBFNetwork, fit_rbf
+from chainrule.regularize.cascade import CascadeNetwork
 
 __all__ = [
-    "AdditiveModel", "AlexNet", "Autoencoder", "CifarNet", "ConvAutoencoder",
+    "AdditiveModel", "AlexNet", "Autoencoder", "CascadeNetwork", "CifarNet", "ConvAutoencoder",
     "DenoisingAutoencoder", "DictionaryModel", "LeNet", "LinearRegression", "LogisticRegression",
     "MLP", "MnistConvNet", "MultiTaskNet", "Perceptron", "RBFNetwork", "ResNet",
     "SelfNormalizingMLP", "SequenceModel", "SoftmaxRegression", "activation_module", "capacity",

@@ -13,7 +13,7 @@ from typing import Any
 from chainrule.backend import dtypes
 from chainrule.ops import activation as primitives
 from chainrule.ops import softmax as _softmax
-from chainrule.ops.activation import binary_step, gelu_tanh, normal_cdf
+from chainrule.ops.activation import binary_step, gelu_tanh
 from chainrule.ops.activation import log_sigmoid as logsigmoid
 from chainrule.ops.complex_numbers import abs
 from chainrule.ops.elementwise import (
@@ -229,7 +229,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x Phi(x), Phi the normal distribution function (or its approximation by a ``"tanh"``)."""
     if approximate == "none":
-        return input * normal_cdf(input)
+        return primitives.gelu(input)
     if approximate == "tanh":
         return gelu_tanh(input)
     raise RuntimeError(

@@ -13,7 +13,7 @@ from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.nn.module import Module
-from chainrule.ops.sampling import bits
+from chainrule.ops.sampling import mask
 from chainrule.tensor import Tensor
 
 __all__ = [
@@ -116,7 +116,7 @@ def unscaled_dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Te
     _check_probability("unscaled_dropout", p)
     if not training or p == 0:
         return input
-    return input * bits("unscaled_dropout", tuple(input.shape), 1 - p, input.dtype, None)
+    return input * mask("unscaled_dropout", tuple(input.shape), 1 - p, input.dtype, 1.0)
 
 
 # --- what the functions share ---------------------------------------------------------------------
@@ -162,10 +162,8 @@ def _feature_dropout(
 
 def _masked(op: str, input: Tensor, shape: tuple[int, ...], p: float, inplace: bool) -> Tensor:
     _check_floating(op, input)
-    mask = bits(op, shape, 1 - p, input.dtype, None)
-    if p < 1:
-        mask = mask * (1 / (1 - p))
-    return input.mul_(mask) if inplace else input * mask
+    factors = mask(op, shape, 1 - p, input.dtype, 1 / (1 - p) if p < 1 else 1.0)
+    return input.mul_(factors) if inplace else input * factors
 
 
 def _alpha(
@@ -177,9 +175,9 @@ def _alpha(
     if p == 1:
         return input.mul_(0.0) if inplace else input * 0.0
     a = 1 / math.sqrt((_SATURATION**2 * p + 1) * (1 - p))
-    mask = bits(op, shape, 1 - p, input.dtype, None)
-    shift = (mask - 1) * (_SATURATION * a) + _SATURATION * a * p
-    return input.mul_(mask * a).add_(shift) if inplace else input * (mask * a) + shift
+    kept = mask(op, shape, 1 - p, input.dtype, 1.0)
+    shift = (kept - 1) * (_SATURATION * a) + _SATURATION * a * p
+    return input.mul_(kept * a).add_(shift) if inplace else input * (kept * a) + shift
 
 
 # --- layers ---------------------------------------------------------------------------------------

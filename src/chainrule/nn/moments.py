@@ -26,15 +26,15 @@ from chainrule.ops.shape import stack
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "FixedPoint", "as_function", "gaussian_expectation", "selu_fixed_point", "selu_jacobian",
-    "selu_moments", "slope",
+    "FixedPoint", "as_function", "gaussian_expectation", "legendre", "selu_fixed_point",
+    "selu_jacobian", "selu_moments", "slope",
 ]  # fmt: skip
 
 _REACH = 12.0  # standard deviations: what lies beyond weighs less than 1e-32
 
 
 @functools.cache
-def _legendre(n: int) -> tuple[Tensor, Tensor]:
+def legendre(n: int) -> tuple[Tensor, Tensor]:
     """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], by Golub and Welsch."""
     k = arange(1, n, dtype=dtypes.float64)
     off = k / sqrt(4 * k * k - 1)
@@ -67,7 +67,7 @@ def gaussian_expectation(
     width = _panel_width(deviation)
     first = math.floor((mean - _REACH * deviation) / width)
     last = math.ceil((mean + _REACH * deviation) / width)
-    nodes, weights = _legendre(8)
+    nodes, weights = legendre(8)
     with no_grad():
         centers = (arange(first, last, dtype=dtypes.float64) + 0.5) * width
         s = centers.unsqueeze(1) + nodes * (width / 2)

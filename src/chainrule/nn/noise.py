@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from chainrule.autograd.modes import no_grad
+from chainrule.curvature.laplace import Prediction
 from chainrule.nn.dropout import DropoutLayer
 from chainrule.nn.module import Module
 from chainrule.ops.sampling import randn_like
@@ -126,18 +127,11 @@ class WeightNoise(Module):
 # --- prediction by many passes --------------------------------------------------------------------
 
 
-class Prediction(NamedTuple):
-    """The mean of many stochastic passes, and how far they spread (their standard deviation)."""
-
-    mean: Tensor
-    std: Tensor
-
-
 def monte_carlo_predict(model: Module, input: Any, samples: int = 100) -> Prediction:
     """The mean and the standard deviation of ``samples`` passes with dropout and noise active.
 
     Everything else, batch normalization above all, is in evaluation; the modes are put back
-    afterwards, and nothing is recorded.
+    afterwards, and nothing is recorded. ``curvature.Laplace`` finds error bars from curvature.
 
     >>> from chainrule import nn, ones
     >>> model = nn.Sequential(nn.Dropout(0.5), nn.Linear(4, 2))

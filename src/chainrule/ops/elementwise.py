@@ -8,6 +8,7 @@ ones first, the trickier ones below.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from chainrule.backend import K, dtypes
@@ -50,6 +51,21 @@ def zeros_like_of(x: Any) -> Any:
     return K.zeros(x.shape, x.dtype)
 
 
+def on_arrays(kernel: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The differential ``rule(d, x)`` or ``rule(d, out)``; on bare arrays it is one kernel."""
+    if "out" in rule.__code__.co_varnames:
+
+        def of_out(d: Any, out: Any) -> Any:
+            return rule(d, out) if isinstance(d, Tensor) else getattr(K, kernel)(d, out)
+
+        return of_out
+
+    def of_x(d: Any, x: Any) -> Any:
+        return rule(d, x) if isinstance(d, Tensor) else getattr(K, kernel)(d, x)
+
+    return of_x
+
+
 # --- one input ------------------------------------------------------------------------------------
 
 neg = unary("neg", lambda d: -d, "-x", floating=False, kinds="iufc")
@@ -75,18 +91,38 @@ acos = unary("acos", lambda d, x: -d * rsqrt(1 - x * x), "The inverse cosine of 
 atan = unary("atan", lambda d, x: d / (1 + x * x), "The inverse tangent of x.")
 sinh = unary("sinh", lambda d, x: d * cosh(x), "The hyperbolic sine of x.")
 cosh = unary("cosh", lambda d, x: d * sinh(x), "The hyperbolic cosine of x.")
-tanh = unary("tanh", lambda d, out: d * (1 - out * out), "The hyperbolic tangent of x.")
+tanh = unary(
+    "tanh",
+    on_arrays("tanh_backward", lambda d, out: d * (1 - out * out)),
+    "The hyperbolic tangent of x.",
+)
 asinh = unary("asinh", lambda d, x: d * rsqrt(x * x + 1), "The inverse hyperbolic sine of x.")
 acosh = unary("acosh", lambda d, x: d * rsqrt(x * x - 1), "The inverse hyperbolic cosine of x.")
 atanh = unary("atanh", lambda d, x: d / (1 - x * x), "The inverse hyperbolic tangent of x.")
-sigmoid = unary("sigmoid", lambda d, out: d * (out - out * out), "1 / (1 + exp(-x))", kinds="biuf")
-softplus = unary("softplus", lambda d, x: d * sigmoid(x), "log(1 + exp(x)), without overflow.")
+sigmoid = unary(
+    "sigmoid",
+    on_arrays("sigmoid_backward", lambda d, out: d * (out - out * out)),
+    "1 / (1 + exp(-x))",
+    kinds="biuf",
+)
+softplus = unary(
+    "softplus",
+    on_arrays("softplus_backward", lambda d, x: d * sigmoid(x)),
+    "log(1 + exp(x)), without overflow.",
+)
 # The slope at 0 is 0; not ``out > 0``, so that a NaN passes the gradient on, as in PyTorch.
 relu = unary(
-    "relu", lambda d, out: where(out != 0, d, 0.0), "max(x, 0)", floating=False, kinds="iuf"
+    "relu",
+    on_arrays("relu_backward", lambda d, out: where(out != 0, d, 0.0)),
+    "max(x, 0)",
+    floating=False,
+    kinds="iuf",
 )
 erf = unary(
-    "erf", lambda d, x: d * (_2_SQRTPI * exp(-x * x)), "The error function of x.", kinds="biuf"
+    "erf",
+    on_arrays("erf_backward", lambda d, x: d * (_2_SQRTPI * exp(-x * x))),
+    "The error function of x.",
+    kinds="biuf",
 )
 erfc = unary("erfc", lambda d, x: d * (-_2_SQRTPI * exp(-x * x)), "1 - erf(x)", kinds="biuf")
 erfinv = unary(

@@ -275,18 +275,22 @@ class _LinearMap(Primitive):
             return self._stack_vjp(node, g, tensors)
         if tensors or g.ndim != 2:
             return super().vjp(node, g, tensors)
-        x, w, edges = node.saved[0], node.saved[1], node.edges
-        product = _matmul.raw
-        gx = None if edges[0] is None else product(g, w.array)
-        gw = None if edges[1] is None else product(g.T, x.array)
+        x, w, edges, shapes = node.saved[0], node.saved[1], node.edges, node.shapes
+        has_bias = len(edges) > 2 and edges[2] is not None
+        whole = has_bias and shapes[2] == shapes[1][:1]
+        gx, gw, gb = K.linear_backward(
+            g, None if x is None else x.array, None if w is None else w.array, whole
+        )
         if len(edges) == 2:
             return gx, gw
-        return gx, gw, None if edges[2] is None else sum_to.raw(g, node.shapes[2])
+        return gx, gw, sum_to.raw(g, shapes[2]) if has_bias and not whole else gb
 
     def _stack_vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
         """Of a stack of layers, each with weights of its own: what vmap makes of many networks."""
         x, w = saved_values(node, tensors)[:2]
         edges, shapes = node.edges, node.shapes
+        if not tensors:
+            return self._bare_stack_vjp(edges, shapes, g, x, w)
         grads = [
             None if edges[0] is None else matmul(g, w),
             None if edges[1] is None else matmul(g.mT, x),
@@ -299,6 +303,23 @@ class _LinearMap(Primitive):
             gi if gi is None or gi.shape == shape else sum_to(gi, shape=shape)
             for gi, shape in zip(grads, shapes, strict=True)
         ]
+
+    @staticmethod
+    def _bare_stack_vjp(edges: Any, shapes: Any, g: Any, x: Any, w: Any) -> Sequence[Any]:
+        product, total = _matmul.raw, sum_to.raw
+        gx = gw = gb = None
+        if edges[0] is not None:
+            gx = product(g, w)
+            gx = gx if gx.shape == shapes[0] else total(gx, shapes[0])
+        if edges[1] is not None:
+            gw = product(g.mT, x)
+            gw = gw if gw.shape == shapes[1] else total(gw, shapes[1])
+        if len(edges) == 2:
+            return gx, gw
+        if edges[2] is not None:
+            *batch, out = shapes[2]
+            gb = total(g, (*batch, 1, out)).reshape(shapes[2])
+        return gx, gw, gb
 
 
 # A primitive for speed: one node instead of three, and no transposed copy of the weight's gradient.

@@ -40,33 +40,31 @@ def _projected(h: Any, z: Any, rstd: Any, dim: Dims, center: bool) -> Any:
 class Normalize(Op):
     """weight * (x - mean) / sqrt(var + eps) + bias, as one node.
 
-    For speed: the forward pass keeps the deviations and their scale, so that an ordinary backward
-    pass is one kernel. Where the gradient is differentiated again, it is written in operations.
+    For speed: the forward pass keeps the means and the scales, so that an ordinary backward pass is
+    one kernel. Where the gradient is differentiated again, it is written in operations.
     """
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
-        edges = node.edges
+        edges, shapes = node.edges, node.shapes
         x, *affine = node.saved[: len(edges)]
         dim, eps, center = node.params["dim"], node.params["eps"], node.params["center"]
-        needs = [e is not None for e in edges]
-        if tensors:
-            z, rstd = _standard(x, dim, eps, center)
-            h = g * affine[0] if affine else g
-            gx = _projected(h, z, rstd, dim, center) if needs[0] else None
-            parts = [gx, g * z if affine else None, g]
-        else:
+        needs = tuple([e is not None for e in edges])
+        if not tensors:
             kept = node.saved[len(edges) :]
             if kept:
-                d, rstd = kept[0].array, kept[1].array
+                rstd, m = kept[0].array, kept[1].array if center else None
             else:
-                _, d, rstd, *_ = K.normalize_parts(x.array, dim=dim, eps=eps, center=center)
+                _, m, rstd, _ = K.normalize_parts(x.array, dim=dim, eps=eps, center=center)
             w = affine[0].array if affine else None
-            needed = (needs[0], len(needs) > 1 and needs[1])
-            gx, gw = K.normalize_backward(g, d, rstd, w, dim, center, needed)
-            parts = [gx, gw, g]
+            given: Sequence[Any] = K.normalize_backward(g, x.array, m, rstd, w, dim, shapes, needs)
+            return given
+        z, rstd = _standard(x, dim, eps, center)
+        h = g * affine[0] if affine else g
+        gx = _projected(h, z, rstd, dim, center) if needs[0] else None
+        parts = (gx, g * z if affine else None, g)
         return [
             sum_to(part, shape=shape) if need and part.shape != shape else part
-            for part, shape, need in zip(parts, node.shapes, needs, strict=False)
+            for part, shape, need in zip(parts, shapes, needs, strict=False)
         ]
 
     def jvp(
@@ -139,12 +137,13 @@ def _normalized(
         out, m, v = apply(_normalize, inputs, params), None, None
     else:
         arrays = [t.array for t in inputs]
-        array, d, rstd, m, v = K.normalize_parts(*arrays, **params)
+        array, m, rstd, v = K.normalize_parts(*arrays, **params)
         out = Tensor(array)
         if mode.flags:
             edges = tuple([edge_of(t) for t in inputs])
             if any([e is not None for e in edges]):
-                saved = (*inputs, Tensor(d), Tensor(rstd))
+                kept = (Tensor(rstd), Tensor(m)) if center else (Tensor(rstd),)
+                saved = (*inputs, *kept)
                 shapes = tuple([a.shape for a in arrays])
                 out._node = Node(_normalize, edges, saved, None, shapes, params)
                 out.needs_grad = True

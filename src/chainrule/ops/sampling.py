@@ -319,6 +319,12 @@ def bits(op: str, shape: tuple[int, ...], p: Any, dtype: Any, generator: Any) ->
     return cast(draw(shape, lambda shape: K.random_bits(g, shape, value)), dtype)
 
 
+def mask(op: str, shape: tuple[int, ...], p: float, dtype: Any, value: float) -> Tensor:
+    """``value`` with probability p and 0 else, of the given type."""
+    g = stream(op, None)
+    return draw(shape, lambda shape: K.random_mask(g, shape, dtype.array_dtype, p, value))
+
+
 _with_replacement = Nondifferentiable("pick_with_replacement", "carry")
 _without_replacement = Nondifferentiable("pick_without_replacement", "carry")
 

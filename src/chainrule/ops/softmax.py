@@ -18,7 +18,7 @@ from chainrule.ops.promotion import cast
 from chainrule.ops.apply import apply, edge_of
 from chainrule.ops.primitive import Op, Primitive
 from chainrule.ops.reduce import mean, sum
-from chainrule.ops.shape import canonical_dim, flatten, reshape, unsqueeze
+from chainrule.ops.shape import canonical_dim, reshape, unsqueeze
 from chainrule.graph import Node, mode
 from chainrule.tensor import Tensor
 
@@ -103,8 +103,14 @@ class CrossEntropy(Op):
 
     The forward pass keeps the softmax, so that an ordinary backward pass is one kernel,
     (softmax - one_hot) * g. Where the gradient is differentiated again, the same is written in
-    operations on x.
+    operations on x. With ``within``, which vmap sets, the reduction is one for each entry of so
+    many dimensions in front.
     """
+
+    @staticmethod
+    def raw_and_saved(x: Any, target: Any, **params: Any) -> tuple[Any, Any]:
+        """The loss of arrays, and the softmax that the backward pass reads if it is saved."""
+        return K.cross_entropy_and_softmax(x, target, **params)
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
         x, target, *kept = node.saved
@@ -112,12 +118,14 @@ class CrossEntropy(Op):
         if not tensors:
             p = kept[0].array if kept else K.softmax(x.array, params["dim"])
             return K.cross_entropy_backward(g, p, target.array, **params), None
-        d, reduction = params["dim"], params["reduction"]
+        d, reduction, within = params["dim"], params["reduction"], params.get("within", 0)
         if reduction == "mean":
-            n = count(x, target, params["ignore_index"])
+            n = _total(counts(x, target, params["ignore_index"]), within)
             g = g / where(n == 0, 1.0, n)
         delta = _delta(x, target, d, params["ignore_index"])
-        return delta * (unsqueeze(g, d) if reduction == "none" else g), None
+        if reduction == "none":
+            return delta * unsqueeze(g, d), None
+        return delta * reshape(g, (*g.shape, *[1] * (x.ndim - within))), None
 
     def jvp(
         self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
@@ -129,8 +137,17 @@ class CrossEntropy(Op):
         change = sum(_delta(x, target, dim, ignore_index) * tangents[0], dim)
         if reduction == "none":
             return change
-        total = sum(change)
-        return mean_of(total, count(x, target, ignore_index)) if reduction == "mean" else total
+        within = params.get("within", 0)
+        total = _total(change, within)
+        if reduction == "sum":
+            return total
+        return mean_of(total, _total(counts(x, target, ignore_index), within))
+
+
+def _total(x: Any, within: int) -> Any:
+    """The sum over all dimensions but the first ``within``."""
+    dims = tuple(range(within - x.ndim, 0))
+    return sum(x, dims) if dims else x
 
 
 def _delta(x: Any, target: Any, dim: int, ignore_index: int) -> Any:
@@ -142,17 +159,11 @@ def _delta(x: Any, target: Any, dim: int, ignore_index: int) -> Any:
 def _batched_cross_entropy(
     op: Op, size: int, values: Sequence[Any], mapped: Sequence[bool], params: dict[str, Any]
 ) -> Any:
-    """A loss for each sample, then the reduction within each member of the batch."""
+    """One more dimension in front within which to reduce."""
     x, target = (v if m else spread(v, size) for v, m in zip(values, mapped, strict=True))
-    reduction = params["reduction"]
-    losses = op(x, target, **(params | {"reduction": "none"}))
-    if reduction == "none":
-        return losses
-    total = sum(flatten(unsqueeze(losses, 1), 1), 1)
-    if reduction == "sum":
-        return total
-    kept = counts(x, target, params["ignore_index"])
-    return mean_of(total, sum(flatten(unsqueeze(kept, 1), 1), 1))
+    if params["reduction"] == "none":
+        return op(x, target, **params)
+    return op(x, target, **(params | {"within": params.get("within", 0) + 1}))
 
 
 _cross_entropy = CrossEntropy("cross_entropy", _batched_cross_entropy)
@@ -296,7 +307,7 @@ def nll_loss(
 
 _bce_with_logits = binary(
     "binary_cross_entropy_with_logits",
-    lambda d, x, y: d * (sigmoid(x) - y),
+    lambda d, x, y: _logits_change(d, x, y),
     lambda d, x: -d * x,
     "log(1 + exp(x)) - x y",
 )
@@ -307,6 +318,12 @@ _bce = binary(
     lambda d, x: d * (_at_least(log1p(-x), -100.0) - _at_least(log(x), -100.0)),
     "-(y log(x) + (1 - y) log(1 - x))",
 )
+
+
+def _logits_change(d: Any, x: Any, y: Any) -> Any:
+    if not isinstance(d, Tensor):
+        return K.binary_cross_entropy_with_logits_backward(d, x, y)
+    return d * (sigmoid(x) - y)
 
 
 def _at_least(x: Any, limit: float) -> Any:

@@ -112,8 +112,9 @@ class Adam(_Moments):
         return (*names, "max_exp_avg_sq") if group["amsgrad"] else names
 
     def constants(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, Any]:
-        eps_in_root = group.get("eps_in_root", False)
-        return {**super().constants(group, step, **scalars), "eps_in_root": eps_in_root}
+        constants = super().constants(group, step, **scalars)
+        constants["eps_in_root"] = group.get("eps_in_root", False)
+        return constants
 
     @staticmethod
     def rule(

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
-from chainrule.backend.dtypes import float64
-from chainrule.graph import Box
+from chainrule.graph import Box, Mode, mode
 from chainrule.ops.complex_numbers import complex, imag, real
 from chainrule.ops.conversion import clone
 from chainrule.ops.creation import zeros_like
@@ -28,6 +27,7 @@ from chainrule.optim.param_groups import check_order, check_params, check_rates,
 from chainrule.optim.settings import (
     IMPLEMENTATION, NOT_NEGATIVE, Interval, check_implementation, check_range,
 )  # fmt: skip
+from chainrule.optim.state_dict import StateDict
 from chainrule.tensor import Tensor
 
 __all__ = ["Closure", "Optimizer", "Params", "check_range", "decayed", "root"]
@@ -47,7 +47,7 @@ def root(v: Any, eps: float, eps_in_root: bool = False) -> Any:
     return sqrt(v + eps) if eps_in_root else sqrt(v) + eps
 
 
-class Optimizer:
+class Optimizer(StateDict):
     """The base of all optimizers.
 
     A subclass says :meth:`rule`, :meth:`states` and :meth:`constants`; the base class does the
@@ -71,7 +71,6 @@ class Optimizer:
     ranges: ClassVar[dict[str, Interval]] = {}  # where settings must lie; lr is checked anyway
     implementation_keys: ClassVar[tuple[str, ...]] = tuple(IMPLEMENTATION)  # those PyTorch has
     keeps_step = True  # whether the state counts steps; without, a step is the first or not
-    scalar_states: ClassVar[dict[str, float]] = {}  # numbers kept for each parameter, as they start
 
     def __init__(
         self,
@@ -103,20 +102,12 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    @property
-    def _name(self) -> str:
-        return type(self).__name__
-
     # --- what a subclass says ---------------------------------------------------------------------
 
     @staticmethod
     def rule(p: Any, g: Any, lr: Any, *states: Any, **constants: Any) -> Sequence[Any]:
         """The new parameter and states from the old ones, element by element."""
         raise NotImplementedError("Optimizer: a subclass defines rule(p, g, lr, *states)")
-
-    def states(self, group: dict[str, Any]) -> tuple[str, ...]:
-        """The names of the tensors that the rule keeps for each parameter, in its order."""
-        return ()
 
     def constants(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, Any]:
         """The keyword arguments of the rule at this step (the first is 1)."""
@@ -182,7 +173,8 @@ class Optimizer:
 
     def step(self, closure: Closure | None = None) -> Any:
         """Updates all parameters once; with a closure, after calling it for the loss."""
-        self._call_hooks("step_pre", closure)
+        if self._hooks:
+            self._call_hooks("step_pre", closure)
         loss = None
         if closure is not None:
             with enable_grad():
@@ -194,12 +186,15 @@ class Optimizer:
         for group, params in zip(self.param_groups, active, strict=True):
             if params:
                 self.update(group, params)
-        self._call_hooks("step_post", closure)
+        if self._hooks:
+            self._call_hooks("step_post", closure)
         return loss
 
     def _check_gradients(self, active: list[list[Tensor]]) -> None:
         grads = [p._grad.array for params in active for p in params]
-        if K.all_finite([g for g in grads if not isinstance(g, Box)]):
+        if mode.flags & Mode.BOXED:
+            grads = [g for g in grads if not isinstance(g, Box)]
+        if K.all_finite(grads):
             return
         for number, params in enumerate(active):
             for p in params:
@@ -222,27 +217,60 @@ class Optimizer:
     def update(self, group: dict[str, Any], params: list[Tensor]) -> None:
         """Applies the rule to parameters of a group, to all that are at the same step at once."""
         names = self.states(group)
-        alike: dict[Any, list[Tensor]] = {}
-        for p in params:
-            alike.setdefault((p.array.dtype, *self._prepare(group, p, names)), []).append(p)
-        for (_, step, *values), some in alike.items():
-            scalars = dict(zip(self.scalar_states, values, strict=True))
-            self._update_together(group, some, names, self.constants(group, step, **scalars))
-            if scalars:
-                new = self.advance(group, step, **scalars)
-                for p in some:
-                    self.state[p].update(new)
+        held = [self.state[p] for p in params]
+        try:
+            arrays = [[state[name].array for state in held] for name in names]
+            keys = self._count(held, [False] * len(held))
+        except KeyError:  # a first step
+            fresh = [self._make_state(group, p, names) for p in params]
+            arrays = [[state[name].array for state in held] for name in names]
+            keys = self._count(held, fresh)
+        if keys.count(keys[0]) == len(keys):
+            self._update_alike(group, params, held, names, arrays, keys[0])
+            return
+        for key in dict.fromkeys(keys):
+            some = [i for i, other in enumerate(keys) if other == key]
+            few, theirs = [params[i] for i in some], [held[i] for i in some]
+            columns = [[column[i] for i in some] for column in arrays]
+            self._update_alike(group, few, theirs, names, columns, key)
 
-    def _prepare(self, group: dict[str, Any], p: Tensor, names: tuple[str, ...]) -> list[Any]:
-        """The number of a parameter's step, and its scalar states; both made at its first step."""
-        fresh = self._make_state(group, p, names)
-        state = self.state[p]
+    def _count(self, held: list[Any], fresh: list[bool]) -> list[Any]:
+        """The number of the step of each parameter; with its scalar states, if there are any."""
+        scalars = [[state[name] for state in held] for name in self.scalar_states]
         if self.keeps_step:
-            state["step"] += 1
-            step = state["step"]
+            steps = [state["step"] + 1 for state in held]
+            for i, state in enumerate(held):
+                state["step"] = steps[i]
         else:
-            step = 1 if fresh else 2
-        return [step, *[state[name] for name in self.scalar_states]]
+            steps = [1 if new else 2 for new in fresh]
+        return list(zip(steps, *scalars, strict=True)) if scalars else steps
+
+    def _update_alike(
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        held: list[Any],
+        names: tuple[str, ...],
+        arrays: list[list[Any]],
+        key: Any,
+    ) -> None:
+        """Applies the rule to parameters that are at the same step, with the same scalar states."""
+        step, scalars = key, {}
+        if self.scalar_states:
+            step, scalars = key[0], dict(zip(self.scalar_states, key[1:], strict=True))
+        constants = self.constants(group, step, **scalars)
+        rates = self._rates(group, params)
+        if group.get("differentiable"):
+            for i, p in enumerate(params):
+                lr = rates if isinstance(rates, float) else rates[i]
+                with enable_grad():
+                    self._update_recorded(p, lr, names, constants)
+        else:
+            self._update_together(params, rates, arrays, constants)
+        if scalars:
+            new = self.advance(group, step, **scalars)
+            for state in held:
+                state.update(new)
 
     def _make_state(self, group: dict[str, Any], p: Tensor, names: tuple[str, ...]) -> bool:
         """Makes the state that a parameter does not have; whether its tensors are new."""
@@ -259,33 +287,13 @@ class Optimizer:
         return bool(fresh)
 
     def _update_together(
-        self,
-        group: dict[str, Any],
-        params: list[Tensor],
-        names: tuple[str, ...],
-        constants: dict[str, Any],
+        self, params: list[Tensor], rates: Any, arrays: list[list[Any]], constants: dict[str, Any]
     ) -> None:
-        state = self.state
-        rates = self._rates(group, params)
-        if group.get("differentiable"):
-            for i, p in enumerate(params):
-                lr = rates if isinstance(rates, float) else rates[i]
-                with enable_grad():
-                    self._update_recorded(p, lr, names, constants)
-            return
+        """One call for all parameters."""
         if not isinstance(rates, float):
-            rates = [
-                r.array if r.shape == p.shape else expand(r, *p.shape).array
-                for r, p in zip(rates, params, strict=True)
-            ]
-        K.write_updates(
-            self.rule,
-            [p.array for p in params],
-            [p._grad.array for p in params],
-            rates,
-            [[state[p][name].array for p in params] for name in names],
-            {k: float(v) if isinstance(v, Tensor) else v for k, v in constants.items()},
-        )
+            rates = [expand(r, *p.shape).array for r, p in zip(rates, params, strict=True)]
+        values, grads = [p.array for p in params], [p._grad.array for p in params]
+        K.write_updates(self.rule, values, grads, rates, arrays, constants)
         for p in params:
             touch(p)
 
@@ -309,6 +317,8 @@ class Optimizer:
     def _rates(self, group: dict[str, Any], params: list[Tensor], each: bool = False) -> Any:
         """The learning rate of these parameters: a number, or a tensor for each."""
         lr = group.get("lr", 0.0)
+        if lr.__class__ is float and not each:
+            return lr
         if not each and not isinstance(lr, (list, tuple)):
             if not isinstance(lr, Tensor) or (lr.numel() == 1 and not group["differentiable"]):
                 return float(lr)
@@ -345,87 +355,6 @@ class Optimizer:
         self._hooks[kind][id(handle)] = hook
         return handle
 
-    # --- files ------------------------------------------------------------------------------------
-
-    def state_dict(self) -> dict[str, Any]:
-        """Settings and state with numbers for parameters, as PyTorch writes it."""
-        numbers: dict[int, int] = {}
-        groups = []
-        for group in self.param_groups:
-            packed = {k: v for k, v in group.items() if k != "params"}
-            packed["params"] = [numbers.setdefault(id(p), len(numbers)) for p in group["params"]]
-            groups.append(packed)
-        state = {
-            numbers[id(p)]: {k: self._packed(k, v) for k, v in s.items()}
-            for p, s in self.state.items()
-            if id(p) in numbers and s
-        }
-        return {"state": state, "param_groups": groups}
-
-    def _packed(self, name: str, value: Any) -> Any:
-        """Counts and numbers as tensors without dimensions, as PyTorch has them."""
-        if name == "step":
-            return tensor(float(value))
-        return tensor(value, dtype=float64) if name in self.scalar_states else value
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over settings and state, also those of PyTorch's optimizer of the same name."""
-        given = state_dict["param_groups"]
-        if len(given) != len(self.param_groups):
-            raise ValueError(
-                f"{self._name}.load_state_dict: the loaded state dict has {len(given)} parameter "
-                f"groups, this optimizer has {len(self.param_groups)}"
-            )
-        for i, (new, group) in enumerate(zip(given, self.param_groups, strict=True)):
-            if len(new["params"]) != len(group["params"]):
-                raise ValueError(
-                    f"{self._name}.load_state_dict: group {i} of the loaded state dict has "
-                    f"{len(new['params'])} parameters, this optimizer's has {len(group['params'])}"
-                )
-        of = {
-            number: p
-            for new, group in zip(given, self.param_groups, strict=True)
-            for number, p in zip(new["params"], group["params"], strict=True)
-        }
-        state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
-        for number, values in state_dict["state"].items():
-            key = int(number) if str(number).lstrip("-").isdigit() else number
-            if key in of:
-                state[of[key]] = self._unpacked(of[key], values)
-        self.state = state
-        for new, group in zip(given, self.param_groups, strict=True):
-            kept = {k: v for k, v in new.items() if k not in ("params", "param_names")}
-            group.update({k: _own(v) for k, v in kept.items()})
-
-    def _unpacked(self, p: Tensor, values: dict[str, Any]) -> dict[str, Any]:
-        new: dict[str, Any] = {}
-        for name, v in values.items():
-            if v is None:
-                continue
-            if name == "step":
-                new[name] = int(v)
-            elif name in self.scalar_states:
-                new[name] = float(v)
-            elif isinstance(v, Tensor) or hasattr(v, "__array__"):
-                new[name] = self._fitted(p, name, v)
-            else:
-                new[name] = v
-        return new
-
-    def _fitted(self, p: Tensor, name: str, value: Any) -> Tensor:
-        """A copy of a loaded state, in the parameter's dtype."""
-        value = value if isinstance(value, Tensor) else tensor(value)
-        if value.ndim and tuple(value.shape) != tuple(p.shape) and name in self._all_states():
-            raise ValueError(
-                f"{self._name}.load_state_dict: the state {name!r} has shape {tuple(value.shape)} "
-                f"for a parameter of shape {tuple(p.shape)}"
-            )
-        same = not value.dtype.is_floating_point
-        return clone(value.detach()) if same else clone(cast(value.detach(), p.dtype))
-
-    def _all_states(self) -> set[str]:
-        return {name for group in self.param_groups for name in self.states(group)}
-
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_hooks"}
 
@@ -439,13 +368,6 @@ class Optimizer:
             settings = [f"    {k}: {group[k]}\n" for k in sorted(group) if k != "params"]
             text += f"\nParameter Group {i}\n" + "".join(settings)
         return text + ")"
-
-
-def _own(setting: Any) -> Any:
-    """A loaded setting; of a tensor, also of PyTorch's, a copy."""
-    if isinstance(setting, Tensor):
-        return clone(setting.detach())
-    return tensor(setting) if hasattr(setting, "numel") else setting
 
 
 class _Handle:

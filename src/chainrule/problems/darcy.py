@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from chainrule.information.counting import arrangements, configurations
 from chainrule.ops.creation import full, zeros
 from chainrule.ops.from_data import tensor
 from chainrule.ops.matmul import matmul
@@ -68,35 +69,3 @@ def darcy(
         {"entropy": channels * math.log(len(conductivities)),
          "configurations": configurations(channels, len(conductivities))},
     )  # fmt: skip
-
-
-def configurations(channels: int, values: int) -> int:
-    """How often each value occurs in N channels can be chosen in (N + b - 1)! / (N! (b - 1)!) ways.
-
-    >>> configurations(2, 3)
-    6
-    """
-    whole("configurations", 0, channels=channels)
-    whole("configurations", 1, values=values)
-    return math.comb(channels + values - 1, channels)
-
-
-def arrangements(counts: Sequence[int], approximate: bool = False) -> float:
-    """ln (N! / prod_i b_i!): in how many ways channels can be given values that occur b_i times.
-
-    ``approximate`` is Stirling's formula, ln of e^{N H} / sqrt((2 pi N)^(b - 1) prod_i f_i) with
-    the frequencies f_i = b_i / N and their entropy H in nats.
-
-    >>> round(math.exp(arrangements([2, 1, 1])))
-    12
-    """
-    n = math.fsum(counts)
-    if not len(counts) or any(int(c) != c or c < 0 for c in counts) or n == 0:
-        raise ValueError(f"arrangements: counts must be integers, not all 0, got {list(counts)}")
-    if not approximate:
-        return math.lgamma(n + 1) - math.fsum(math.lgamma(c + 1) for c in counts)
-    f = [c / n for c in counts if c]
-    entropy = -math.fsum(p * math.log(p) for p in f)
-    return n * entropy - 0.5 * (
-        (len(f) - 1) * math.log(2 * math.pi * n) + math.fsum(map(math.log, f))
-    )

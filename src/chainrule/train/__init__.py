@@ -9,15 +9,22 @@ from chainrule.train.automatic import (
 from chainrule.train.callbacks import (
     Callback, Checkpoint, EarlyStopping, GradientNorms, LambdaCallback,
 )  # fmt: skip
+from chainrule.train.complexity import (
+    ComplexityCurve, OverfitCheck, complexity_curve, overfit_first,
+)  # fmt: skip
 from chainrule.train.cross_validation import CrossValidation, cross_validate
+from chainrule.train.failures import FailureRate, binomial_interval, failure_rate
 from chainrule.train.history import History
+from chainrule.train.many import ManyFits, fit_many
 from chainrule.train.report import html_report, text_report
 from chainrule.train.sweep import grid, log_uniform, random_settings, sweep, uniform
 from chainrule.train.trainer import DivergedError, Trainer
 
 __all__ = [
-    "Callback", "Checkpoint", "CrossValidation", "DivergedError", "EarlyStopping", "FittedNetwork",
-    "GradientNorms", "History", "LambdaCallback", "Settings", "Trainer", "cross_validate",
-    "cross_validate_table", "fit_table", "grid", "html_report", "log_uniform", "metrics",
-    "random_settings", "sweep", "text_report", "uniform",
+    "Callback", "Checkpoint", "ComplexityCurve", "CrossValidation", "DivergedError",
+    "EarlyStopping", "FailureRate", "FittedNetwork", "GradientNorms", "History", "LambdaCallback",
+    "ManyFits", "OverfitCheck", "Settings", "Trainer", "binomial_interval", "complexity_curve",
+    "cross_validate", "cross_validate_table", "failure_rate", "fit_many", "fit_table", "grid",
+    "html_report", "log_uniform", "metrics", "overfit_first", "random_settings", "sweep",
+    "text_report", "uniform",
 ]  # fmt: skip

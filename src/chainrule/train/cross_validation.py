@@ -14,6 +14,7 @@ from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype, to_tensor
 from chainrule.train.history import History
+from chainrule.train.many import fit_many
 from chainrule.train.sweep import run_parallel
 from chainrule.train.trainer import Trainer
 
@@ -66,6 +67,7 @@ def cross_validate(
     stratify: bool = False,
     seed: int = 0,
     n_jobs: int = 1,
+    many: bool = False,
     epochs: int = 10,
     batch_size: int = 32,
     **options: Any,
@@ -81,6 +83,8 @@ def cross_validate(
         stratify: whether each fold has the classes in their proportions.
         seed: of the folds, and of each model's start.
         n_jobs: how many folds at once (joblib).
+        many: whether to train all folds as one batched job, by :func:`fit_many`; for small networks
+            that is several times faster, with equal results up to rounding.
         epochs: of each training.
         batch_size: of each training.
         options: more arguments of :class:`Trainer`, such as ``metrics``.
@@ -98,6 +102,10 @@ def cross_validate(
         splits = list(kind(folds, shuffle=True, random_state=seed).split(x, y))
     else:
         splits = list(folds)
+    if many:
+        if n_jobs != 1:
+            raise ValueError(f"cross_validate: many=True is one job, got n_jobs={n_jobs}")
+        return _together(model, x, y, splits, loss, optimizer, seed, epochs, batch_size, options)
     tasks = [
         _Fold(model, x, y, train, test, loss, optimizer, seed + i, epochs, batch_size, options)
         for i, (train, test) in enumerate(splits)
@@ -105,6 +113,36 @@ def cross_validate(
     rows = []
     for i, result in enumerate(run_parallel(tasks, n_jobs)):
         rows.append({"fold": i + 1, "size": len(splits[i][1]), **result})
+    return CrossValidation.of(rows)
+
+
+def _together(
+    model: Callable[[], nn.Module], x: Any, y: Any, splits: list[Any], loss: Any, optimizer: Any,
+    seed: int, epochs: int, batch_size: int, options: dict[str, Any],
+) -> CrossValidation:  # fmt: skip
+    """All folds in one job."""
+    known = {"metrics", "penalties", "clip_norm", "progress"}
+    if set(options) - known:
+        raise ValueError(
+            f"cross_validate: many=True does not take {sorted(set(options) - known)}; train the "
+            "folds one by one, with many=False"
+        )
+    with fork_rng():
+        manual_seed(seed)
+        dtype = floating_dtype(model())
+    x, y = to_tensor(x, dtype), to_tensor(y, dtype)
+    data = [tuple(t[_indices(k)] for t in (x, y)) for k, _ in splits]
+    fits = fit_many(
+        model, data, loss, optimizer, seeds=range(seed, seed + len(splits)), epochs=epochs,
+        batch_size=batch_size, **{k: v for k, v in options.items() if k != "progress"},
+    )  # fmt: skip
+    rows = []
+    for i, (_, test) in enumerate(splits):
+        if fits.histories[i].stopped.startswith("diverged"):
+            raise RuntimeError(f"cross_validate: fold {i + 1} {fits.histories[i].stopped}")
+        trainer = Trainer(fits.models[i], loss, metrics=options.get("metrics", ()), progress=False)
+        scores = trainer.evaluate((x[_indices(test)], y[_indices(test)]))
+        rows.append({"fold": i + 1, "size": len(test), **scores})
     return CrossValidation.of(rows)
 
 

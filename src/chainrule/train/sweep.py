@@ -80,10 +80,11 @@ def run_parallel(tasks: Sequence[Callable[[], Any]], n_jobs: int = 1) -> Iterabl
 
 
 def sweep(
-    run: Callable[[Setting], Mapping[str, Any]],
+    run: Callable[..., Any],
     settings: Iterable[Setting],
     *,
     n_jobs: int = 1,
+    many: bool = False,
     path: str | os.PathLike[str] | None = None,
 ) -> History:
     """Runs ``run(setting) -> results`` for all settings; a table with a row for each.
@@ -92,6 +93,8 @@ def sweep(
         run: trains with a setting and returns numbers, such as {"val_loss": 0.3}.
         settings: from :func:`grid` or :func:`random_settings`, or any dictionaries.
         n_jobs: how many processes; more than one need joblib (-1: one for each processor).
+        many: ``run`` takes a list of settings and returns a list of results, such as those of
+            :func:`fit_many`, which trains small networks faster together.
         path: a file of results. Settings that it already holds are not run again: an interrupted
             sweep goes on where it stopped.
 
@@ -105,13 +108,29 @@ def sweep(
         raise ValueError("sweep: there are no settings to run")
     done = _known(path)
     left = [s for s in wanted if _key(s) not in done]
-    results = run_parallel([_Task(run, s) for s in left], n_jobs)
+    if many:
+        results: Iterable[Any] = _all_at_once(run, left, n_jobs)
+    else:
+        results = run_parallel([_Task(run, s) for s in left], n_jobs)
     for setting, result in zip(left, results, strict=True):
         done[_key(setting)] = {**setting, **result}
         if path is not None:
             lines = [json.dumps({"setting": k, "row": row}) for k, row in done.items()]
             write_atomically(Path(path), ("\n".join(lines) + "\n").encode())
     return History([done[_key(s)] for s in wanted])
+
+
+def _all_at_once(run: Callable[..., Any], left: list[Setting], n_jobs: int) -> list[Any]:
+    """The results of a function of all settings."""
+    if n_jobs != 1:
+        raise ValueError(f"sweep: many=True is one job, got n_jobs={n_jobs}")
+    results = list(run([dict(s) for s in left])) if left else []
+    if len(results) != len(left) or not all(isinstance(r, Mapping) for r in results):
+        raise TypeError(
+            f"sweep: with many=True the function must return a list of {len(left)} dictionaries, "
+            f"one for each setting, got {len(results)} results"
+        )
+    return results
 
 
 class _Task:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from chainrule.backend.numpy_kernels.elementwise import erf, sigmoid, special
+from chainrule.backend.numpy_kernels.elementwise import erf, sigmoid, special, where
 
 __all__ = [
-    "binary_step", "elu", "gelu_tanh", "log_sigmoid", "normal_cdf", "prelu", "silu",
+    "binary_step", "elu", "elu_backward", "gelu", "gelu_backward", "gelu_tanh",
+    "gelu_tanh_backward", "log_sigmoid", "log_sigmoid_backward", "normal_cdf", "prelu",
+    "prelu_backward", "silu", "silu_backward",
 ]  # fmt: skip
 
 _SQRT_HALF = math.sqrt(0.5)
@@ -46,6 +49,11 @@ def normal_cdf(a: np.ndarray) -> np.ndarray:
     return out
 
 
+def gelu(a: np.ndarray) -> np.ndarray:
+    """a times the probability that a standard normal number is below a."""
+    return a * normal_cdf(a)
+
+
 def gelu_tanh(a: np.ndarray) -> np.ndarray:
     """a (1 + tanh(sqrt(2 / pi) (a + 0.044715 a^3))) / 2"""
     out = np.multiply(a, a, out=np.empty_like(a))
@@ -76,3 +84,38 @@ def elu(a: np.ndarray, alpha: float, scale: float, rate: float) -> np.ndarray:
 def prelu(a: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """a above 0, slope * a below: one of the two parts is 0."""
     return slope * np.minimum(a, 0) + np.maximum(a, 0)
+
+
+# --- slopes, times the gradient g -----------------------------------------------------------------
+
+
+def log_sigmoid_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    return g * sigmoid(-a)
+
+
+def silu_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    s = sigmoid(a)
+    return g * (s * (1 + a * (1 - s)))
+
+
+def gelu_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    density = np.exp(-0.5 * (a * a)) * (0.5 * _SQRT_2_PI)
+    return g * (normal_cdf(a) + a * density)
+
+
+def gelu_tanh_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    square = a * a
+    t = np.tanh(_SQRT_2_PI * (a + 0.044715 * (square * a)))
+    inner = _SQRT_2_PI * (1 + 3 * 0.044715 * square)
+    return g * (0.5 * (1 + t + a * (1 - t * t) * inner))
+
+
+def elu_backward(
+    g: np.ndarray, a: np.ndarray, alpha: float, scale: float, rate: float
+) -> np.ndarray:
+    below = alpha * scale * rate * np.exp(rate * np.minimum(a, 0))
+    return g * where(a > 0, scale, below)
+
+
+def prelu_backward(g: np.ndarray, a: np.ndarray, slope: Any) -> np.ndarray:
+    return where(a > 0, g, g * slope)

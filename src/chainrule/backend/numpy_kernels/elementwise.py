@@ -4,6 +4,7 @@ used, for they take longer to import than all the rest), and a few compositions.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,16 @@ __all__ = [
     "abs", "acos", "acosh", "add", "angle", "asin", "asinh", "atan", "atan2", "atanh",
     "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "cast", "cast_to_integer", "ceil", "clamp", "conj", "copysign", "cos", "cosh",
-    "digamma", "div", "eq", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor",
+    "digamma", "div", "eq", "erf", "erf_backward", "erfc", "erfinv", "exp", "exp2", "expm1",
+    "floor",
     "floor_divide", "fmax", "fmin", "fmod", "frac", "ge", "gt", "heaviside", "hyp0f1", "hypot",
     "imag", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lgamma", "log", "log10",
     "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
     "logical_xor", "lt", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "polygamma",
-    "pow", "real", "reciprocal", "relu", "remainder", "round", "rsqrt", "sigmoid", "sign",
-    "signbit", "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "tan", "tanh", "trunc",
-    "trunc_divide", "where", "xlogy", "zeta",
+    "pow", "real", "reciprocal", "relu", "relu_backward", "remainder", "round", "rsqrt", "sigmoid",
+    "sigmoid_backward", "sign", "signbit", "sin", "sinc", "sinh", "softplus", "softplus_backward",
+    "sqrt", "square", "sub", "tan", "tanh", "tanh_backward", "trunc", "trunc_divide", "where",
+    "xlogy", "zeta",
 ]  # fmt: skip
 
 abs, neg, sign, conj = np.abs, np.negative, np.sign, np.conjugate
@@ -74,6 +77,7 @@ _gamma, _hyp0f1 = special("gamma"), special("hyp0f1")
 # From these sizes on, several passes of NumPy are faster than one loop of SciPy or of np.where
 # (measured: sigmoid 4, erf 8, where 8 times on 256k random float32 numbers).
 _MANY, _VERY_MANY = 512, 4096
+_2_SQRTPI = 2 / math.sqrt(math.pi)
 
 
 def sigmoid(a: np.ndarray) -> np.ndarray:
@@ -286,6 +290,33 @@ def _select(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         out &= x ^ y
         out ^= y
     return out.view(a.dtype)
+
+
+# --- slopes, times the gradient g -----------------------------------------------------------------
+
+
+def relu_backward(g: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """The slope at 0 is 0; a NaN passes the gradient on."""
+    return where(out != 0, g, 0.0)
+
+
+def tanh_backward(g: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return g * (1 - out * out)
+
+
+def sigmoid_backward(g: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return g * (out - out * out)
+
+
+def softplus_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    return g * sigmoid(a)
+
+
+def erf_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    return g * (_2_SQRTPI * np.exp(-a * a))
+
+
+# --- complex numbers ------------------------------------------------------------------------------
 
 
 def real(a: np.ndarray) -> np.ndarray:

@@ -12,8 +12,8 @@ import numpy as np
 
 __all__ = [
     "LinAlgError", "cholesky", "cofactor", "cross", "det", "eig", "eigh", "eigvals", "eigvalsh",
-    "inv", "linear", "matmul", "matrix_exp", "pinv", "qr", "slogdet", "solve", "solve_triangular",
-    "svd", "svdvals",
+    "inv", "linear", "linear_backward", "matmul", "matrix_exp", "pinv", "qr", "slogdet", "solve",
+    "solve_triangular", "svd", "svdvals",
 ]  # fmt: skip
 
 
@@ -45,6 +45,17 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     if bias is not None:
         out += bias
     return out
+
+
+def linear_backward(
+    g: np.ndarray, x: np.ndarray | None, weight: np.ndarray | None, with_bias: bool
+) -> tuple[Any, Any, Any]:
+    """The gradients of x (None without weight), of weight (None without x) and of the bias."""
+    return (
+        None if weight is None else g.dot(weight),
+        None if x is None else g.T.dot(x),
+        np.add.reduce(g, 0) if with_bias else None,
+    )
 
 
 def cross(a: np.ndarray, b: np.ndarray, dim: int) -> np.ndarray:

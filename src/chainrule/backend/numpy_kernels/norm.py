@@ -7,9 +7,12 @@ that a large mean costs no digits. Half precision is computed in single precisio
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from chainrule.backend.numpy_kernels.reduce import sum_to
 
 __all__ = ["normalize", "normalize_backward", "normalize_parts", "rounding_error"]
 
@@ -45,8 +48,8 @@ def normalize(
 
 def normalize_parts(
     x: np.ndarray, *affine: np.ndarray, dim: Dims, eps: float, center: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any, np.ndarray]:
-    """The result; the deviations, one over their root mean square, the mean and the variance."""
+) -> tuple[np.ndarray, Any, np.ndarray, np.ndarray]:
+    """The result, the mean (None without ``center``), 1 / sqrt(var + eps), and the variance."""
     a = _wide(x)
     n = _count(a, dim)
     mean, d = None, a
@@ -66,45 +69,49 @@ def normalize_parts(
         out *= affine[0]
     if len(affine) > 1:
         out += affine[1]
-    return out.astype(x.dtype, copy=False), d, rstd, mean, var
+    return out.astype(x.dtype, copy=False), mean, rstd, var
 
 
 def normalize_backward(
     g: np.ndarray,
-    d: np.ndarray,
+    x: np.ndarray,
+    mean: np.ndarray | None,
     rstd: np.ndarray,
     weight: np.ndarray | None,
     dim: Dims,
-    center: bool,
-    needs: tuple[bool, bool],
-) -> tuple[Any, Any]:
-    """The gradients of the input and of the weight (before broadcasting is undone).
+    shapes: Sequence[tuple[int, ...]],
+    needs: Sequence[bool],
+) -> tuple[Any, ...]:
+    """The gradients of the input, the weight and the bias, as far as there are ``shapes`` of them.
 
-    With h = g w and z = d rstd, that of the input is rstd (h - mean(h) - z mean(h z)).
+    They are None where they are not needed. With h = g w, d = x - mean and z = d rstd, that of the
+    input is rstd (h - mean(h) - z mean(h z)), that of the weight g z and that of the bias g.
     """
-    n = _count(d, dim)
-    dtype = g.dtype
+    d = _wide(x) if mean is None else _wide(x) - mean
+    n, dtype, center = _count(d, dim), g.dtype, mean is not None
     g = _wide(g)
+    gx = gw = gb = None
+    if len(needs) > 2 and needs[2]:
+        gb = sum_to(g, shapes[2])
     if weight is not None and _is_constant_along(weight, dim):
         # The sums that give the weight's gradient are those that the input's needs.
         products = _add(g * d, dim, None, None, True)
-        gw = products * rstd if needs[1] else None
-        if not needs[0]:
-            return None, _as(gw, dtype)
-        gx = _projected(g, d, products * (rstd * rstd / n), dim, n, center)
-        gx *= rstd * weight
-        return _as(gx, dtype), _as(gw, dtype)
-    gw = None
-    h = g if weight is None else g * weight
-    if needs[1]:
-        gw = g * d
-        gw *= rstd
-    if not needs[0]:
-        return None, _as(gw, dtype)
-    products = _add(h * d, dim, None, None, True)
-    gx = _projected(h, d, products * (rstd * rstd / n), dim, n, center)
-    gx *= rstd
-    return _as(gx, dtype), _as(gw, dtype)
+        if needs[1]:
+            gw = sum_to(products * rstd, shapes[1])
+        if needs[0]:
+            gx = _projected(g, d, products * (rstd * rstd / n), dim, n, center)
+            gx *= rstd * weight
+    else:
+        if len(needs) > 1 and needs[1]:
+            z = g * d
+            z *= rstd
+            gw = sum_to(z, shapes[1])
+        if needs[0]:
+            h = g if weight is None else g * weight
+            products = _add(h * d, dim, None, None, True)
+            gx = _projected(h, d, products * (rstd * rstd / n), dim, n, center)
+            gx *= rstd
+    return tuple([_as(part, dtype) for part in (gx, gw, gb)[: len(needs)]])
 
 
 def _projected(

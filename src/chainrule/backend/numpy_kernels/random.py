@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 __all__ = [
     "all_finite_weights", "all_in_range", "all_rows_positive", "integer_limits",
     "pick_with_replacement", "pick_without_replacement", "random_bits", "random_cauchy",
-    "random_exponential", "random_geometric", "random_integers", "random_log_normal",
+    "random_exponential", "random_geometric", "random_integers", "random_log_normal", "random_mask",
     "random_normal", "random_permutation", "random_poisson", "random_uniform", "seed_global",
 ]  # fmt: skip
 
@@ -88,6 +89,31 @@ def random_integers(g: Any, shape: Shape, dtype: Any, low: int, high: int) -> np
 def random_bits(g: Any, shape: Shape, p: float) -> np.ndarray:
     """True with probability p."""
     return np.asarray(g.random(shape, dtype=np.float32 if p in (0, 0.5, 1) else np.float64) < p)
+
+
+def random_mask(g: Any, shape: Shape, dtype: Any, p: float, value: float) -> np.ndarray:
+    """``value`` with probability p, else 0.
+
+    One number is drawn from the generator; the elements are hashes of it and of their position, so
+    that they can be computed in any order.
+    """
+    key = int(g.bit_generator.random_raw())
+    x = np.arange(math.prod(shape), dtype=np.uint32)
+    x ^= np.uint32(key & 0xFFFFFFFF)
+    _mix(x)
+    x ^= np.uint32(key >> 32)
+    _mix(x)
+    out = (x.astype(np.uint64) < np.uint64(round(p * 2**32))).astype(dtype)
+    return _scaled(out, value, 0).reshape(shape)
+
+
+def _mix(x: np.ndarray) -> None:
+    """A permutation of the 32-bit integers without visible pattern (Wellons, lowbias32)."""
+    x ^= x >> 16
+    x *= np.uint32(0x7FEB352D)
+    x ^= x >> 15
+    x *= np.uint32(0x846CA68B)
+    x ^= x >> 16
 
 
 def random_permutation(g: Any, shape: Shape, dtype: Any) -> np.ndarray:

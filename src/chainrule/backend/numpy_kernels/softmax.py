@@ -5,14 +5,18 @@ The backward kernels compute in a few passes what the rules in ``ops/softmax.py`
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from chainrule.backend.numpy_kernels.elementwise import sigmoid
+
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy",
-    "cross_entropy_and_softmax", "cross_entropy_backward", "log_softmax", "log_softmax_backward",
-    "negative_log_likelihood", "one_hot_classes", "softmax", "softmax_backward",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "binary_cross_entropy_with_logits_backward", "cross_entropy", "cross_entropy_and_softmax",
+    "cross_entropy_backward", "log_softmax", "log_softmax_backward", "negative_log_likelihood",
+    "one_hot_classes", "softmax", "softmax_backward",
 ]  # fmt: skip
 
 
@@ -84,6 +88,34 @@ def _classes(
     return safe, kept
 
 
+def _over_classes(function: Any, x: np.ndarray, dim: int) -> np.ndarray:
+    """A reduction along the class dimension, which stays with size 1."""
+    if dim != -1 or x.ndim == 1 or not 1 < x.shape[-1] <= 8:
+        return function.reduce(x, axis=dim, keepdims=True)
+    # Column by column: a reduction would start anew for every row of a few numbers.
+    out = function(x[..., 0], x[..., 1])
+    for k in range(2, x.shape[-1]):
+        function(out, x[..., k], out=out)
+    return out[..., None]
+
+
+def _picked(x: np.ndarray, target: np.ndarray, dim: int) -> np.ndarray:
+    """The entry of each target's class along the class dimension."""
+    if dim != -1 or target.ndim == 1:
+        return x[_at(target, dim)]
+    rows = x.reshape(-1, x.shape[-1])[_at(target.reshape(-1), -1)]
+    return rows.reshape(target.shape)
+
+
+def _subtract_at(x: np.ndarray, target: np.ndarray, dim: int, value: Any) -> None:
+    """Subtracts from the entry of each target's class in an array of this file's own."""
+    if dim != -1 or target.ndim == 1:
+        x[_at(target, dim)] -= value
+    else:
+        each = value.reshape(-1) if isinstance(value, np.ndarray) else value
+        x.reshape(-1, x.shape[-1])[_at(target.reshape(-1), -1)] -= each
+
+
 def _at(target: np.ndarray, dim: int) -> tuple[Any, ...]:
     """The index that picks each target's entry along the class dimension."""
     if target.ndim == 1:
@@ -120,41 +152,74 @@ def negative_log_likelihood(
 
 
 def cross_entropy_and_softmax(
-    a: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str
-) -> tuple[Any, np.ndarray]:
-    """The loss, log(sum(exp(x))) - x[target] reduced, and softmax(x)."""
+    a: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str,
+    within: int = 0,
+) -> tuple[Any, np.ndarray]:  # fmt: skip
+    """The loss, log(sum(exp(x))) - x[target] reduced, and softmax(x).
+
+    The reduction is one for each entry of the first ``within`` dimensions.
+    """
     safe, kept = _classes(target, a.shape[dim], ignore_index, "cross_entropy")
     if a.size == 0:
         losses, p = np.zeros(target.shape, a.dtype), a.copy()
     else:
         x = _wide(a)
-        x = x - np.maximum.reduce(x, axis=dim, keepdims=True)
+        x = x - _over_classes(np.maximum, x, dim)
         p = np.exp(x)
-        total = np.add.reduce(p, axis=dim, keepdims=True)
+        total = _over_classes(np.add, p, dim)
         p /= total
-        losses = np.log(total).reshape(target.shape) - x[_at(safe, dim)]
+        losses = np.log(total).reshape(target.shape) - _picked(x, safe, dim)
         if kept is not None:
             losses = np.where(kept, losses, 0)
     loss = losses
-    if reduction != "none":
+    if within and reduction != "none":
+        loss = np.add.reduce(losses, axis=tuple(range(within, losses.ndim)))
+        if reduction == "mean":
+            loss = loss / np.asarray(_counted(target, kept, within), loss.dtype)
+    elif reduction != "none":
         loss = np.add.reduce(losses, axis=None)
-    if reduction == "mean":
+    if reduction == "mean" and not within:
         count = target.size if kept is None else int(kept.sum())
         loss = loss / count if count else losses.dtype.type(np.nan)
     return (loss if losses.dtype is a.dtype else loss.astype(a.dtype)), p
 
 
+def _counted(target: np.ndarray, kept: np.ndarray | None, within: int) -> Any:
+    """How many targets count, for each entry of the first dimensions."""
+    if kept is None:
+        return math.prod(target.shape[within:])
+    return kept.sum(axis=tuple(range(within, target.ndim)))
+
+
 def cross_entropy(
-    a: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str
-) -> Any:
-    return cross_entropy_and_softmax(a, target, dim, ignore_index, reduction)[0]
+    a: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str,
+    within: int = 0,
+) -> Any:  # fmt: skip
+    return cross_entropy_and_softmax(a, target, dim, ignore_index, reduction, within)[0]
+
+
+def _backward_within(
+    g: np.ndarray, p: np.ndarray, target: np.ndarray, kept: Any, dim: int, reduction: str,
+    within: int,
+) -> np.ndarray:  # fmt: skip
+    """The gradient of reductions for each entry of the first dimensions."""
+    if reduction == "mean":
+        g = g / np.maximum(_counted(target, kept, within), 1).astype(g.dtype)
+    out = p.astype(g.dtype)
+    if out.size:
+        _subtract_at(out, target, dim, 1)
+    out *= g.reshape(*g.shape, *[1] * (p.ndim - within))
+    return out if kept is None else np.where(np.expand_dims(kept, dim), out, 0)
 
 
 def cross_entropy_backward(
-    g: np.ndarray, p: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str
-) -> np.ndarray:
+    g: np.ndarray, p: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str,
+    within: int = 0,
+) -> np.ndarray:  # fmt: skip
     """(softmax - one_hot) * g, for the softmax ``p`` of the logits."""
     safe, kept = _classes(target, p.shape[dim], ignore_index, "cross_entropy")
+    if within and reduction != "none":
+        return _backward_within(g, p, safe, kept, dim, reduction, within)
     scale: Any = g
     if reduction == "mean":
         # In Python: a division of arrays of no dimensions costs more than the rest.
@@ -167,7 +232,7 @@ def cross_entropy_backward(
     spread = np.expand_dims(scale, dim) if isinstance(scale, np.ndarray) else scale
     out = p * spread
     if out.size:
-        out[_at(safe, dim)] -= scale
+        _subtract_at(out, safe, dim, scale)
     return out if out.dtype is g.dtype else out.astype(g.dtype)
 
 
@@ -179,6 +244,13 @@ def binary_cross_entropy_with_logits(x: np.ndarray, y: np.ndarray) -> np.ndarray
     np.log1p(out, out=out)
     out += np.maximum(x, 0)
     return out - x * y
+
+
+def binary_cross_entropy_with_logits_backward(
+    g: np.ndarray, x: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """(sigmoid(x) - y) * g, the gradient of x."""
+    return g * (sigmoid(x) - y)
 
 
 def binary_cross_entropy(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["all_finite", "write_updates"]
+__all__ = ["all_finite", "total_norm", "write_clamped", "write_scaled", "write_updates"]
 
 # Elements that are updated at once: a dozen temporaries of this size stay in the cache.
 BLOCK = 16384
+
+# A sum of squares below this may have lost terms that are too small for float32.
+SMALLEST_SQUARE = 1e-30
 
 Rule = Callable[..., Sequence[Any]]
 
@@ -26,10 +29,12 @@ def write_updates(
     """Applies ``rule(p, g, lr, *states, **constants) -> (new p, *new states)`` to many arrays.
 
     ``states`` has a list for each state, with one array per parameter, and so has ``rates`` unless
-    it is one number. All have one dtype, and the rule works element by element. Small arrays are
-    joined and updated together, large ones block by block: how many array operations there are
-    depends on the number of elements, not on that of the parameters.
+    it is one number. All that belongs to a parameter has its dtype, and the rule works element by
+    element. Small arrays are joined and updated together, large ones block by block: how many array
+    operations there are depends on the number of elements, not on that of the parameters. A
+    constant may be an array or tensor with one number.
     """
+    constants = {k: float(v) if hasattr(v, "item") else v for k, v in constants.items()}
     lr = rates if isinstance(rates, float) else None
     given = [] if isinstance(rates, float) else [[_for_both_parts(r) for r in rates]]
     columns = [[_real(a) for a in column] for column in (params, grads, *states)]
@@ -52,11 +57,11 @@ def _for_both_parts(rate: np.ndarray) -> np.ndarray:
 
 
 def _batches(rows: list[list[np.ndarray]]) -> list[list[list[np.ndarray]]]:
-    """Rows in batches of at most a block of elements; a larger row stands alone."""
+    """Rows of one dtype in batches of at most a block of elements; a larger row stands alone."""
     batches: list[list[list[np.ndarray]]] = []
     room = 0
     for row in rows:
-        if not batches or row[0].size > room:
+        if not batches or row[0].size > room or row[0].dtype != batches[-1][0][0].dtype:
             batches.append([])
             room = BLOCK
         batches[-1].append(row)
@@ -106,3 +111,32 @@ def all_finite(arrays: Sequence[np.ndarray]) -> bool:
         if not np.isfinite(np.vdot(flat, flat)) and not np.isfinite(flat).all():
             return False
     return True
+
+
+def total_norm(arrays: Sequence[np.ndarray], order: float) -> float:
+    """The norm of all arrays as if they were one vector, of order 2 or infinity."""
+    flat = [a.reshape(-1) for a in arrays if a.size]
+    if order != 2:
+        return float(np.max([np.max(np.abs(a)) for a in flat])) if flat else 0.0
+    return float(np.sqrt(sum([_sum_of_squares(a) for a in flat])))
+
+
+def _sum_of_squares(a: np.ndarray) -> float:
+    """In the range of float64, where the squares of float32 numbers lie."""
+    total = float(np.vdot(a, a))
+    if a.dtype == np.float32 and not SMALLEST_SQUARE < total < np.inf:
+        a = a.astype(np.float64)
+        return float(np.vdot(a, a))
+    return total
+
+
+def write_scaled(arrays: Sequence[np.ndarray], factor: float) -> None:
+    """Multiplies all arrays by a number, in place."""
+    for a in arrays:
+        np.multiply(a, factor, out=a)
+
+
+def write_clamped(arrays: Sequence[np.ndarray], low: float, high: float) -> None:
+    """Moves all elements of all arrays into [low, high], in place."""
+    for a in arrays:
+        np.clip(a, low, high, out=a)

@@ -6,7 +6,7 @@ import math
 import operator
 import types
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from chainrule.autograd.modes import no_grad
@@ -14,6 +14,7 @@ from chainrule.backend import K
 from chainrule.backend.dtypes import float32, float64
 from chainrule.linalg import vector_norm
 from chainrule.ops.creation import zeros
+from chainrule.ops.inplace import touch
 from chainrule.ops.shape import stack
 from chainrule.ops.promotion import promote, result_type
 from chainrule.graph import Box
@@ -47,8 +48,9 @@ def get_total_norm(
     order, given = float(norm_type), _list(tensors)
     if not given:
         return zeros(())
-    if order == 2 and all([_is_plain(t) for t in given]):
-        total = _euclidean(given)
+    if order in (2, math.inf) and all([_is_plain(t) for t in given]):
+        norm = K.total_norm([t.array for t in given], order)
+        total = Tensor(K.asarray(norm, dtype=result_type(*given).array_dtype))
     else:
         with no_grad():
             norms = [vector_norm(t, order) for t in given]
@@ -66,11 +68,21 @@ def _is_plain(t: Tensor) -> bool:
     return t.dtype in (float32, float64) and not isinstance(t.array, Box)
 
 
-def _euclidean(tensors: list[Tensor]) -> Tensor:
-    """The root of all squares: one pass over each tensor, nothing in between."""
-    flat = [t.array.reshape(-1) for t in tensors]
-    total = math.sqrt(sum([float(K.matmul(a, a)) for a in flat]))
-    return Tensor(K.asarray(total, dtype=result_type(*tensors).array_dtype))
+def _can_write(t: Tensor) -> bool:
+    """Whether a gradient is an array of its own, without history: what backward() leaves."""
+    return _is_plain(t) and t._node is None and t._view is None and K.is_contiguous(t.array)
+
+
+def _each(gradients: list[Tensor], change: Callable[[Tensor], Any]) -> list[Any]:
+    """The arrays to write in one call, after the gradients that need more than that."""
+    plain = [_can_write(g) for g in gradients]
+    with no_grad():
+        for g, is_plain in zip(gradients, plain, strict=True):
+            if is_plain:
+                touch(g)
+            else:
+                change(g)
+    return [g.array for g, is_plain in zip(gradients, plain, strict=True) if is_plain]
 
 
 def clip_grads_with_norm_(
@@ -80,9 +92,8 @@ def clip_grads_with_norm_(
     factor = float(max_norm) / (float(total_norm) + 1e-6)
     if factor >= 1:  # false for NaN, which then is in every gradient
         return
-    with no_grad():
-        for g in _gradients(parameters):
-            operator.imul(g, factor)
+    arrays = _each(_gradients(parameters), lambda g: operator.imul(g, factor))
+    K.write_scaled(arrays, factor)
 
 
 def clip_grad_norm_(
@@ -123,6 +134,5 @@ def clip_grad_norm_(
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Moves every entry of every gradient into [-clip_value, clip_value], in place."""
     limit: Any = float(clip_value)
-    with no_grad():
-        for g in _gradients(parameters):
-            g.clamp_(-limit, limit)
+    arrays = _each(_gradients(parameters), lambda g: g.clamp_(-limit, limit))
+    K.write_clamped(arrays, -limit, limit)

@@ -1,0 +1,259 @@
+// Convolution, its gradients and windows as columns: the twins of backend/numpy_kernels/conv.py.
+#include "conv.hpp"
+#include "window_arguments.hpp"
+
+namespace chainrule {
+namespace {
+
+using Int = std::int64_t;
+
+// Fewer multiplications than this are done before another Python thread could start.
+constexpr double QUICK = 20000;
+
+// What cannot matter is made as simple as can be.
+void simplify(ConvShape& s) {
+    for (int a = 0; a < 3; ++a) {
+        if (s.kernel[a] == 1) s.dilation[a] = 1;
+        if (s.out[a] == 1) s.stride[a] = 1;
+    }
+}
+
+struct Call {
+    Call(PyObject* a, PyObject* b) : first_(a), second_(b) {}
+    PyArrayObject* first() const { return first_.get(); }
+    PyArrayObject* second() const { return second_.get(); }
+
+    int nd, type;
+    ConvShape shape;
+    Int size[3];
+
+  private:
+    Contiguous first_, second_;
+};
+
+Names names = {{"", "", "size", "stride", "padding", "dilation", "groups"}};
+
+// Reads (a, b, size, stride, padding, dilation, groups); false if this is nothing for the kernels.
+bool read(PyObject* const* given, Call& c) {
+    PyArrayObject *a = c.first(), *b = c.second();
+    if (a == nullptr || b == nullptr) return false;
+    c.type = PyArray_TYPE(a);
+    c.nd = PyArray_NDIM(a) - 2;
+    ConvShape& s = c.shape;
+    return PyArray_TYPE(b) == c.type && PyArray_NDIM(b) == c.nd + 2 && c.nd >= 1 && c.nd <= 3 &&
+           triple(given[2], c.nd, 1, c.size) && triple(given[3], c.nd, 1, s.stride) &&
+           triple(given[4], c.nd, 0, s.padding) && triple(given[5], c.nd, 1, s.dilation) &&
+           as_integer(given[6], &s.groups) && all_positive(c.size) && all_positive(s.stride) &&
+           all_positive(s.dilation) && s.groups >= 1;
+}
+
+PyArrayObject* result(const Call& c, Int first, Int second) {
+    npy_intp dims[5] = {first, second};
+    for (int i = 0; i < c.nd; ++i) dims[2 + i] = c.size[3 - c.nd + i];
+    return reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(c.nd + 2, dims, c.type));
+}
+
+bool quick(const ConvShape& s) {
+    double n = static_cast<double>(s.batch * s.groups) *
+               static_cast<double>(s.in_channels * s.out_channels);
+    for (int a = 0; a < 3; ++a) n *= static_cast<double>(s.out[a] * s.kernel[a]);
+    return n < QUICK;
+}
+
+// kernel(shape, a, b, out) for the dtype at hand; without the GIL if it takes long.
+template <class Float, class Double>
+ConvResult call(const Call& c, PyArrayObject* out, const Float& in_float, const Double& in_double) {
+    const auto run = [&] {
+        return c.type == NPY_FLOAT
+                   ? in_float(c.shape, data<float>(c.first()), data<float>(c.second()), data<float>(out))
+                   : in_double(c.shape, data<double>(c.first()), data<double>(c.second()),
+                               data<double>(out));
+    };
+    if (quick(c.shape)) return run();
+    WithoutGil released;
+    return run();
+}
+
+// The array, or what the result says instead.
+template <class Otherwise>
+PyObject* finish(ConvResult r, PyArrayObject* out, const Otherwise& otherwise) {
+    if (r == ConvResult::done) return reinterpret_cast<PyObject*>(out);
+    Py_DECREF(out);
+    return r == ConvResult::no_memory ? PyErr_NoMemory() : otherwise();
+}
+
+// (x, w, size, stride, padding, dilation, groups) -> y
+PyObject* convolution(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    const auto otherwise = [&] { return by_reference("convolution", args, nargs, kwnames); };
+    PyObject* given[7];
+    if (!read_arguments(args, nargs, kwnames, names, 7, given)) return otherwise();
+    Call c(given[0], given[1]);
+    if (!read(given, c)) return PyErr_Occurred() ? nullptr : otherwise();
+    ConvShape& s = c.shape;
+    const Int channels = PyArray_DIM(c.first(), 1), out_channels = PyArray_DIM(c.second(), 0);
+    s.batch = PyArray_DIM(c.first(), 0);
+    s.in_channels = PyArray_DIM(c.second(), 1);
+    s.out_channels = out_channels / s.groups;
+    if (out_channels % s.groups != 0 || channels % s.groups != 0 ||
+        channels / s.groups != s.in_channels || !spatial(c.first(), c.nd, s.in) ||
+        !spatial(c.second(), c.nd, s.kernel))
+        return otherwise();
+    for (int a = 0; a < 3; ++a) s.out[a] = c.size[a];
+    simplify(s);
+    PyArrayObject* out = result(c, s.batch, out_channels);
+    if (out == nullptr) return nullptr;
+    return finish(call(c, out, conv_by_y<float>, conv_by_y<double>), out,
+                  otherwise);
+}
+
+// (y, w, size, stride, padding, dilation, groups) -> x
+PyObject* convolution_input(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    const auto otherwise = [&] { return by_reference("convolution_input", args, nargs, kwnames); };
+    PyObject* given[7];
+    if (!read_arguments(args, nargs, kwnames, names, 7, given)) return otherwise();
+    Call c(given[0], given[1]);
+    if (!read(given, c)) return PyErr_Occurred() ? nullptr : otherwise();
+    ConvShape& s = c.shape;
+    const Int out_channels = PyArray_DIM(c.first(), 1);
+    s.batch = PyArray_DIM(c.first(), 0);
+    s.in_channels = PyArray_DIM(c.second(), 1);
+    s.out_channels = out_channels / s.groups;
+    if (out_channels % s.groups != 0 || PyArray_DIM(c.second(), 0) != out_channels ||
+        s.in_channels > LARGEST || s.groups > LARGEST || !spatial(c.first(), c.nd, s.out) ||
+        !spatial(c.second(), c.nd, s.kernel))
+        return otherwise();
+    for (int a = 0; a < 3; ++a) s.in[a] = c.size[a];
+    simplify(s);
+    PyArrayObject* out = result(c, s.batch, s.in_channels * s.groups);
+    if (out == nullptr) return nullptr;
+    return finish(
+        call(c, out, conv_by_x<float>, conv_by_x<double>), out,
+        otherwise);
+}
+
+// (x, y, size, stride, padding, dilation, groups) -> w
+PyObject* convolution_weight(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    const auto otherwise = [&] { return by_reference("convolution_weight", args, nargs, kwnames); };
+    PyObject* given[7];
+    if (!read_arguments(args, nargs, kwnames, names, 7, given)) return otherwise();
+    Call c(given[0], given[1]);
+    if (!read(given, c)) return PyErr_Occurred() ? nullptr : otherwise();
+    ConvShape& s = c.shape;
+    const Int channels = PyArray_DIM(c.first(), 1), out_channels = PyArray_DIM(c.second(), 1);
+    s.batch = PyArray_DIM(c.first(), 0);
+    s.in_channels = channels / s.groups;
+    s.out_channels = out_channels / s.groups;
+    if (out_channels % s.groups != 0 || channels % s.groups != 0 ||
+        PyArray_DIM(c.second(), 0) != s.batch || !spatial(c.first(), c.nd, s.in) ||
+        !spatial(c.second(), c.nd, s.out))
+        return otherwise();
+    for (int a = 0; a < 3; ++a) s.kernel[a] = c.size[a];
+    simplify(s);
+    PyArrayObject* out = result(c, out_channels, s.in_channels);
+    if (out == nullptr) return nullptr;
+    return finish(
+        call(c, out, conv_by_w<float>, conv_by_w<double>), out,
+        otherwise);
+}
+
+// --- windows as columns ---------------------------------------------------------------------------
+
+// Reads what im2col and col2im share: tuples of `nd` integers. False if they are nothing for us.
+bool read_columns(PyObject* const* given, int nd, ConvShape& s) {
+    return triple(given[0], nd, 1, s.kernel) && triple(given[1], nd, 1, s.stride) &&
+           triple(given[2], nd, 0, s.padding) && triple(given[3], nd, 1, s.dilation) &&
+           all_positive(s.kernel) && all_positive(s.stride) && all_positive(s.dilation) &&
+           all_positive(s.in) && all_positive(s.out);
+}
+
+// The product, or -1 if it is too large.
+Int checked(Int a, Int b) {
+    Int n;
+    return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &n) ? -1 : n;
+}
+
+Int volume(const Int* n) { return checked(checked(n[0], n[1]), n[2]); }
+
+Names im2col_names = {{"", "size", "kernel", "stride", "padding", "dilation"}};
+
+// (x, size, kernel, stride, padding, dilation) -> columns
+PyObject* im2col(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    const auto otherwise = [&] { return by_reference("im2col", args, nargs, kwnames); };
+    PyObject* given[6];
+    if (!read_arguments(args, nargs, kwnames, im2col_names, 6, given)) return otherwise();
+    const Contiguous array(given[0]);
+    PyArrayObject* x = array.get();
+    if (x == nullptr) return PyErr_Occurred() ? nullptr : otherwise();
+    const int nd = dimensions(given[1]), ndim = PyArray_NDIM(x);
+    ConvShape s;
+    if (nd == 0 || ndim < nd + 1 || !triple(given[1], nd, 1, s.out) || !spatial(x, nd, s.in) ||
+        !read_columns(given + 2, nd, s))
+        return otherwise();
+    const Int places = volume(s.kernel), outputs = volume(s.out);
+    const Int rows = checked(PyArray_DIM(x, ndim - nd - 1), places);
+    if (rows < 0 || outputs < 0 || checked(places, outputs) < 0) return otherwise();
+    npy_intp dims[NPY_MAXDIMS];
+    for (int i = 0; i < ndim - nd - 1; ++i) dims[i] = PyArray_DIM(x, i);
+    dims[ndim - nd - 1] = rows;
+    dims[ndim - nd] = outputs;
+    PyObject* out = PyArray_SimpleNew(ndim - nd + 1, dims, PyArray_TYPE(x));
+    if (out == nullptr) return nullptr;
+    s.batch = 1;
+    s.in_channels = PyArray_SIZE(x) / (s.in[0] * s.in[1] * s.in[2]);
+    WithoutGil released;
+    PyArrayObject* columns = reinterpret_cast<PyArrayObject*>(out);
+    if (PyArray_TYPE(x) == NPY_FLOAT)
+        windows_to_columns(s, data<float>(x), data<float>(columns));
+    else
+        windows_to_columns(s, data<double>(x), data<double>(columns));
+    return out;
+}
+
+Names col2im_names = {{"", "size", "outputs", "kernel", "stride", "padding", "dilation"}};
+
+// (columns, size, outputs, kernel, stride, padding, dilation) -> x
+PyObject* col2im(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    const auto otherwise = [&] { return by_reference("col2im", args, nargs, kwnames); };
+    PyObject* given[7];
+    if (!read_arguments(args, nargs, kwnames, col2im_names, 7, given)) return otherwise();
+    const Contiguous array(given[0]);
+    PyArrayObject* columns = array.get();
+    if (columns == nullptr) return PyErr_Occurred() ? nullptr : otherwise();
+    const int nd = dimensions(given[1]), ndim = PyArray_NDIM(columns);
+    ConvShape s;
+    if (nd == 0 || ndim < 2 || ndim - 1 + nd > NPY_MAXDIMS || !triple(given[1], nd, 1, s.in) ||
+        !triple(given[2], nd, 1, s.out) || !read_columns(given + 3, nd, s))
+        return otherwise();
+    const Int places = volume(s.kernel), rows = PyArray_DIM(columns, ndim - 2);
+    if (places < 1 || rows % places != 0 || PyArray_DIM(columns, ndim - 1) != volume(s.out) ||
+        volume(s.in) < 0)
+        return otherwise();
+    npy_intp dims[NPY_MAXDIMS];
+    for (int i = 0; i < ndim - 2; ++i) dims[i] = PyArray_DIM(columns, i);
+    dims[ndim - 2] = rows / places;
+    for (int i = 0; i < nd; ++i) dims[ndim - 1 + i] = s.in[3 - nd + i];
+    PyObject* out = PyArray_SimpleNew(ndim - 1 + nd, dims, PyArray_TYPE(columns));
+    if (out == nullptr) return nullptr;
+    s.batch = 1;
+    s.in_channels = PyArray_SIZE(columns) / (places * volume(s.out));
+    WithoutGil released;
+    PyArrayObject* x = reinterpret_cast<PyArrayObject*>(out);
+    if (PyArray_TYPE(columns) == NPY_FLOAT)
+        columns_to_windows(s, data<float>(columns), data<float>(x));
+    else
+        columns_to_windows(s, data<double>(columns), data<double>(x));
+    return out;
+}
+
+}  // namespace
+
+PyMethodDef conv_methods[] = {
+    CHAINRULE_METHOD(convolution, "The gradient of the sum by y."),
+    CHAINRULE_METHOD(convolution_input, "The gradient of the sum by x."),
+    CHAINRULE_METHOD(convolution_weight, "The gradient of the sum by w."),
+    CHAINRULE_METHOD(im2col, "Windows as columns."),
+    CHAINRULE_METHOD(col2im, "Columns added up where their windows overlap."),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace chainrule

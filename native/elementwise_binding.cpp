@@ -1,0 +1,251 @@
+// Activations and their slopes: the twins of backend/numpy_kernels/{elementwise,activation}.py.
+#include "arguments.hpp"
+
+namespace chainrule {
+namespace {
+
+constexpr std::int64_t LIGHT = 1, HEAVY = 4;  // what an element costs: a few operations, a polynomial
+
+template <class T>
+const elementwise_functions<T>& functions();
+template <>
+const elementwise_functions<float>& functions<float>() { return elementwise().f; }
+template <>
+const elementwise_functions<double>& functions<double>() { return elementwise().d; }
+
+template <class T>
+PyObject* new_unary(Unary which, std::int64_t cost, PyArrayObject* x) {
+    PyArrayObject* out = new_like(x);
+    if (out == nullptr) return nullptr;
+    const auto f = functions<T>().unary[which];
+    const T* from = data<T>(x);
+    T* to = data<T>(out);
+    share(PyArray_SIZE(x), cost,
+          [=](std::int64_t i, std::int64_t end) { f(end - i, from + i, to + i); });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+template <Unary which, std::int64_t cost>
+PyObject* unary(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    PyArrayObject* x = nargs == 1 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
+    if (x == nullptr) return by_reference(name, args, nargs, kwnames);
+    return PyArray_TYPE(x) == NPY_FLOAT ? new_unary<float>(which, cost, x)
+                                        : new_unary<double>(which, cost, x);
+}
+
+template <class T>
+PyObject* new_binary(Binary which, std::int64_t cost, PyArrayObject* g, PyArrayObject* y) {
+    PyArrayObject* out = new_like(y);
+    if (out == nullptr) return nullptr;
+    const auto f = functions<T>().binary[which];
+    const T *first = data<T>(g), *second = data<T>(y);
+    T* to = data<T>(out);
+    share(PyArray_SIZE(y), cost, [=](std::int64_t i, std::int64_t end) {
+        f(end - i, first + i, second + i, to + i);
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+template <Binary which, std::int64_t cost>
+PyObject* binary(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    PyArrayObject* g = nargs == 2 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
+    PyArrayObject* y = g == nullptr ? nullptr : plain_of(args[1], PyArray_TYPE(g));
+    if (y == nullptr || !same_shape(g, y)) return by_reference(name, args, nargs, kwnames);
+    return PyArray_TYPE(g) == NPY_FLOAT ? new_binary<float>(which, cost, g, y)
+                                        : new_binary<double>(which, cost, g, y);
+}
+
+#define CHAINRULE_UNARY(name, which, cost)                                                      \
+    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {      \
+        return unary<which, cost>(#name, args, nargs, kwnames);                                  \
+    }
+#define CHAINRULE_BINARY(name, which, cost)                                                     \
+    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {      \
+        return binary<which, cost>(#name, args, nargs, kwnames);                                 \
+    }
+
+CHAINRULE_UNARY(exp, U_EXP, HEAVY)
+CHAINRULE_UNARY(tanh, U_TANH, HEAVY)
+CHAINRULE_UNARY(sigmoid, U_SIGMOID, HEAVY)
+CHAINRULE_UNARY(erf, U_ERF, HEAVY)
+CHAINRULE_UNARY(relu, U_RELU, LIGHT)
+CHAINRULE_UNARY(softplus, U_SOFTPLUS, HEAVY)
+CHAINRULE_UNARY(log_sigmoid, U_LOG_SIGMOID, HEAVY)
+CHAINRULE_UNARY(silu, U_SILU, HEAVY)
+CHAINRULE_UNARY(gelu_tanh, U_GELU_TANH, HEAVY)
+CHAINRULE_BINARY(relu_backward, B_RELU, LIGHT)
+CHAINRULE_BINARY(tanh_backward, B_TANH, LIGHT)
+CHAINRULE_BINARY(sigmoid_backward, B_SIGMOID, LIGHT)
+CHAINRULE_BINARY(softplus_backward, B_SOFTPLUS, HEAVY)
+CHAINRULE_BINARY(log_sigmoid_backward, B_LOG_SIGMOID, HEAVY)
+CHAINRULE_BINARY(silu_backward, B_SILU, HEAVY)
+CHAINRULE_BINARY(gelu_tanh_backward, B_GELU_TANH, HEAVY)
+CHAINRULE_BINARY(erf_backward, B_ERF, HEAVY)
+CHAINRULE_BINARY(binary_cross_entropy_with_logits, B_CROSS_ENTROPY, HEAVY)
+
+// The normal distribution in float64 is SciPy's, which is exact far to the left.
+bool is_double(PyObject* o) {
+    return PyArray_Check(o) && PyArray_TYPE(reinterpret_cast<PyArrayObject*>(o)) == NPY_DOUBLE;
+}
+
+PyObject* normal_cdf(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    if (nargs != 1 || is_double(args[0])) return by_reference("normal_cdf", args, nargs, kwnames);
+    return unary<U_NORMAL_CDF, HEAVY>("normal_cdf", args, nargs, kwnames);
+}
+
+PyObject* gelu(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    if (nargs != 1 || is_double(args[0])) return by_reference("gelu", args, nargs, kwnames);
+    return unary<U_GELU, HEAVY>("gelu", args, nargs, kwnames);
+}
+
+PyObject* gelu_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    if (nargs != 2 || is_double(args[0])) return by_reference("gelu_backward", args, nargs, kwnames);
+    return binary<B_GELU, HEAVY>("gelu_backward", args, nargs, kwnames);
+}
+
+// --- with parameters ------------------------------------------------------------------------------
+
+struct EluConstants {
+    double alpha, scale, rate;
+};
+
+template <class T>
+PyObject* new_elu(PyArrayObject* g, PyArrayObject* x, const EluConstants& c) {
+    PyArrayObject* out = new_like(x);
+    if (out == nullptr) return nullptr;
+    const auto& f = functions<T>();
+    const T *gs = g == nullptr ? nullptr : data<T>(g), *xs = data<T>(x);
+    T* to = data<T>(out);
+    const T alpha = T(c.alpha), scale = T(c.scale), rate = T(c.rate);
+    share(PyArray_SIZE(x), HEAVY, [=, &f](std::int64_t i, std::int64_t end) {
+        if (gs == nullptr)
+            f.elu(end - i, xs + i, alpha, scale, rate, to + i);
+        else
+            f.elu_backward(end - i, gs + i, xs + i, alpha, scale, rate, to + i);
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+// (a, alpha, scale, rate)
+PyObject* elu(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    static Names names = {{"a", "alpha", "scale", "rate"}};
+    PyObject* given[4];
+    EluConstants c;
+    PyArrayObject* x = nullptr;
+    if (read_arguments(args, nargs, kwnames, names, 4, given)) x = plain_real(given[0]);
+    if (x == nullptr || !as_number(given[1], &c.alpha) || !as_number(given[2], &c.scale) ||
+        !as_number(given[3], &c.rate))
+        return by_reference("elu", args, nargs, kwnames);
+    return PyArray_TYPE(x) == NPY_FLOAT ? new_elu<float>(nullptr, x, c)
+                                        : new_elu<double>(nullptr, x, c);
+}
+
+// (g, a, alpha, scale, rate)
+PyObject* elu_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    static Names names = {{"g", "a", "alpha", "scale", "rate"}};
+    PyObject* given[5];
+    EluConstants c;
+    PyArrayObject *g = nullptr, *x = nullptr;
+    if (read_arguments(args, nargs, kwnames, names, 5, given)) g = plain_real(given[0]);
+    if (g != nullptr) x = plain_of(given[1], PyArray_TYPE(g));
+    if (x == nullptr || !same_shape(g, x) || !as_number(given[2], &c.alpha) ||
+        !as_number(given[3], &c.scale) || !as_number(given[4], &c.rate))
+        return by_reference("elu_backward", args, nargs, kwnames);
+    return PyArray_TYPE(x) == NPY_FLOAT ? new_elu<float>(g, x, c) : new_elu<double>(g, x, c);
+}
+
+template <class T>
+PyObject* new_prelu(PyArrayObject* g, PyArrayObject* x, double slope) {
+    PyArrayObject* out = new_like(x);
+    if (out == nullptr) return nullptr;
+    const auto& f = functions<T>();
+    const T *gs = g == nullptr ? nullptr : data<T>(g), *xs = data<T>(x);
+    T* to = data<T>(out);
+    share(PyArray_SIZE(x), LIGHT, [=, &f](std::int64_t i, std::int64_t end) {
+        if (gs == nullptr)
+            f.prelu(end - i, xs + i, T(slope), to + i);
+        else
+            f.prelu_backward(end - i, gs + i, xs + i, T(slope), to + i);
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+// (a, slope); one slope for all
+PyObject* prelu(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    PyArrayObject* x = nargs == 2 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
+    double slope;
+    if (x == nullptr || !as_scalar(args[1], PyArray_TYPE(x), &slope))
+        return by_reference("prelu", args, nargs, kwnames);
+    return PyArray_TYPE(x) == NPY_FLOAT ? new_prelu<float>(nullptr, x, slope)
+                                        : new_prelu<double>(nullptr, x, slope);
+}
+
+// (g, a, slope)
+PyObject* prelu_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    PyArrayObject* g = nargs == 3 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
+    PyArrayObject* x = g == nullptr ? nullptr : plain_of(args[1], PyArray_TYPE(g));
+    double slope;
+    if (x == nullptr || !same_shape(g, x) || !as_scalar(args[2], PyArray_TYPE(x), &slope))
+        return by_reference("prelu_backward", args, nargs, kwnames);
+    return PyArray_TYPE(x) == NPY_FLOAT ? new_prelu<float>(g, x, slope)
+                                        : new_prelu<double>(g, x, slope);
+}
+
+template <class T>
+PyObject* new_logits_backward(PyArrayObject* g, PyArrayObject* x, PyArrayObject* y) {
+    PyArrayObject* out = new_like(x);
+    if (out == nullptr) return nullptr;
+    const auto f = functions<T>().logits_backward;
+    const T *gs = data<T>(g), *xs = data<T>(x), *ys = data<T>(y);
+    T* to = data<T>(out);
+    share(PyArray_SIZE(x), HEAVY, [=](std::int64_t i, std::int64_t end) {
+        f(end - i, gs + i, xs + i, ys + i, to + i);
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+// (g, x, y)
+PyObject* binary_cross_entropy_with_logits_backward(PyObject*, PyObject* const* args,
+                                                    Py_ssize_t nargs, PyObject* kwnames) {
+    PyArrayObject* g = nargs == 3 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
+    PyArrayObject* x = g == nullptr ? nullptr : plain_of(args[1], PyArray_TYPE(g));
+    PyArrayObject* y = g == nullptr ? nullptr : plain_of(args[2], PyArray_TYPE(g));
+    if (x == nullptr || y == nullptr || !same_shape(g, x) || !same_shape(g, y))
+        return by_reference("binary_cross_entropy_with_logits_backward", args, nargs, kwnames);
+    return PyArray_TYPE(x) == NPY_FLOAT ? new_logits_backward<float>(g, x, y)
+                                        : new_logits_backward<double>(g, x, y);
+}
+
+}  // namespace
+
+PyMethodDef elementwise_methods[] = {
+    CHAINRULE_METHOD(exp, "e to the power a."),
+    CHAINRULE_METHOD(tanh, "The hyperbolic tangent of a."),
+    CHAINRULE_METHOD(sigmoid, "1 / (1 + exp(-a))"),
+    CHAINRULE_METHOD(erf, "The error function of a."),
+    CHAINRULE_METHOD(relu, "max(a, 0)"),
+    CHAINRULE_METHOD(softplus, "log(1 + exp(a))"),
+    CHAINRULE_METHOD(log_sigmoid, "log(sigmoid(a))"),
+    CHAINRULE_METHOD(silu, "a sigmoid(a)"),
+    CHAINRULE_METHOD(gelu_tanh, "a Phi(a), with Phi approximated by a tanh."),
+    CHAINRULE_METHOD(normal_cdf, "Phi(a), the normal distribution."),
+    CHAINRULE_METHOD(gelu, "a Phi(a)"),
+    CHAINRULE_METHOD(elu, "ELU, SELU and CELU of a."),
+    CHAINRULE_METHOD(prelu, "a above 0, slope * a below."),
+    CHAINRULE_METHOD(relu_backward, "g where out is not 0."),
+    CHAINRULE_METHOD(tanh_backward, "g (1 - out^2)"),
+    CHAINRULE_METHOD(sigmoid_backward, "g (out - out^2)"),
+    CHAINRULE_METHOD(softplus_backward, "g sigmoid(a)"),
+    CHAINRULE_METHOD(log_sigmoid_backward, "g sigmoid(-a)"),
+    CHAINRULE_METHOD(silu_backward, "g times the slope of silu."),
+    CHAINRULE_METHOD(gelu_tanh_backward, "g times the slope of gelu_tanh."),
+    CHAINRULE_METHOD(gelu_backward, "g times the slope of gelu."),
+    CHAINRULE_METHOD(erf_backward, "g times the slope of erf."),
+    CHAINRULE_METHOD(elu_backward, "g times the slope of elu."),
+    CHAINRULE_METHOD(prelu_backward, "g times the slope of prelu."),
+    CHAINRULE_METHOD(binary_cross_entropy_with_logits, "log(1 + exp(x)) - x y"),
+    CHAINRULE_METHOD(binary_cross_entropy_with_logits_backward, "g (sigmoid(x) - y)"),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace chainrule

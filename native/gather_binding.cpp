@@ -1,0 +1,305 @@
+// Sums, embeddings and dropout: the twins of sum and mean in backend/numpy_kernels/reduce.py, index
+// and index_place in index.py, and random_mask in random.py.
+#include "arguments.hpp"
+
+namespace chainrule {
+namespace {
+
+template <class T>
+const gather_functions<T>& functions();
+template <>
+const gather_functions<float>& functions<float>() { return gather().f; }
+template <>
+const gather_functions<double>& functions<double>() { return gather().d; }
+
+template <class T>
+const linear_functions<T>& columns();
+template <>
+const linear_functions<float>& columns<float>() { return linear_kernels().f; }
+template <>
+const linear_functions<double>& columns<double>() { return linear_kernels().d; }
+
+// --- sums -----------------------------------------------------------------------------------------
+
+// Which dimensions are summed: the last ones, the first ones, or others.
+enum class Where { last, first, elsewhere };
+
+struct Plan {
+    Where where;
+    int ndim;  // of the result
+    npy_intp shape[NPY_MAXDIMS];
+    std::int64_t outer, inner;  // a matrix whose rows (last) or columns (first) are summed
+};
+
+bool plan_of(PyArrayObject* a, PyObject* dims, PyObject* keepdim, Plan* plan) {
+    const int ndim = PyArray_NDIM(a);
+    if (!PyTuple_Check(dims) || !PyBool_Check(keepdim)) return false;
+    bool summed[NPY_MAXDIMS] = {};
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims); ++i) {
+        std::int64_t d;
+        if (!as_integer(PyTuple_GET_ITEM(dims, i), &d) || d < -ndim || d >= ndim) return false;
+        d = d < 0 ? d + ndim : d;
+        if (summed[d]) return false;
+        summed[d] = true;
+    }
+    int changes = 0;
+    plan->ndim = 0;
+    for (int d = 0; d < ndim; ++d) {
+        if (d > 0 && summed[d] != summed[d - 1]) ++changes;
+        if (!summed[d])
+            plan->shape[plan->ndim++] = PyArray_DIM(a, d);
+        else if (keepdim == Py_True)
+            plan->shape[plan->ndim++] = 1;
+    }
+    if (changes > 1 || ndim == 0) return false;
+    plan->where = summed[ndim - 1] ? Where::last : summed[0] ? Where::first : Where::elsewhere;
+    plan->outer = plan->inner = 1;
+    for (int d = 0; d < ndim; ++d)
+        (summed[d] == (plan->where == Where::last) ? plan->inner : plan->outer) *= PyArray_DIM(a, d);
+    return plan->where != Where::elsewhere;
+}
+
+// The sum of everything, from the sums of blocks of a fixed size.
+template <class T>
+T sum_of_all(std::int64_t n, const T* x) {
+    constexpr std::int64_t BLOCK = PART;
+    const auto f = functions<T>().row_sums;
+    T few[64];
+    const std::int64_t blocks = (n + BLOCK - 1) / BLOCK;
+    T total = 0;
+    if (blocks <= 1 || blocks > 64) {
+        f(1, n, x, &total);
+        return total;
+    }
+    share(blocks, BLOCK, [&](std::int64_t i, std::int64_t end) {
+        for (; i < end; ++i) f(1, i + 1 < blocks ? BLOCK : n - i * BLOCK, x + i * BLOCK, few + i);
+    });
+    f(1, blocks, few, &total);
+    return total;
+}
+
+template <class T>
+PyObject* new_sum(PyArrayObject* a, const Plan& plan, bool mean) {
+    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(
+        PyArray_SimpleNew(plan.ndim, const_cast<npy_intp*>(plan.shape), PyArray_TYPE(a)));
+    if (out == nullptr) return nullptr;
+    const T* x = data<T>(a);
+    T* to = data<T>(out);
+    if (plan.where == Where::last) {
+        const auto f = functions<T>().row_sums;
+        if (plan.outer == 1)
+            *to = sum_of_all(plan.inner, x);
+        else
+            share(plan.outer, plan.inner, [&](std::int64_t i, std::int64_t end) {
+                f(end - i, plan.inner, x + i * plan.inner, to + i);
+            });
+    } else {
+        const auto f = columns<T>().sum_rows;
+        share(plan.inner, plan.outer, [&](std::int64_t i, std::int64_t end) {
+            f(plan.outer, end - i, x + i, plan.inner, to + i);
+        });
+    }
+    if (mean) {
+        const T count = static_cast<T>(plan.where == Where::last ? plan.inner : plan.outer);
+        for (std::int64_t i = 0; i < PyArray_SIZE(out); ++i) to[i] /= count;
+    }
+    return reinterpret_cast<PyObject*>(out);
+}
+
+// (a, dim, keepdim)
+PyObject* any_sum(const char* name, bool mean, PyObject* const* args, Py_ssize_t nargs,
+                  PyObject* kwnames) {
+    static Names names = {{"a", "dim", "keepdim"}};
+    PyObject* given[3];
+    PyArrayObject* a = nullptr;
+    if (read_arguments(args, nargs, kwnames, names, 3, given)) a = plain_real(given[0]);
+    Plan plan;
+    if (a == nullptr || given[1] == nullptr || given[2] == nullptr || PyArray_SIZE(a) == 0 ||
+        !plan_of(a, given[1], given[2], &plan))
+        return by_reference(name, args, nargs, kwnames);
+    return PyArray_TYPE(a) == NPY_FLOAT ? new_sum<float>(a, plan, mean)
+                                        : new_sum<double>(a, plan, mean);
+}
+
+PyObject* sum(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    return any_sum("sum", false, args, nargs, kwnames);
+}
+
+PyObject* mean(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    return any_sum("mean", true, args, nargs, kwnames);
+}
+
+// --- embeddings -----------------------------------------------------------------------------------
+
+bool is_full_slice(PyObject* o) {
+    if (!PySlice_Check(o)) return false;
+    const PySliceObject* s = reinterpret_cast<PySliceObject*>(o);
+    return s->start == Py_None && s->stop == Py_None && s->step == Py_None;
+}
+
+// Whether the entries name integers in the first of `ndim` dimensions and take the others whole.
+bool are_rows(PyObject* entries, Py_ssize_t ndim) {
+    if (entries == nullptr || !PyTuple_Check(entries) || PyTuple_GET_SIZE(entries) != ndim ||
+        ndim < 1 || PyTuple_GET_ITEM(entries, 0) != Py_Ellipsis)
+        return false;
+    for (Py_ssize_t i = 1; i < ndim; ++i)
+        if (!is_full_slice(PyTuple_GET_ITEM(entries, i))) return false;
+    return true;
+}
+
+// Row numbers, all of which there are; a negative one, which counts from the end, is not taken.
+PyArrayObject* rows_of(PyObject* o, std::int64_t rows) {
+    PyArrayObject* at = o == nullptr ? nullptr : as_array(o);
+    if (at == nullptr || PyArray_TYPE(at) != NPY_INT64 || !is_plain(at)) return nullptr;
+    const std::int64_t* numbers = data<std::int64_t>(at);
+    std::uint64_t most = 0;  // negative ones are huge
+    for (std::int64_t i = 0; i < PyArray_SIZE(at); ++i) {
+        const std::uint64_t u = static_cast<std::uint64_t>(numbers[i]);
+        most = u > most ? u : most;
+    }
+    return PyArray_SIZE(at) == 0 || most < static_cast<std::uint64_t>(rows) ? at : nullptr;
+}
+
+// (g, *indices, entries, tail, shape, distinct): the rows of g added at the rows that are named
+PyObject* index_place(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    static Names names = {{"g", "index", "entries", "tail", "shape", "distinct"}};
+    const auto otherwise = [&] { return by_reference("index_place", args, nargs, kwnames); };
+    PyObject* given[6];
+    PyArrayObject* g = nullptr;
+    if (nargs == 2 && read_arguments(args, nargs, kwnames, names, 6, given)) g = plain_real(given[0]);
+    std::int64_t tail;
+    if (g == nullptr || !as_integer(given[3], &tail) || given[4] == nullptr ||
+        !PyTuple_Check(given[4]) || PyArray_SIZE(g) == 0)
+        return otherwise();
+    const Py_ssize_t ndim = PyTuple_GET_SIZE(given[4]);
+    if (ndim > NPY_MAXDIMS || !are_rows(given[2], ndim) || tail != ndim - 1) return otherwise();
+    npy_intp shape[NPY_MAXDIMS];
+    std::int64_t width = 1;
+    for (Py_ssize_t i = 0; i < ndim; ++i) {
+        std::int64_t n;
+        if (!as_integer(PyTuple_GET_ITEM(given[4], i), &n) || n < 1) return otherwise();
+        shape[i] = n;
+    }
+    PyArrayObject* at = rows_of(given[1], shape[0]);
+    if (at == nullptr) return otherwise();
+    const int before = PyArray_NDIM(g) - static_cast<int>(ndim - 1);
+    if (before != PyArray_NDIM(at) ||
+        !PyArray_CompareLists(PyArray_DIMS(g), PyArray_DIMS(at), before) ||
+        !PyArray_CompareLists(PyArray_DIMS(g) + before, shape + 1, static_cast<int>(ndim - 1)))
+        return otherwise();
+    const std::int64_t count = PyArray_SIZE(at);
+    width = PyArray_SIZE(g) / count;
+    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(
+        PyArray_ZEROS(static_cast<int>(ndim), shape, PyArray_TYPE(g), 0));
+    if (out == nullptr) return nullptr;
+    const std::int64_t* numbers = data<std::int64_t>(at);
+    // Each thread adds some columns of all rows, in their order.
+    if (PyArray_TYPE(g) == NPY_FLOAT)
+        share(width, count, [&](std::int64_t i, std::int64_t end) {
+            functions<float>().add_rows(count, width, i, end, numbers, data<float>(g),
+                                        data<float>(out));
+        });
+    else
+        share(width, count, [&](std::int64_t i, std::int64_t end) {
+            functions<double>().add_rows(count, width, i, end, numbers, data<double>(g),
+                                         data<double>(out));
+        });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+// (a, *indices, entries, tail, distinct): the rows that are named
+PyObject* index(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    static Names names = {{"a", "index", "entries", "tail", "distinct"}};
+    const auto otherwise = [&] { return by_reference("index", args, nargs, kwnames); };
+    PyObject* given[5];
+    PyArrayObject* a = nullptr;
+    if (nargs == 2 && read_arguments(args, nargs, kwnames, names, 5, given)) a = plain_real(given[0]);
+    std::int64_t tail;
+    if (a == nullptr || PyArray_SIZE(a) == 0 || !are_rows(given[2], PyArray_NDIM(a)) ||
+        !as_integer(given[3], &tail) || tail != PyArray_NDIM(a) - 1)
+        return otherwise();
+    PyArrayObject* at = rows_of(given[1], PyArray_DIM(a, 0));
+    if (at == nullptr || PyArray_NDIM(at) + PyArray_NDIM(a) - 1 > NPY_MAXDIMS) return otherwise();
+    npy_intp shape[2 * NPY_MAXDIMS];
+    int ndim = 0;
+    for (int i = 0; i < PyArray_NDIM(at); ++i) shape[ndim++] = PyArray_DIM(at, i);
+    for (int i = 1; i < PyArray_NDIM(a); ++i) shape[ndim++] = PyArray_DIM(a, i);
+    PyArrayObject* out =
+        reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, PyArray_TYPE(a)));
+    if (out == nullptr) return nullptr;
+    const std::int64_t* numbers = data<std::int64_t>(at);
+    const std::int64_t row = PyArray_SIZE(a) / PyArray_DIM(a, 0) * PyArray_ITEMSIZE(a);
+    const char* from = PyArray_BYTES(a);
+    char* to = PyArray_BYTES(out);
+    share(PyArray_SIZE(at), row / 4 + 8, [=](std::int64_t i, std::int64_t end) {
+        for (; i < end; ++i)
+            std::memcpy(to + i * row, from + numbers[i] * row, static_cast<std::size_t>(row));
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+// --- dropout --------------------------------------------------------------------------------------
+
+// The next 64 bits of a generator of NumPy.
+bool next_key(PyObject* generator, std::uint64_t* key) {
+    PyObject* bits = PyObject_GetAttrString(generator, "bit_generator");
+    if (bits == nullptr) return false;
+    PyObject* number = PyObject_CallMethod(bits, "random_raw", nullptr);
+    Py_DECREF(bits);
+    if (number == nullptr) return false;
+    *key = PyLong_AsUnsignedLongLong(number);
+    Py_DECREF(number);
+    return !PyErr_Occurred();
+}
+
+// (g, shape, dtype, p, value)
+PyObject* random_mask(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    const auto otherwise = [&] { return by_reference("random_mask", args, nargs, kwnames); };
+    double p, value;
+    if (nargs != 5 || kwnames != nullptr || !PyTuple_Check(args[1]) ||
+        !PyArray_DescrCheck(args[2]) || !as_number(args[3], &p) || !as_number(args[4], &value) ||
+        !(p > 0 && p <= 1))
+        return otherwise();
+    const int type = reinterpret_cast<PyArray_Descr*>(args[2])->type_num;
+    const Py_ssize_t ndim = PyTuple_GET_SIZE(args[1]);
+    if ((type != NPY_FLOAT && type != NPY_DOUBLE) || ndim > NPY_MAXDIMS) return otherwise();
+    npy_intp shape[NPY_MAXDIMS];
+    std::int64_t size = 1;
+    for (Py_ssize_t i = 0; i < ndim; ++i) {
+        std::int64_t n;
+        if (!as_integer(PyTuple_GET_ITEM(args[1], i), &n) || n < 1 || n > (1LL << 32) / size)
+            return otherwise();
+        shape[i] = n;
+        size *= n;
+    }
+    const double limit = std::nearbyint(p * 4294967296.0) - 1;
+    if (limit < 0) return otherwise();
+    std::uint64_t key;
+    if (!next_key(args[0], &key)) return nullptr;
+    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(
+        PyArray_SimpleNew(static_cast<int>(ndim), shape, type));
+    if (out == nullptr) return nullptr;
+    const std::uint32_t last = static_cast<std::uint32_t>(limit);
+    share(size, 2, [=](std::int64_t i, std::int64_t end) {
+        const std::uint32_t first = static_cast<std::uint32_t>(i);
+        if (type == NPY_FLOAT)
+            functions<float>().mask(end - i, first, key, last, static_cast<float>(value),
+                                    data<float>(out) + i);
+        else
+            functions<double>().mask(end - i, first, key, last, value, data<double>(out) + i);
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+}  // namespace
+
+PyMethodDef gather_methods[] = {
+    CHAINRULE_METHOD(sum, "The sum along dimensions."),
+    CHAINRULE_METHOD(mean, "The mean along dimensions."),
+    CHAINRULE_METHOD(index, "The elements at a subscript."),
+    CHAINRULE_METHOD(index_place, "Zeros with g added at a subscript."),
+    CHAINRULE_METHOD(random_mask, "A value with probability p, else 0."),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace chainrule

@@ -1,0 +1,59 @@
+// Normalization: deviations from the mean over their standard deviation.
+//
+// Two layouts serve all layers. Rows: the numbers that are normalized together lie together (layer,
+// group and instance norm). Channels: they are those of one channel c of (outer, channels, space)
+// (batch norm). Backward, with d = x - mean and h = g w, gx = rstd (h - mean(h) - d rstd^2 mean(h d)).
+#pragma once
+
+#include "isa.hpp"
+
+namespace chainrule {
+
+// Each row is (parts, space), and weight and bias are (period, parts): those of part q of row r are
+// the numbers (r % period, q).
+struct NormRows {
+    std::int64_t rows, parts, space, period;
+};
+
+struct NormChannels {
+    std::int64_t outer, channels, space;
+};
+
+template <class T>
+struct NormForward {
+    const T *x, *weight, *bias;  // the last two may be null
+    T eps;
+    bool center;
+    T *out, *mean, *rstd, *var;  // mean is null without center
+};
+
+template <class T>
+struct NormBackward {
+    const T *g, *x, *mean, *rstd, *weight;  // mean (zeros) and weight (ones) may be null
+    T* gx;                                  // may be null: not needed
+};
+
+template <class T>
+struct NormKernels {
+    void (*rows)(const NormRows&, const NormForward<T>&, std::int64_t begin, std::int64_t end);
+    // With space > 1, gw and gb (rows, parts) are the sums of g d rstd and g over the space; with
+    // space 1, they are (period, parts), to which those of these rows are added. Both may be null.
+    void (*rows_backward)(const NormRows&, const NormBackward<T>&, T* gw, T* gb, std::int64_t begin,
+                          std::int64_t end);
+    void (*channels)(const NormChannels&, const NormForward<T>&, std::int64_t begin,
+                     std::int64_t end);
+    // gw and gb are (channels), and may be null.
+    void (*channels_backward)(const NormChannels&, const NormBackward<T>&, T* gw, T* gb,
+                              std::int64_t begin, std::int64_t end);
+    // out[j] = sum over i of parts[i, j] for (count, n)
+    void (*add_up)(std::int64_t count, std::int64_t n, const T* parts, T* out);
+};
+
+struct norm_table {
+    NormKernels<float> f;
+    NormKernels<double> d;
+};
+
+CHAINRULE_TABLES(norm)
+
+}  // namespace chainrule

@@ -1,0 +1,47 @@
+// Pooling in up to three dimensions: maxima, averages, and the transposes of both.
+#pragma once
+
+#include "isa.hpp"
+
+namespace chainrule {
+
+// One dimension: the window of output i is the elements begin[i], begin[i] + dilation, ..., count[i]
+// of them, all inside the input.
+struct PoolAxis {
+    std::int64_t in, out, dilation;
+    const std::int64_t *begin, *count;
+    const std::int64_t* counted;  // how many elements an average divides by
+    // The outputs [from, to) have windows of the same length that begin `stride` apart.
+    std::int64_t from, to, stride;
+};
+
+// Fewer dimensions than three: the leading ones are 1.
+struct PoolShape {
+    PoolAxis axis[3];
+    double divisor;  // of averages; 0: what the axes count
+};
+
+// All work on the channels [from, to).
+template <class T>
+struct PoolKernels {
+    // Where the maxima lie in each channel: the first of equal ones, the last NaN.
+    void (*max)(const PoolShape& s, std::int64_t from, std::int64_t to, const T* x, std::int64_t* index);
+    void (*average)(const PoolShape& s, std::int64_t from, std::int64_t to, const T* x, T* y);
+    void (*average_transpose)(const PoolShape& s, std::int64_t from, std::int64_t to, const T* y, T* x);
+    // y[i] = x[index[i]] in channels of m and n elements; false, with part of it done, at an index
+    // that is outside.
+    bool (*gather)(std::int64_t n, std::int64_t m, std::int64_t from, std::int64_t to, const T* x,
+                   const std::int64_t* index, T* y);
+    // x = 0; x[index[i]] = y[i], or += if `add`.
+    bool (*scatter)(std::int64_t n, std::int64_t m, std::int64_t from, std::int64_t to, bool add,
+                    const T* y, const std::int64_t* index, T* x);
+};
+
+struct pool_table {
+    PoolKernels<float> f;
+    PoolKernels<double> d;
+};
+
+CHAINRULE_TABLES(pool)
+
+}  // namespace chainrule
