@@ -127,11 +127,12 @@ def test_random_shapes(seed: int) -> None:
         case = random_case(rng)
         native.set_isa(str(rng.choice(SETS)))
         native.set_num_threads(int(rng.integers(1, 4)))
-        for kernel in KERNELS if case is not None else []:
-            agree(case, kernel)  # type: ignore[arg-type]
+        if case is not None:
+            for kernel in KERNELS:
+                agree(case, kernel)
 
 
-COURSE = {
+COURSE: dict[str, tuple[Any, ...]] = {
     "first layer": (np.float32, 4, 1, (3, 6), [32, 32], [5, 5], [1, 1], [0, 0], [1, 1]),
     "second layer": (np.float32, 4, 1, (6, 16), [14, 14], [5, 5], [1, 1], [0, 0], [1, 1]),
     "to one": (np.float32, 9, 1, (16, 120), [5, 5], [5, 5], [1, 1], [0, 0], [1, 1]),
@@ -154,13 +155,13 @@ COURSE = {
 def test_shapes_of_layers(name: str, kernel: str) -> None:
     for isa in SETS:
         native.set_isa(isa)
-        agree(Case(*COURSE[name]), kernel)  # type: ignore[arg-type]
+        agree(Case(*COURSE[name]), kernel)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("name", ["second layer", "same", "depthwise", "many channels", "large"])
 def test_number_of_threads_changes_nothing(name: str, kernel: str) -> None:
-    case = Case(*COURSE[name])  # type: ignore[arg-type]
+    case = Case(*COURSE[name])
     results = []
     for threads in (1, 2, 3, 5):
         native.set_num_threads(threads)
@@ -241,18 +242,15 @@ def test_settings_beyond_all_measure() -> None:
 
 
 def test_several_python_threads() -> None:
-    case = Case(*COURSE["same"])  # type: ignore[arg-type]
+    case = Case(*COURSE["same"])
     native.set_num_threads(2)
     expected = {kernel: case.by(native, kernel) for kernel in KERNELS}
     wrong: list[str] = []
 
     def work() -> None:
         for _ in range(3):
-            wrong.extend(
-                kernel
-                for kernel in KERNELS
-                if not np.array_equal(case.by(native, kernel), expected[kernel])
-            )
+            results = {kernel: case.by(native, kernel) for kernel in KERNELS}
+            wrong.extend(k for k in KERNELS if not np.array_equal(results[k], expected[k]))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -265,7 +263,7 @@ def test_several_python_threads() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_in_a_forked_process() -> None:
-    case = Case(*COURSE["same"])  # type: ignore[arg-type]
+    case = Case(*COURSE["same"])
     native.set_num_threads(2)
     expected = case.by(native, "convolution")
     child = os.fork()

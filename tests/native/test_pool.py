@@ -89,14 +89,14 @@ def test_random_windows(seed: int) -> None:
         dtype = np.float32 if rng.random() < 0.5 else np.float64
         native.set_isa(str(rng.choice(SETS)))
         native.set_num_threads(int(rng.integers(1, 4)))
-        x = odd_values(rng, rng.standard_normal(lead + inputs).astype(dtype))
+        x = odd_values(rng, np.asarray(rng.standard_normal(lead + inputs), dtype))
         index = agree("max_pool_indices", x, exact=True, **windows)
         y = agree("pool_gather", x, index, nd=nd, unique=apart, exact=True)
         g = rng.standard_normal(y.shape).astype(dtype)
         agree("pool_scatter", g, index, size=inputs, unique=apart)
         whole = int(np.prod(windows["kernel"]))
         divisor = [None, whole, 2.5][int(rng.integers(3))]
-        counting = {"divisor": divisor, "count_pad": bool(rng.random() < 0.5)}
+        counting: dict[str, Any] = {"divisor": divisor, "count_pad": bool(rng.random() < 0.5)}
         finite = np.nan_to_num(x, neginf=-1.0)
         agree("avg_pool", finite, **windows, **counting)
         agree("avg_pool_transpose", g, **(windows | {"size": inputs}), **counting)

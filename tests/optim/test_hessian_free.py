@@ -183,7 +183,7 @@ def lowest_of_descent() -> float:
 def test_autoencoder_beats_gradient_descent(kind: str, lowest_of_descent: float) -> None:
     """With the same work: each product counts like two gradients.
 
-    Where a run ends depends on rounding, so the median of five that start next to each other counts.
+    Where a run ends depends on rounding, so the median of five that start close together counts.
     """
     ends, x = [], curve()
     for step in range(5):
