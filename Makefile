@@ -19,7 +19,7 @@ $(VENV)/.library: pyproject.toml setup.py $(wildcard native/*)
 
 # The tools that check it.
 $(VENV)/.tools: $(VENV)/.library
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["dev"])')
 	touch $@
 
 # PyTorch, which results and speed are compared with.

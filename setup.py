@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -17,6 +18,15 @@ class BuildIfPossible(build_ext):
         import numpy
 
         ext.include_dirs = [numpy.get_include(), "native"]
+        alone = self.compiler.compile
+
+        def compile_together(sources: list[str], **options: object) -> list[str]:
+            """All sources at once, as many as there are processors."""
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                parts = pool.map(lambda source: alone([source], **options), sources)
+                return [path for part in parts for path in part]
+
+        self.compiler.compile = compile_together
         try:
             super().build_extension(ext)
         except Exception as error:  # noqa: BLE001 - no compiler, or one that cannot do it
