@@ -35,7 +35,7 @@ class BuildIfPossible(build_ext):
 
 FLAGS = [
     "-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
-    "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread",
+    "-fvisibility=hidden", "-g0", "-Wall", "-Wextra", "-pthread",
 ]  # fmt: skip
 without = os.environ.get("CHAINRULE_BUILD") == "numpy"
 extension = Extension(

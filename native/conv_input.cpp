@@ -4,7 +4,6 @@
 // the places k with k * dilation = t * stride + r, where o = q - t: for each r, a convolution.
 #include "conv.hpp"
 #include "conv_plan.hpp"
-#include "update.hpp"
 
 namespace chainrule {
 namespace {
@@ -13,9 +12,6 @@ using namespace conv_plan;
 
 // A stride makes no more convolutions than this.
 constexpr Int MAX_PASSES = 4096;
-
-bool finite(Int n, const float* x) { return update().f.finite(n, x); }
-bool finite(Int n, const double* x) { return update().d.finite(n, x); }
 
 // The slab of y for `part` of the results along `cut`; `furthest` is the largest t.
 bool make_slab_of_y(const ConvShape& s, const Int* furthest, int cut, Int part, Slab& slab) {
@@ -91,8 +87,8 @@ ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
     const ConvKernels<T>& k = kernels<T>();
     ConvShape s = given;
     // Weights times the zeros around y must be zero.
-    if (!finite(s.groups * s.out_channels * s.in_channels * product(s.kernel), w))
-        return ConvResult::unsuited;
+    const Int places = product(s.kernel), weights = s.out_channels * s.in_channels * places;
+    if (!finite(s.groups * weights, w)) return ConvResult::unsuited;
     Plan<T> p;
     p.batch = s.batch;
     p.groups = s.groups;
@@ -101,7 +97,7 @@ ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
     p.source_size = product(s.out);
     p.result_size = product(s.in);
     for (int a = 0; a < 3; ++a) p.result[a] = s.in[a];
-    const Int places = product(s.kernel), work = count_work(s);
+    const Int work = count_work(s);
     Int furthest[3];
     p.passes = 1;
     for (int a = 0; a < 3; ++a) {
@@ -136,7 +132,9 @@ ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
     p.pass = passes;
     p.offset = offset;
     p.packed = packed;
-    p.band_first = s.out[p.cut] * cut_stride * 10 < s.in[p.cut] * 9 ? bands.first : nullptr;
+    const double pairs = static_cast<double>(s.in[p.cut]) * static_cast<double>(cut_places) /
+                         static_cast<double>(cut_stride);
+    p.band_first = worth_bands(s, p.cut, pairs, weights) ? bands.first : nullptr;
     p.band_place = bands.place;
 
     Int first_offset = 0, first_weight = 0;
@@ -151,7 +149,7 @@ ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
                                      offset + first_offset, from);
         pass.terms = terms;
         if (terms > 0)
-            pack(k, p, terms, Origin{s.out_channels * s.in_channels * places, places, from}, w,
+            pack(k, p, terms, Origin{weights, places, from}, w,
                  packed + first_weight);
         first_offset += terms;
         first_weight += padded_rows(k, p) * terms;

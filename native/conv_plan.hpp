@@ -8,6 +8,7 @@
 #include "conv_slab.hpp"
 #include "parallel.hpp"
 #include "scratch.hpp"
+#include "update.hpp"
 
 namespace chainrule {
 namespace conv_plan {
@@ -34,6 +35,9 @@ template <>
 inline const ConvKernels<double>& kernels<double>() {
     return conv().d;
 }
+
+static inline bool finite(Int n, const float* x) { return update().f.finite(n, x); }
+static inline bool finite(Int n, const double* x) { return update().d.finite(n, x); }
 
 // Results that lie `step` apart in the destination, one for each of `count` places from `base` on.
 struct Line {
@@ -487,6 +491,19 @@ void pack(const ConvKernels<T>& k, const Plan<T>& p, Int terms, const Origin& or
             }
         }
     });
+}
+
+// Whether it is worth while to leave out what is multiplied by the zeros around the source, along an
+// axis with `all` pairs of a result and a place of the kernel; `weights` are those of a group.
+static inline bool worth_bands(const ConvShape& s, int axis, double all, Int weights) {
+    double pairs = 0;
+    for (Int i = 0; i < s.kernel[axis]; ++i) {
+        const Int start = i * s.dilation[axis] - s.padding[axis];
+        const Int first = most(ceil_div(-start, s.stride[axis]), 0);
+        const Int end = least(ceil_div(s.in[axis] - start, s.stride[axis]), s.out[axis]);
+        pairs += static_cast<double>(most(end - first, 0));
+    }
+    return pairs < (weights < 4096 ? 0.9 : 0.985) * all;
 }
 
 // The number of multiplications, or as many as can be counted.

@@ -92,7 +92,7 @@ def test_random_windows(seed: int) -> None:
         x = odd_values(rng, np.asarray(rng.standard_normal(lead + inputs), dtype))
         index = agree("max_pool_indices", x, exact=True, **windows)
         y = agree("pool_gather", x, index, nd=nd, unique=apart, exact=True)
-        g = rng.standard_normal(y.shape).astype(dtype)
+        g = np.asarray(rng.standard_normal(y.shape), dtype)
         agree("pool_scatter", g, index, size=inputs, unique=apart)
         whole = int(np.prod(windows["kernel"]))
         divisor = [None, whole, 2.5][int(rng.integers(3))]
@@ -103,7 +103,7 @@ def test_random_windows(seed: int) -> None:
         size = tuple(int(n) for n in rng.integers(1, 8, nd))
         agree("adaptive_max_pool_indices", x, size=size, exact=True)
         agree("adaptive_avg_pool", finite, size=size)
-        g = rng.standard_normal(lead + size).astype(dtype)
+        g = np.asarray(rng.standard_normal(lead + size), dtype)
         agree("adaptive_avg_pool_transpose", g, size=inputs)
 
 
