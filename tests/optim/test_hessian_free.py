@@ -194,7 +194,7 @@ def test_autoencoder_beats_gradient_descent(kind: str, lowest_of_descent: float)
         report = optimizer.run(lambda model=model: CLOSURES[kind](model, x), max_iter=40)
         assert report.evaluations + report.gradients + 2 * report.products < 5000
         ends.append(report.loss)
-    assert sorted(ends)[2] < lowest_of_descent
+    assert sorted(ends)[2] < 0.5 * lowest_of_descent
 
 
 def test_residuals_and_outputs_with_their_squares_are_the_same() -> None:

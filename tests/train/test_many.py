@@ -568,3 +568,21 @@ def test_cross_entropy_of_many(reduction: str, shape: tuple[int, ...]) -> None:
     vmap(vmap(loss))(x, y).nansum().backward()
     assert bool((x.grad[0, 1] == 0).all())
     assert bool((x.grad[1, 1] != 0).any())
+
+
+@pytest.mark.parametrize(
+    ("penalty", "message"),
+    [
+        (regularize.Normalized(regularize.L2(1.0), 0.1), "changes the gradient"),
+        (regularize.SoftWeightSharing(0.1), "has parameters of its own"),
+        (regularize.Tikhonov(0.1), "needs the inputs"),
+    ],
+    ids=["normalized", "soft-sharing", "tikhonov"],
+)
+def test_penalties_that_cannot_be_stacked_are_refused(penalty: Any, message: str) -> None:
+    x = chainrule.randn(8, 2)
+    with pytest.raises(ValueError, match=f"fit_many: the penalty .* {message}"):
+        train.fit_many(
+            lambda: nn.Linear(2, 1), (x, x[:, :1]), "mse", "sgd", seeds=range(2), epochs=1,
+            penalties=[penalty],
+        )  # fmt: skip

@@ -30,6 +30,7 @@ from chainrule.train.losses import WeightedLoss
 from chainrule.train.many_networks import Network, make_networks
 from chainrule.train.metrics import metric_functions
 from chainrule.train.stack import Stack, is_steady
+from chainrule.train.penalties import check_stackable
 from chainrule.train.trainer import named_penalties, optimizer_for
 
 __all__ = ["ManyFits", "fit_many"]
@@ -104,7 +105,7 @@ def fit_many(
         lr: the learning rate, or a list with one for each network, in place of the optimizer's.
         validation: like ``data``.
         metrics: see :class:`Trainer`.
-        penalties: see :class:`Trainer`.
+        penalties: see :class:`Trainer`; functions of the model alone.
         clip_norm: the largest norm of each network's gradient.
         epochs: how many.
         batch_size: of each network.
@@ -129,11 +130,13 @@ def fit_many(
         )
     if clip_norm is not None and not clip_norm > 0:
         raise ValueError(f"fit_many: clip_norm must be positive, got {clip_norm}")
+    named = named_penalties(penalties)
+    check_stackable(named)
     networks = make_networks(model, data, optimizer, seeds, lr, validation, early_stopping)
     if restore_best is None:
         restore_best = early_stopping is not None
     recipe = _Recipe(
-        WeightedLoss(loss), metric_functions(metrics), named_penalties(penalties), clip_norm,
+        WeightedLoss(loss), metric_functions(metrics), named, clip_norm,
         epochs, batch_size, shuffle, restore_best,
     )  # fmt: skip
     kinds: dict[Any, list[Network]] = {}

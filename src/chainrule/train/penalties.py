@@ -12,7 +12,10 @@ from chainrule.optim.minimizer import Minimizer
 from chainrule.tensor import Tensor
 from chainrule.train.batches import Batch
 
-__all__ = ["after_backward", "changes_gradient", "check_penalties", "learned", "penalty_values"]
+__all__ = [
+    "after_backward", "changes_gradient", "check_penalties", "check_stackable", "learned",
+    "penalty_values",
+]  # fmt: skip
 
 
 def changes_gradient(penalty: Any) -> bool:
@@ -63,6 +66,22 @@ def check_penalties(penalties: Mapping[str, Any], optimizer: Any) -> None:
                 f"Trainer: the penalty {name!r} changes the gradient and not the loss; "
                 f"{type(optimizer).__name__} needs a gradient that is that of its loss"
             )
+
+
+def check_stackable(penalties: Mapping[str, Any]) -> None:
+    """Raises ValueError for penalties that are not a function of one model's parameters alone."""
+    for name, penalty in penalties.items():
+        if changes_gradient(penalty):
+            reason = "changes the gradient after the backward pass"
+        elif isinstance(penalty, nn.Module):
+            reason = "has parameters of its own, which all networks would share"
+        elif _needs_inputs(penalty):
+            reason = "needs the inputs of the batch"
+        else:
+            continue
+        raise ValueError(
+            f"fit_many: the penalty {name!r} {reason}; train these networks one by one with Trainer"
+        )
 
 
 def _needs_inputs(penalty: Any) -> bool:
