@@ -7,7 +7,7 @@ TORCH := torch==2.13.0
 PEERS := .venv-peers
 WORKERS ?= auto
 
-.PHONY: demo test fallback parity bench lint clean
+.PHONY: demo test fallback sanitize parity bench lint clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -54,6 +54,20 @@ fallback:
 	.venv-numpy/bin/chainrule info | grep "kernels   numpy"
 	cd .fallback && ../.venv-numpy/bin/python -m pytest -n $(WORKERS)
 
+# The kernels with checks of every address and of undefined behavior (GCC's), in a tree of their own.
+# Python is not built with them, so they are loaded before it. What it never gives back (interned
+# strings, types) would be reported as leaks, and a size that no machine has is to be refused, not to
+# end the process.
+SANITIZED = ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=8192 UBSAN_OPTIONS=print_stacktrace=1 \
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" PYTHONPATH=site ../$(BIN)/python
+sanitize: $(VENV)/.tools
+	rm -rf .sanitize
+	mkdir .sanitize
+	tar --exclude='./.*' --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C .sanitize
+	CHAINRULE_SANITIZE=1 CC=gcc CXX=g++ $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target .sanitize/site ./.sanitize
+	cd .sanitize && $(SANITIZED) -c 'import sys; from chainrule import backend; sys.exit(backend.why_not_native or None)'
+	cd .sanitize && $(SANITIZED) -m pytest -n $(WORKERS) tests/native
+
 parity: $(VENV)/.torch
 	$(BIN)/python -m pytest -n $(WORKERS) tests/parity tests/nn
 
@@ -62,5 +76,5 @@ bench: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/training.py
 
 clean:
-	rm -rf $(VENV) .fallback .venv-numpy $(PEERS) demo build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .fallback .sanitize .venv-numpy $(PEERS) demo build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find . \( -name __pycache__ -o -name .hypothesis \) -type d -prune -exec rm -rf {} +

@@ -1,7 +1,8 @@
 """Many small networks trained at once by ``train.fit_many``, and one after the other.
 
 The loop is ``Trainer.fit`` for each network; for XOR also a loop written by hand, without history,
-validation or checks. Times are the best of some turns, and the losses of the last epoch must agree.
+validation or checks. Times are the best of some turns taken alternately, and the losses of the
+last epoch must agree.
 """
 
 from __future__ import annotations
@@ -54,47 +55,50 @@ def best(works: dict[str, Callable[[], Any]], turns: int) -> tuple[dict[str, flo
     return seconds, results
 
 
-def report(title: str, works: dict[str, Callable[[], Any]], turns: int = 3) -> None:
+def compared(title: str, works: dict[str, Callable[[], Any]], turns: int = 3) -> list[str]:
+    """Lines of a table: the seconds of the loop and of ``fit_many``, their ratio, the gap."""
     seconds, results = best(works, turns)
     gap = max(abs(a - b) for a, b in zip(results["loop"], results["many"], strict=True))
-    print(
+    lines = [
         f"{title:<46} loop {seconds['loop']:7.3f} s  many {seconds['many']:7.3f} s  "
         f"{seconds['loop'] / seconds['many']:5.1f} times faster  (losses agree to {gap:.0e})"
-    )
+    ]
     if "by hand" in seconds:
         ratio = seconds["by hand"] / seconds["many"]
-        print(f"{'':<46} by hand {seconds['by hand']:4.3f} s {'':>16} {ratio:5.1f} times faster")
+        lines.append(
+            f"{'':<46} by hand {seconds['by hand']:4.3f} s {'':>16} {ratio:5.1f} times faster"
+        )
+    return lines
 
 
-def xor(networks: int = 20, epochs: int = 1000) -> None:
-    """Networks 2-4-1 on XOR, all data in each step, one learning rate or one each."""
+def xor(
+    rates: Sequence[float], title: str, epochs: int = 1000, turns: int = 3, by_hand_too: bool = True
+) -> list[str]:
+    """Networks 2-4-1 on XOR, all data in each step, each with its learning rate."""
     problem = problems.boolean("xor")
     x, y = problem.inputs, problem.targets
 
     def make() -> nn.Module:
         return models.MLP(2, [4], 1, "tanh")
 
-    seeds = range(networks)
+    seeds = range(len(rates))
     options: dict[str, Any] = {"epochs": epochs, "batch_size": 4}
-    for title, rates in (
-        ("one learning rate", [0.5] * networks),
-        ("a learning rate each", [0.1 + 0.05 * i for i in seeds]),
-    ):
-        optimizers = [lambda p, lr=lr: optim.SGD(p, lr=lr) for lr in rates]
-        works: dict[str, Callable[[], Any]] = {
-            "loop": lambda o=optimizers: one_by_one(
-                make, [(x, y)] * networks, "bce_with_logits", o, seeds, **options
-            ),
-            "many": lambda r=rates: train.fit_many(
-                make, (x, y), "bce_with_logits", "sgd", seeds=seeds, lr=r, **options
-            ).last("loss"),
-            "by hand": lambda: [by_hand(make, x, y, 0.5, epochs) for _ in seeds],
-        }
-        report(f"{networks} XOR networks 2-4-1, {title}", works)
+    optimizers = [lambda p, lr=lr: optim.SGD(p, lr=lr) for lr in rates]
+    works: dict[str, Callable[[], Any]] = {
+        "loop": lambda: one_by_one(
+            make, [(x, y)] * len(rates), "bce_with_logits", optimizers, seeds, **options
+        ),
+        "many": lambda: train.fit_many(
+            make, (x, y), "bce_with_logits", "sgd", seeds=seeds, lr=rates, **options
+        ).last("loss"),
+    }
+    if by_hand_too:
+        works["by hand"] = lambda: [by_hand(make, x, y, 0.5, epochs) for _ in seeds]
+    return compared(f"{len(rates)} XOR networks 2-4-1, {title}", works, turns)
 
 
-def iris(epochs: int = 300) -> None:
-    """Five folds of iris, networks 4-8-3, alone and with four learning rates each."""
+def iris(rates: Sequence[float], size: int, epochs: int = 300, turns: int = 3) -> list[str]:
+    """Five folds of iris, networks 4-8-3, with one or several learning rates each."""
     x, y = data.embedded("iris").tensors()
     x = (x - x.mean(0)) / x.std(0)
     splits = list(data.KFold(5, shuffle=True, random_state=0).split(x, y))
@@ -102,26 +106,40 @@ def iris(epochs: int = 300) -> None:
     def make() -> nn.Module:
         return models.MLP(4, [8], 3, "tanh")
 
-    for rates in ([0.01], [0.003, 0.01, 0.03, 0.1]):
-        for size in (150, 32):
-            parts = [(x[a], y[a]) for a, _ in splits for _ in rates]
-            each = [lr for _ in splits for lr in rates]
-            seeds = range(len(parts))
-            options: dict[str, Any] = {"epochs": epochs, "batch_size": size}
-            optimizers = [lambda p, lr=lr: optim.Adam(p, lr=lr) for lr in each]
-            works: dict[str, Callable[[], Any]] = {
-                "loop": lambda d=parts, o=optimizers, s=seeds, k=options: one_by_one(
-                    make, d, "cross_entropy", o, s, **k
-                ),
-                "many": lambda d=parts, r=each, s=seeds, k=options: train.fit_many(
-                    make, d, "cross_entropy", "adam", seeds=s, lr=r, **k
-                ).last("loss"),
-            }
-            shown = "all data" if size == 150 else f"batches of {size}"
-            what = "5-fold iris 4-8-3" if len(rates) == 1 else f"5 folds x {len(rates)} rates"
-            report(f"{what} ({len(parts)} networks), {shown}", works)
+    parts = [(x[a], y[a]) for a, _ in splits for _ in rates]
+    each = [lr for _ in splits for lr in rates]
+    seeds = range(len(parts))
+    options: dict[str, Any] = {"epochs": epochs, "batch_size": size}
+    optimizers = [lambda p, lr=lr: optim.Adam(p, lr=lr) for lr in each]
+    works: dict[str, Callable[[], Any]] = {
+        "loop": lambda: one_by_one(make, parts, "cross_entropy", optimizers, seeds, **options),
+        "many": lambda: train.fit_many(
+            make, parts, "cross_entropy", "adam", seeds=seeds, lr=each, **options
+        ).last("loss"),
+    }
+    shown = "all data" if size >= 120 else f"batches of {size}"
+    what = "5-fold iris 4-8-3" if len(rates) == 1 else f"5 folds x {len(rates)} rates"
+    return compared(f"{what} ({len(parts)} networks), {shown}", works, turns)
+
+
+SAME, OTHER = [0.5] * 20, [0.1 + 0.05 * i for i in range(20)]
+GRID = [0.003, 0.01, 0.03, 0.1]
+
+
+def lines() -> list[str]:
+    """What ``make bench`` shows of it: a minute of the loops is too long."""
+    return [
+        "loop: train.Trainer(...).fit for one network after the other; many: train.fit_many",
+        *xor(SAME, "one learning rate", turns=2, by_hand_too=False),
+        *xor(OTHER, "a learning rate each", epochs=300, turns=2, by_hand_too=False),
+        *iris([0.01], 150, turns=5),
+        *iris([0.01], 32, turns=4),
+        "(wanted: 5 times faster)",
+    ]
 
 
 if __name__ == "__main__":
-    xor()
-    iris()
+    print(*xor(SAME, "one learning rate"), *xor(OTHER, "a learning rate each"), sep="\n")
+    for rates in ([0.01], GRID):
+        for size in (150, 32):
+            print(*iris(rates, size), sep="\n")

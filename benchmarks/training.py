@@ -26,6 +26,7 @@ import numpy as np
 from _timing import Times, take_turns
 from growth import growth
 from installed import import_times, installed_size
+from many import lines as many_networks
 from peers import jax_steps, sklearn_steps
 from workloads import WORKLOADS, Work, Workload
 
@@ -229,6 +230,7 @@ def main() -> None:
         return
     show("Before the first step", footprint(), sections)
     show("Growth", growth(libraries), sections)
+    show("Many networks at once", many_networks(), sections)
     if chosen.mnist:
         from mnist_epoch import epochs
 

@@ -1,9 +1,12 @@
-// Reading the arguments of a binding: by position or by name, in the order of its NumPy twin.
+// What bindings read and hold: arguments by position or by name, arrays, and references and memory
+// that are given up by themselves.
 #pragma once
 
 #include "binding.hpp"
 
 namespace chainrule {
+
+// --- arguments ------------------------------------------------------------------------------------
 
 constexpr int MAX_ARGUMENTS = 8;
 
@@ -39,6 +42,26 @@ static inline bool read_arguments(PyObject* const* args, Py_ssize_t nargs, PyObj
     return true;
 }
 
+// The arguments given by name, of a kernel with any number of others.
+struct Named {
+    PyObject* const* values;
+    PyObject* names;
+    PyObject* get(const char* name) const {
+        for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_GET_SIZE(names); ++i)
+            if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), name) == 0)
+                return values[i];
+        return nullptr;
+    }
+    // True and false only; whatever else is left to the NumPy kernel.
+    bool flag(const char* name, bool* out) const {
+        PyObject* value = get(name);
+        if (value == nullptr || !PyBool_Check(value)) return false;
+        *out = value == Py_True;
+        return true;
+    }
+    Py_ssize_t count() const { return names == nullptr ? 0 : PyTuple_GET_SIZE(names); }
+};
+
 // A Python int, if it is one and fits.
 static inline bool as_integer(PyObject* o, std::int64_t* out) {
     if (o == nullptr || !PyLong_CheckExact(o)) return false;
@@ -69,9 +92,30 @@ static inline bool as_scalar(PyObject* o, int type, double* out) {
     return true;
 }
 
+// --- arrays ---------------------------------------------------------------------------------------
+
 static inline bool same_shape(PyArrayObject* a, PyArrayObject* b) {
     return PyArray_NDIM(a) == PyArray_NDIM(b) &&
            PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
+}
+
+// Whether a shape, which ends where that of `a` ends, has the size of one dimension of `a` and is 1
+// otherwise: that size, and how many elements of `a` belong to each place along it.
+static inline bool along_one(PyArrayObject* a, int ndim, const npy_intp* shape, std::int64_t* n,
+                             std::int64_t* inner) {
+    const int extra = PyArray_NDIM(a) - ndim;
+    int found = -1;
+    if (extra < 0) return false;
+    for (int i = 0; i < ndim; ++i) {
+        if (shape[i] == 1) continue;
+        if (found >= 0 || shape[i] != PyArray_DIM(a, extra + i)) return false;
+        found = i;
+    }
+    if (found < 0) return false;
+    *n = shape[found];
+    *inner = 1;
+    for (int i = found + 1; i < ndim; ++i) *inner *= PyArray_DIM(a, extra + i);
+    return true;
 }
 
 // An array of float32 or float64 that lies in one piece; null for anything else.
@@ -85,6 +129,65 @@ static inline PyArrayObject* plain_of(PyObject* o, int type) {
     PyArrayObject* a = plain_real(o);
     return a != nullptr && PyArray_TYPE(a) == type ? a : nullptr;
 }
+
+// Elements of the type at addresses that the processor reads as they are, whole elements apart.
+static inline bool is_readable(PyArrayObject* a, int type) {
+    if (PyArray_TYPE(a) != type || !PyArray_ISNOTSWAPPED(a) || !PyArray_ISALIGNED(a)) return false;
+    for (int i = 0; i < PyArray_NDIM(a); ++i)
+        if (PyArray_STRIDE(a, i) % PyArray_ITEMSIZE(a) != 0) return false;
+    return true;
+}
+
+static inline std::int64_t stride(PyArrayObject* a, int dim) {
+    return PyArray_STRIDE(a, dim) / PyArray_ITEMSIZE(a);
+}
+
+// --- what is held and made ------------------------------------------------------------------------
+
+// A reference to an array, given up at the end.
+struct Kept {
+    PyArrayObject* a = nullptr;
+    Kept() = default;
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+    ~Kept() { Py_XDECREF(reinterpret_cast<PyObject*>(a)); }
+    PyObject* release() {
+        PyObject* given = reinterpret_cast<PyObject*>(a);
+        a = nullptr;
+        return given;
+    }
+};
+
+// Memory of the kernels, given up at the end.
+template <class T>
+struct Memory {
+    T* data = nullptr;
+    Memory() = default;
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    ~Memory() { PyMem_RawFree(data); }
+    bool get(std::int64_t count) {
+        constexpr std::int64_t most = PY_SSIZE_T_MAX / static_cast<std::int64_t>(sizeof(T));
+        if (count > most) return false;
+        data = static_cast<T*>(PyMem_RawMalloc(static_cast<std::size_t>(count) * sizeof(T)));
+        return data != nullptr;
+    }
+};
+
+// A tuple of new references; they are given up if one is null.
+template <std::size_t N>
+static inline PyObject* tuple_of(PyObject* const (&items)[N]) {
+    PyObject* tuple = PyTuple_New(N);
+    for (std::size_t i = 0; i < N; ++i) {
+        if (tuple == nullptr)
+            Py_XDECREF(items[i]);
+        else
+            PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), items[i]);
+    }
+    return tuple;
+}
+
+// --- threads --------------------------------------------------------------------------------------
 
 // A part for a thread has at least this many simple operations: some 5 microseconds, or as long as it
 // takes to wake the thread.

@@ -82,14 +82,39 @@ PyObject* finish(ConvResult r, PyArrayObject* out, const Otherwise& otherwise) {
     return r == ConvResult::no_memory ? PyErr_NoMemory() : otherwise();
 }
 
-// (x, w, size, stride, padding, dilation, groups) -> y
+const elementwise_functions<float>& arithmetic(float) { return elementwise().f; }
+const elementwise_functions<double>& arithmetic(double) { return elementwise().d; }
+
+// Adds to each channel of y its number.
+template <class T>
+void add_bias(const ConvShape& s, PyArrayObject* bias, PyArrayObject* y) {
+    const Int channels = s.groups * s.out_channels, size = s.out[0] * s.out[1] * s.out[2];
+    const auto add = arithmetic(T()).with_number[ADD];
+    const T* numbers = data<T>(bias);
+    T* to = data<T>(y);
+    share(s.batch * channels, size, [=](Int i, Int end) {
+        for (; i < end; ++i) add(size, to + i * size, numbers[i % channels], to + i * size);
+    });
+}
+
+// (x, w, size, stride, padding, dilation, groups, bias=None) -> y
 PyObject* convolution(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     const auto otherwise = [&] { return by_reference("convolution", args, nargs, kwnames); };
-    PyObject* given[7];
-    if (!read_arguments(args, nargs, kwnames, names, 7, given)) return otherwise();
+    static Names with_bias = {
+        {"", "", "size", "stride", "padding", "dilation", "groups", "bias"}
+    };
+    PyObject* given[8];
+    if (nargs != 2 || !read_arguments(args, nargs, kwnames, with_bias, 8, given)) return otherwise();
     Call c(given[0], given[1]);
     if (!read(given, c)) return PyErr_Occurred() ? nullptr : otherwise();
     ConvShape& s = c.shape;
+    PyArrayObject* bias = nullptr;
+    if (given[7] != nullptr && given[7] != Py_None) {
+        bias = plain_of(given[7], c.type);
+        if (bias == nullptr || PyArray_NDIM(bias) != 1 ||
+            PyArray_DIM(bias, 0) != PyArray_DIM(c.second(), 0))
+            return otherwise();
+    }
     const Int channels = PyArray_DIM(c.first(), 1), out_channels = PyArray_DIM(c.second(), 0);
     s.batch = PyArray_DIM(c.first(), 0);
     s.in_channels = PyArray_DIM(c.second(), 1);
@@ -102,15 +127,21 @@ PyObject* convolution(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     simplify(s);
     PyArrayObject* out = result(c, s.batch, out_channels);
     if (out == nullptr) return nullptr;
-    return finish(call(c, out, conv_by_y<float>, conv_by_y<double>), out,
-                  otherwise);
+    const ConvResult r = call(c, out, conv_by_y<float>, conv_by_y<double>);
+    if (r == ConvResult::done && bias != nullptr) {
+        if (c.type == NPY_FLOAT)
+            add_bias<float>(s, bias, out);
+        else
+            add_bias<double>(s, bias, out);
+    }
+    return finish(r, out, otherwise);
 }
 
 // (y, w, size, stride, padding, dilation, groups) -> x
 PyObject* convolution_input(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     const auto otherwise = [&] { return by_reference("convolution_input", args, nargs, kwnames); };
     PyObject* given[7];
-    if (!read_arguments(args, nargs, kwnames, names, 7, given)) return otherwise();
+    if (nargs != 2 || !read_arguments(args, nargs, kwnames, names, 7, given)) return otherwise();
     Call c(given[0], given[1]);
     if (!read(given, c)) return PyErr_Occurred() ? nullptr : otherwise();
     ConvShape& s = c.shape;
@@ -135,7 +166,7 @@ PyObject* convolution_input(PyObject*, PyObject* const* args, Py_ssize_t nargs, 
 PyObject* convolution_weight(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     const auto otherwise = [&] { return by_reference("convolution_weight", args, nargs, kwnames); };
     PyObject* given[7];
-    if (!read_arguments(args, nargs, kwnames, names, 7, given)) return otherwise();
+    if (nargs != 2 || !read_arguments(args, nargs, kwnames, names, 7, given)) return otherwise();
     Call c(given[0], given[1]);
     if (!read(given, c)) return PyErr_Occurred() ? nullptr : otherwise();
     ConvShape& s = c.shape;

@@ -179,7 +179,7 @@ template <class T>
 struct Workspace {
     T *slab, *buffer;
     Int *at_x, *at_y;
-    Int laid_out;  // the images whose positions are there, -1 if none
+    Int laid_out = -1;  // the images whose positions are there, -1 if none
 };
 
 // All result channels of one group for the results of one pass.

@@ -1,5 +1,7 @@
-// Activations and their slopes: the twins of backend/numpy_kernels/{elementwise,activation}.py.
+// Arithmetic, activations and their slopes: the twins of
+// backend/numpy_kernels/{elementwise,activation}.py.
 #include "arguments.hpp"
+#include "scratch.hpp"
 
 namespace chainrule {
 namespace {
@@ -73,6 +75,9 @@ CHAINRULE_UNARY(softplus, U_SOFTPLUS, HEAVY)
 CHAINRULE_UNARY(log_sigmoid, U_LOG_SIGMOID, HEAVY)
 CHAINRULE_UNARY(silu, U_SILU, HEAVY)
 CHAINRULE_UNARY(gelu_tanh, U_GELU_TANH, HEAVY)
+CHAINRULE_UNARY(neg, U_NEG, LIGHT)
+CHAINRULE_UNARY(square, U_SQUARE, LIGHT)
+CHAINRULE_UNARY(sqrt, U_SQRT, LIGHT)
 CHAINRULE_BINARY(relu_backward, B_RELU, LIGHT)
 CHAINRULE_BINARY(tanh_backward, B_TANH, LIGHT)
 CHAINRULE_BINARY(sigmoid_backward, B_SIGMOID, LIGHT)
@@ -82,6 +87,157 @@ CHAINRULE_BINARY(silu_backward, B_SILU, HEAVY)
 CHAINRULE_BINARY(gelu_tanh_backward, B_GELU_TANH, HEAVY)
 CHAINRULE_BINARY(erf_backward, B_ERF, HEAVY)
 CHAINRULE_BINARY(binary_cross_entropy_with_logits, B_CROSS_ENTROPY, HEAVY)
+
+// --- arithmetic -----------------------------------------------------------------------------------
+
+// For small arrays this takes a third of the time of NumPy's, which looks for loops and for ways to
+// broadcast; and the result of numbers is an array without dimensions, as a tensor wants it.
+template <class T>
+PyObject* new_arithmetic(Arithmetic which, PyArrayObject* a, PyArrayObject* b) {
+    const bool one_a = PyArray_NDIM(a) == 0, one_b = PyArray_NDIM(b) == 0;
+    PyArrayObject* out = new_like(one_a ? b : a);
+    if (out == nullptr) return nullptr;
+    const auto& f = functions<T>();
+    const T *as = data<T>(a), *bs = data<T>(b);
+    T* to = data<T>(out);
+    share(PyArray_SIZE(out), LIGHT, [=, &f](std::int64_t i, std::int64_t end) {
+        if (one_a)
+            f.from_number[which](end - i, *as, bs + i, to + i);
+        else if (one_b)
+            f.with_number[which](end - i, as + i, *bs, to + i);
+        else
+            f.pairs[which](end - i, as + i, bs + i, to + i);
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+// a (outer, n, inner) with b (n): rows for inner = 1, else channels of images.
+template <class T>
+PyObject* new_along(Arithmetic which, PyArrayObject* a, PyArrayObject* b, std::int64_t n,
+                    std::int64_t inner) {
+    PyArrayObject* out = new_like(a);
+    if (out == nullptr) return nullptr;
+    const auto& f = functions<T>();
+    const T *as = data<T>(a), *bs = data<T>(b);
+    T* to = data<T>(out);
+    const std::int64_t size = inner == 1 ? n : inner;
+    share(PyArray_SIZE(a) / size, size, [=, &f](std::int64_t i, std::int64_t end) {
+        for (; i < end; ++i) {
+            if (inner == 1)
+                f.pairs[which](n, as + i * n, bs, to + i * n);
+            else
+                f.with_number[which](inner, as + i * inner, bs[i % n], to + i * inner);
+        }
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+// (a, b): arrays of one shape; one of them without dimensions; or b along one dimension of a
+template <Arithmetic which>
+PyObject* arithmetic(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    PyArrayObject* a = nargs == 2 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
+    PyArrayObject* b = a == nullptr ? nullptr : plain_of(args[1], PyArray_TYPE(a));
+    if (b == nullptr) return by_reference(name, args, nargs, kwnames);
+    if (PyArray_NDIM(a) != 0 && PyArray_NDIM(b) != 0 && !same_shape(a, b)) {
+        std::int64_t n, inner;
+        if (PyArray_SIZE(a) == 0 ||
+            !along_one(a, PyArray_NDIM(b), PyArray_DIMS(b), &n, &inner))
+            return by_reference(name, args, nargs, kwnames);
+        return PyArray_TYPE(a) == NPY_FLOAT ? new_along<float>(which, a, b, n, inner)
+                                            : new_along<double>(which, a, b, n, inner);
+    }
+    return PyArray_TYPE(a) == NPY_FLOAT ? new_arithmetic<float>(which, a, b)
+                                        : new_arithmetic<double>(which, a, b);
+}
+
+#define CHAINRULE_ARITHMETIC(name, which)                                                       \
+    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {      \
+        return arithmetic<which>(#name, args, nargs, kwnames);                                   \
+    }
+
+CHAINRULE_ARITHMETIC(add, ADD)
+CHAINRULE_ARITHMETIC(sub, SUB)
+CHAINRULE_ARITHMETIC(mul, MUL)
+CHAINRULE_ARITHMETIC(div, DIV)
+
+// (a, b): where b is one number of which the power needs no logarithm
+PyObject* pow(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    PyArrayObject* a = nargs == 2 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
+    double exponent;
+    if (a == nullptr || !PyArray_Check(args[1]) ||
+        !as_scalar(args[1], PyArray_TYPE(a), &exponent) || exponent != 2)
+        return by_reference("pow", args, nargs, kwnames);
+    return unary<U_SQUARE, LIGHT>("square", args, 1, nullptr);
+}
+
+// --- squared errors -------------------------------------------------------------------------------
+
+// Blocks of one size, so that the sum does not depend on who adds them.
+template <class T>
+bool squared_error_of(PyArrayObject* x, PyArrayObject* y, double* out) {
+    constexpr std::int64_t BLOCK = PART / 2;
+    const auto f = functions<T>().squared_error;
+    const T *xs = data<T>(x), *ys = data<T>(y);
+    const std::int64_t n = PyArray_SIZE(x), blocks = (n + BLOCK - 1) / BLOCK;
+    const Scratch memory(0, static_cast<std::size_t>(blocks) * sizeof(double));
+    double* parts = static_cast<double*>(memory.get());
+    if (parts == nullptr) return false;
+    share(blocks, BLOCK, [=](std::int64_t first, std::int64_t last) {
+        for (std::int64_t b = first; b < last; ++b) {
+            const std::int64_t i = b * BLOCK, left = n - i;
+            parts[b] = f(left < BLOCK ? left : BLOCK, xs + i, ys + i);
+        }
+    });
+    *out = 0;
+    for (std::int64_t b = 0; b < blocks; ++b) *out += parts[b];
+    return true;
+}
+
+// (a, b, scale)
+PyObject* squared_error(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    PyArrayObject* a = nargs == 3 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
+    PyArrayObject* b = a == nullptr ? nullptr : plain_of(args[1], PyArray_TYPE(a));
+    double scale, total;
+    if (b == nullptr || !same_shape(a, b) || !as_number(args[2], &scale))
+        return by_reference("squared_error", args, nargs, kwnames);
+    const int type = PyArray_TYPE(a);
+    if (!(type == NPY_FLOAT ? squared_error_of<float>(a, b, &total)
+                            : squared_error_of<double>(a, b, &total)))
+        return PyErr_NoMemory();
+    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(0, nullptr, type));
+    if (out == nullptr) return nullptr;
+    if (type == NPY_FLOAT)
+        *data<float>(out) = static_cast<float>(scale * total);
+    else
+        *data<double>(out) = scale * total;
+    return reinterpret_cast<PyObject*>(out);
+}
+
+template <class T>
+PyObject* new_difference(PyArrayObject* a, PyArrayObject* b, double factor) {
+    PyArrayObject* out = new_like(a);
+    if (out == nullptr) return nullptr;
+    const auto f = functions<T>().scaled_difference;
+    const T *as = data<T>(a), *bs = data<T>(b), by = static_cast<T>(factor);
+    T* to = data<T>(out);
+    share(PyArray_SIZE(a), LIGHT, [=](std::int64_t i, std::int64_t end) {
+        f(end - i, as + i, bs + i, by, to + i);
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+// (g, a, b, scale)
+PyObject* squared_error_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs,
+                                 PyObject* kwnames) {
+    PyArrayObject* a = nargs == 4 && kwnames == nullptr ? plain_real(args[1]) : nullptr;
+    PyArrayObject* b = a == nullptr ? nullptr : plain_of(args[2], PyArray_TYPE(a));
+    double g, scale;
+    if (b == nullptr || !same_shape(a, b) || !as_scalar(args[0], PyArray_TYPE(a), &g) ||
+        !as_number(args[3], &scale))
+        return by_reference("squared_error_backward", args, nargs, kwnames);
+    return PyArray_TYPE(a) == NPY_FLOAT ? new_difference<float>(a, b, 2 * scale * g)
+                                        : new_difference<double>(a, b, 2 * scale * g);
+}
 
 // The normal distribution in float64 is SciPy's, which is exact far to the left.
 bool is_double(PyObject* o) {
@@ -219,6 +375,16 @@ PyObject* binary_cross_entropy_with_logits_backward(PyObject*, PyObject* const* 
 }  // namespace
 
 PyMethodDef elementwise_methods[] = {
+    CHAINRULE_METHOD(add, "a + b"),
+    CHAINRULE_METHOD(sub, "a - b"),
+    CHAINRULE_METHOD(mul, "a * b"),
+    CHAINRULE_METHOD(div, "a / b"),
+    CHAINRULE_METHOD(pow, "a to the power b."),
+    CHAINRULE_METHOD(squared_error, "scale * the sum of (a - b)^2"),
+    CHAINRULE_METHOD(squared_error_backward, "2 scale g (a - b)"),
+    CHAINRULE_METHOD(neg, "-a"),
+    CHAINRULE_METHOD(square, "a * a"),
+    CHAINRULE_METHOD(sqrt, "The square root of a."),
     CHAINRULE_METHOD(exp, "e to the power a."),
     CHAINRULE_METHOD(tanh, "The hyperbolic tangent of a."),
     CHAINRULE_METHOD(sigmoid, "1 / (1 + exp(-a))"),

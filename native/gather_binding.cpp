@@ -169,7 +169,7 @@ PyObject* index_place(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     if (nargs == 2 && read_arguments(args, nargs, kwnames, names, 6, given)) g = plain_real(given[0]);
     std::int64_t tail;
     if (g == nullptr || !as_integer(given[3], &tail) || given[4] == nullptr ||
-        !PyTuple_Check(given[4]) || PyArray_SIZE(g) == 0)
+        !PyTuple_Check(given[4]) || given[5] != Py_False || PyArray_SIZE(g) == 0)
         return otherwise();
     const Py_ssize_t ndim = PyTuple_GET_SIZE(given[4]);
     if (ndim > NPY_MAXDIMS || !are_rows(given[2], ndim) || tail != ndim - 1) return otherwise();
@@ -216,7 +216,7 @@ PyObject* index(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kw
     if (nargs == 2 && read_arguments(args, nargs, kwnames, names, 5, given)) a = plain_real(given[0]);
     std::int64_t tail;
     if (a == nullptr || PyArray_SIZE(a) == 0 || !are_rows(given[2], PyArray_NDIM(a)) ||
-        !as_integer(given[3], &tail) || tail != PyArray_NDIM(a) - 1)
+        !as_integer(given[3], &tail) || tail != PyArray_NDIM(a) - 1 || given[4] == nullptr)
         return otherwise();
     PyArrayObject* at = rows_of(given[1], PyArray_DIM(a, 0));
     if (at == nullptr || PyArray_NDIM(at) + PyArray_NDIM(a) - 1 > NPY_MAXDIMS) return otherwise();
@@ -258,7 +258,7 @@ PyObject* random_mask(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     double p, value;
     if (nargs != 5 || kwnames != nullptr || !PyTuple_Check(args[1]) ||
         !PyArray_DescrCheck(args[2]) || !as_number(args[3], &p) || !as_number(args[4], &value) ||
-        !(p > 0 && p <= 1))
+        !(p > 0 && p <= 1) || !std::isfinite(value))
         return otherwise();
     const int type = reinterpret_cast<PyArray_Descr*>(args[2])->type_num;
     const Py_ssize_t ndim = PyTuple_GET_SIZE(args[1]);
@@ -291,9 +291,20 @@ PyObject* random_mask(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     return reinterpret_cast<PyObject*>(out);
 }
 
+// (a, shared): a itself if nobody else can see its memory
+PyObject* owned(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    PyArrayObject* a =
+        nargs == 2 && kwnames == nullptr && PyArray_CheckExact(args[0]) ? as_array(args[0]) : nullptr;
+    if (a == nullptr || args[1] != Py_False || PyArray_BASE(a) != nullptr || !PyArray_ISWRITEABLE(a))
+        return by_reference("owned", args, nargs, kwnames);
+    Py_INCREF(args[0]);
+    return args[0];
+}
+
 }  // namespace
 
 PyMethodDef gather_methods[] = {
+    CHAINRULE_METHOD(owned, "a, or a copy of it if its memory is shared."),
     CHAINRULE_METHOD(sum, "The sum along dimensions."),
     CHAINRULE_METHOD(mean, "The mean along dimensions."),
     CHAINRULE_METHOD(index, "The elements at a subscript."),

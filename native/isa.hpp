@@ -16,6 +16,15 @@
 #define CHAINRULE_JOIN(a, b) CHAINRULE_JOIN_(a, b)
 #define CHAINRULE_TABLE(F) extern const F##_table CHAINRULE_JOIN(F##_for_, CHAINRULE_ISA)
 
+// Before a loop whose passes do not depend on each other, even where arrays are the same memory.
+#if defined(__clang__)
+#define CHAINRULE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define CHAINRULE_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define CHAINRULE_INDEPENDENT
+#endif
+
 namespace chainrule {
 
 enum class Isa { baseline, avx2, avx512 };

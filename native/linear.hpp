@@ -5,23 +5,35 @@
 
 namespace chainrule {
 
-// Up to this many multiplications a loop is faster than a call of BLAS.
-constexpr std::int64_t SMALL_PRODUCT = 256;
+// Up to this many multiplications, and so many terms in a sum, BLAS is slower than `product`.
+constexpr std::int64_t SMALL_PRODUCT = 16384, SMALL_DEPTH = 256;
 
-constexpr std::int64_t THIN = 4;
+constexpr std::int64_t THIN = 4, FEW = 2;
+
+// Panels of so many rows, and of at most 32 columns, are packed at a time: they stay in the cache.
+constexpr std::int64_t PANEL_DEPTH = 512, PACKED = PANEL_DEPTH * 32;
 
 template <class T>
 struct linear_functions {
-    // C (m, n) = A B: the element (i, p) of A (m, k) lies at a[i * row + p * col], the rows of B
-    // (k, n) `ldb` apart, C in one piece. `start` (n) is what the sums start from, or null.
-    void (*product)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t row,
-                    std::int64_t col, const T* b, std::int64_t ldb, const T* start, T* c);
-    // C = A B^T with the rows of A and of B (n, k), which is small, in one piece each
-    void (*product_t)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t row,
-                      const T* b, std::int64_t ldb, const T* start, T* c);
+    // C (m, n) = A (m, k) B (k, n), C in one piece: the element (i, p) of A lies at
+    // a[i * a_row + p * a_col], (p, j) of B at b[p * b_row + j * b_col], and k <= SMALL_DEPTH.
+    // `start` (n) is what the sums start from, or null.
+    void (*product)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
+                    std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col,
+                    const T* start, T* c);
+    // The same for any sizes, with the rows of C `ldc` apart; `packed` has room for PACKED elements.
+    void (*product_panels)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
+                           std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t b_row,
+                           std::int64_t b_col, const T* start, T* c, std::int64_t ldc, T* packed);
     // C = A B with the columns of A in one piece each, `lda` apart, and n <= THIN: BLAS is slow there
     void (*product_thin)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
                          std::int64_t lda, const T* b, std::int64_t ldb, const T* start, T* c);
+    // c[i * c_step] = start[i * start_step] + the product of the row i of A (m, k), whose rows lie
+    // `lda` apart, and x (k); `start` may be null
+    void (*dots)(std::int64_t m, std::int64_t k, const T* a, std::int64_t lda, const T* x,
+                 const T* start, std::int64_t start_step, T* c, std::int64_t c_step);
+    // the sum of `count` blocks of n elements each that lie `step` apart
+    double (*sum_blocks)(std::int64_t count, std::int64_t step, std::int64_t n, const T* x);
     // out (n) = the sum of `rows` rows that lie `ld` apart
     void (*sum_rows)(std::int64_t rows, std::int64_t n, const T* x, std::int64_t ld, T* out);
 };

@@ -1,7 +1,9 @@
-// Products of matrices: the twins of linear, linear_backward, matmul and sum_to in
-// backend/numpy_kernels/{linalg,reduce}.py.
+// Products of matrices: the twins of linear, with and without an activation, their gradients, matmul
+// and sum_to in backend/numpy_kernels/{linalg,reduce}.py.
 #include "arguments.hpp"
 #include "blas.hpp"
+#include "linear_stack.hpp"
+#include "scratch.hpp"
 
 namespace chainrule {
 namespace {
@@ -12,6 +14,13 @@ template <>
 const linear_functions<float>& functions<float>() { return linear_kernels().f; }
 template <>
 const linear_functions<double>& functions<double>() { return linear_kernels().d; }
+
+template <class T>
+const elementwise_functions<T>& activations();
+template <>
+const elementwise_functions<float>& activations<float>() { return elementwise().f; }
+template <>
+const elementwise_functions<double>& activations<double>() { return elementwise().d; }
 
 // A matrix of which the rows, or (turned) the columns, lie in one piece each, `ld` elements apart.
 struct Matrix {
@@ -51,19 +60,58 @@ bool matrix_of(PyArrayObject* a, Matrix* out) {
 // element of the result takes as long as so many of them.
 constexpr std::int64_t PRODUCT = 1 << 21, WRITE = 16;
 
-bool is_small(std::int64_t m, std::int64_t n, std::int64_t k) { return m * n * k <= SMALL_PRODUCT; }
+bool is_small(std::int64_t m, std::int64_t n, std::int64_t k) {
+    return k <= SMALL_DEPTH && m * n * k <= SMALL_PRODUCT;
+}
 
-// C (m, n) = A B + start, C plain.
+// With the largest vectors our own product is a tenth faster than BLAS's, and its results do not
+// depend on the threads. It computes panels of 32 columns, so that for few it is not.
+bool has_panels(std::int64_t n) { return isa() == Isa::avx512 && n >= 24; }
+
+// What is done to a product while it is in the cache.
 template <class T>
-void multiply(const Matrix& a, const Matrix& b, const T* start, T* c) {
+using After = void (*)(std::int64_t n, const T* x, T* out);
+
+// Few rows by a matrix whose columns lie in one piece each, or the other way round: a matter of how
+// fast the matrix is read, so that a second thread is worth it early.
+constexpr std::int64_t READ = 1 << 16;
+
+template <class T>
+void multiply_few(const Matrix& a, const Matrix& b, const T* start, T* c, After<T> after) {
+    const std::int64_t m = a.rows, n = b.cols, k = a.cols;
+    const auto f = functions<T>().dots;
+    const auto work = [&](std::int64_t i, std::int64_t end) {
+        if (m <= FEW)
+            for (std::int64_t r = 0; r < m; ++r) {
+                T* to = c + r * n + i;
+                f(end - i, k, b.at<T>() + i * b.ld, b.ld, a.at<T>() + r * a.ld,
+                  start == nullptr ? nullptr : start + i, 1, to, 1);
+                if (after != nullptr) after(end - i, to, to);
+            }
+        else {
+            for (std::int64_t j = 0; j < n; ++j)
+                f(end - i, k, a.at<T>() + i * a.ld, a.ld, b.at<T>() + j * b.ld,
+                  start == nullptr ? nullptr : start + j, 0, c + i * n + j, n);
+            if (after != nullptr) after((end - i) * n, c + i * n, c + i * n);
+        }
+    };
+    const std::int64_t many = m <= FEW ? n : m;
+    if (m * n * k <= READ) return work(0, many);
+    WithoutGil released;
+    parallel_for(many, READ / k + 1, work);
+}
+
+// C (m, n) = A B + start, C plain; then after(C), if there is such a function.
+template <class T>
+void multiply(const Matrix& a, const Matrix& b, const T* start, T* c, After<T> after = nullptr) {
     const std::int64_t m = a.rows, n = b.cols, k = a.cols;
     const std::int64_t row = a.turned ? 1 : a.ld, col = a.turned ? a.ld : 1;
-    if (is_small(m, n, k) && !(a.turned && b.turned)) {
-        const auto& f = functions<T>();
-        if (b.turned)
-            f.product_t(m, n, k, a.at<T>(), row, b.at<T>(), b.ld, start, c);
-        else
-            f.product(m, n, k, a.at<T>(), row, col, b.at<T>(), b.ld, start, c);
+    if (!a.turned && b.turned && (m <= FEW || n <= FEW))
+        return multiply_few<T>(a, b, start, c, after);
+    if (is_small(m, n, k)) {
+        functions<T>().product(m, n, k, a.at<T>(), row, col, b.at<T>(), b.turned ? 1 : b.ld,
+                               b.turned ? b.ld : 1, start, c);
+        if (after != nullptr) after(m * n, c, c);
         return;
     }
     WithoutGil released;
@@ -72,27 +120,37 @@ void multiply(const Matrix& a, const Matrix& b, const T* start, T* c) {
         const std::int64_t grain = PRODUCT / (n * k + WRITE) + 1;
         parallel_for(m, grain, [&](std::int64_t i, std::int64_t end) {
             f(end - i, n, k, a.at<T>() + i, a.ld, b.at<T>(), b.ld, start, c + i * n);
+            if (after != nullptr) after((end - i) * n, c + i * n, c + i * n);
         });
         return;
     }
-    const OneThread alone;
     // Parts of whole tiles, so that an element is computed the same way in any of them.
     constexpr std::int64_t TILE = 64;
-    const bool by_rows = m > n;
+    const bool own = has_panels(n), by_rows = own ? n < 2 * TILE : m > n;
     const std::int64_t size = by_rows ? m : n, tiles = (size + TILE - 1) / TILE;
     const std::int64_t tile = TILE * (by_rows ? n : m) * (k + WRITE), grain = PRODUCT / tile + 1;
+    const std::int64_t b_row = b.turned ? 1 : b.ld, b_col = b.turned ? b.ld : 1;
+    const OneThread alone;
     parallel_for(tiles, grain, [&](std::int64_t first, std::int64_t last) {
         const std::int64_t i = first * TILE, end = last * TILE < size ? last * TILE : size;
         const std::int64_t r = by_rows ? i : 0, s = by_rows ? 0 : i;
         const std::int64_t height = by_rows ? end - i : m, width = by_rows ? n : end - i;
+        const T *left = a.at<T>() + r * row, *right = b.at<T>() + s * b_col;
+        const T* from = start == nullptr ? nullptr : start + s;
         T* to = c + r * n + s;
-        if (start != nullptr)
-            for (std::int64_t y = 0; y < height; ++y)
-                std::memcpy(to + y * n, start + s, static_cast<std::size_t>(width) * sizeof(T));
-        gemm(a.turned, b.turned, static_cast<int>(height), static_cast<int>(width),
-             static_cast<int>(k), T(1), a.at<T>() + r * row, static_cast<int>(a.ld),
-             b.at<T>() + s * (b.turned ? b.ld : 1), static_cast<int>(b.ld),
-             start == nullptr ? T(0) : T(1), to, static_cast<int>(n));
+        const Scratch packed(1, own ? PACKED * sizeof(T) : 0);
+        if (own && packed.get() != nullptr) {
+            functions<T>().product_panels(height, width, k, left, row, col, right, b_row, b_col,
+                                          from, to, n, static_cast<T*>(packed.get()));
+        } else {
+            for (std::int64_t y = 0; from != nullptr && y < height; ++y)
+                std::memcpy(to + y * n, from, static_cast<std::size_t>(width) * sizeof(T));
+            gemm(a.turned, b.turned, static_cast<int>(height), static_cast<int>(width),
+                 static_cast<int>(k), T(1), left, static_cast<int>(a.ld), right,
+                 static_cast<int>(b.ld), start == nullptr ? T(0) : T(1), to, static_cast<int>(n));
+        }
+        if (after != nullptr)
+            for (std::int64_t y = 0; y < height; ++y) after(width, to + y * n, to + y * n);
     });
 }
 
@@ -102,20 +160,28 @@ bool can_multiply(const Matrix& a, const Matrix& b) {
     if (a.cols != b.rows || a.rows > LIMIT || b.cols > LIMIT || a.cols > LIMIT || a.ld > LIMIT ||
         b.ld > LIMIT || (std::int64_t(1) << 62) / a.rows / b.cols < a.cols)
         return false;
-    if (is_small(a.rows, b.cols, a.cols) && !(a.turned && b.turned)) return true;
+    if (is_small(a.rows, b.cols, a.cols)) return true;
     if (find_blas()) return true;
     PyErr_Clear();
     return false;
 }
 
+constexpr int NONE = -1;  // no activation
+
+template <class T>
+void fill(const Matrix& a, const Matrix& b, PyArrayObject* start, PyArrayObject* out, int which) {
+    multiply<T>(a, b, start == nullptr ? nullptr : data<T>(start), data<T>(out),
+                which == NONE ? nullptr : activations<T>().unary[which]);
+}
+
 PyObject* new_product(const Matrix& a, const Matrix& b, PyArrayObject* start, int ndim,
-                      npy_intp* shape, int type) {
+                      npy_intp* shape, int type, int which = NONE) {
     PyArrayObject* out = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, type));
     if (out == nullptr) return nullptr;
     if (type == NPY_FLOAT)
-        multiply<float>(a, b, start == nullptr ? nullptr : data<float>(start), data<float>(out));
+        fill<float>(a, b, start, out, which);
     else
-        multiply<double>(a, b, start == nullptr ? nullptr : data<double>(start), data<double>(out));
+        fill<double>(a, b, start, out, which);
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -125,12 +191,17 @@ bool is_real_array(PyObject* o) {
 }
 
 // (x, weight, bias=None)
-PyObject* linear(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("linear", args, nargs, kwnames); };
+PyObject* layer(const char* name, int which, PyObject* const* args, Py_ssize_t nargs,
+                PyObject* kwnames) {
+    const auto otherwise = [&] { return by_reference(name, args, nargs, kwnames); };
     if (nargs < 2 || nargs > 3 || kwnames != nullptr || !is_real_array(args[0]) ||
         !is_real_array(args[1]))
         return otherwise();
     PyArrayObject *x = as_array(args[0]), *w = as_array(args[1]), *bias = nullptr;
+    if (which == NONE && PyArray_NDIM(w) == 3) {
+        PyObject* out = linear_of_stack(args, nargs);
+        return out != nullptr || PyErr_Occurred() ? out : otherwise();
+    }
     const int type = PyArray_TYPE(x);
     Matrix a, b;
     if (PyArray_TYPE(w) != type || PyArray_NDIM(w) != 2 || !matrix_of(x, &a) || !matrix_of(w, &b))
@@ -146,16 +217,20 @@ PyObject* linear(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* k
     const int ndim = PyArray_NDIM(x);
     for (int i = 0; i < ndim; ++i) shape[i] = PyArray_DIM(x, i);
     shape[ndim - 1] = b.rows;
-    return new_product(a, turned, bias, ndim, shape, type);
+    return new_product(a, turned, bias, ndim, shape, type, which);
 }
 
-// (a, b): two matrices, or a batch of matrices by one
+// (a, b): two matrices, or batches of matrices
 PyObject* matmul(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     const auto otherwise = [&] { return by_reference("matmul", args, nargs, kwnames); };
     if (nargs != 2 || kwnames != nullptr || !is_real_array(args[0]) || !is_real_array(args[1]))
         return otherwise();
     PyArrayObject *x = as_array(args[0]), *y = as_array(args[1]);
     const int type = PyArray_TYPE(x), ndim = PyArray_NDIM(x);
+    if (PyArray_TYPE(y) == type && (PyArray_NDIM(y) == 3 || (ndim == 3 && !is_plain(x)))) {
+        PyObject* out = matmul_of_stack(args);
+        return out != nullptr || PyErr_Occurred() ? out : otherwise();
+    }
     Matrix a, b;
     if (PyArray_TYPE(y) != type || PyArray_NDIM(y) != 2 || !matrix_of(x, &a) ||
         !matrix_of(y, &b) || !can_multiply(a, b))
@@ -183,69 +258,165 @@ PyObject* sum_of_rows(const Matrix& a, int type) {
     return type == NPY_FLOAT ? new_sum_of_rows<float>(a, type) : new_sum_of_rows<double>(a, type);
 }
 
-// (g, x, weight, with_bias) -> the gradients of x (None without weight), of the weight (None
-// without x) and of the bias
-PyObject* linear_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("linear_backward", args, nargs, kwnames); };
-    if (nargs != 4 || kwnames != nullptr || !is_real_array(args[0]) || !PyBool_Check(args[3]))
-        return otherwise();
-    PyArrayObject* gradient = as_array(args[0]);
-    const int type = PyArray_TYPE(gradient);
-    const bool has_x = args[1] != Py_None, has_w = args[2] != Py_None;
-    Matrix g, x{}, w{};
-    if (PyArray_NDIM(gradient) != 2 || !matrix_of(gradient, &g) || g.turned) return otherwise();
-    if (has_x && (!is_real_array(args[1]) || PyArray_TYPE(as_array(args[1])) != type ||
-                  PyArray_NDIM(as_array(args[1])) != 2 || !matrix_of(as_array(args[1]), &x) ||
-                  !can_multiply(g.transposed(), x)))
-        return otherwise();
-    if (has_w && (!is_real_array(args[2]) || PyArray_TYPE(as_array(args[2])) != type ||
-                  PyArray_NDIM(as_array(args[2])) != 2 || !matrix_of(as_array(args[2]), &w) ||
-                  !can_multiply(g, w)))
-        return otherwise();
-    PyObject* parts = PyTuple_New(3);
-    if (parts == nullptr) return nullptr;
+// A matrix with as many rows and columns, or none for None; false if it is neither.
+bool reads_matrix(PyObject* o, int type, Matrix* out) {
+    if (o == Py_None) return true;
+    return is_real_array(o) && PyArray_TYPE(as_array(o)) == type && PyArray_NDIM(as_array(o)) == 2 &&
+           matrix_of(as_array(o), out);
+}
+
+PyObject* or_none(PyObject* o) {
+    if (o != Py_None) return o;
+    Py_RETURN_NONE;
+}
+
+// The gradients of x (None without weight), of the weight (None without x) and of the bias, from that
+// of the product.
+PyObject* gradients(const Matrix& g, const Matrix& x, const Matrix& w, bool with_bias, int type) {
     PyObject* part[3] = {Py_None, Py_None, Py_None};
-    if (has_w) {
+    if (w.data != nullptr) {
         npy_intp shape[2] = {g.rows, w.cols};
         part[0] = new_product(g, w, nullptr, 2, shape, type);
     }
-    if (has_x && part[0] != nullptr) {
+    if (x.data != nullptr && part[0] != nullptr) {
         npy_intp shape[2] = {g.cols, x.cols};
         part[1] = new_product(g.transposed(), x, nullptr, 2, shape, type);
     }
-    if (args[3] == Py_True && part[0] != nullptr && part[1] != nullptr)
-        part[2] = sum_of_rows(g, type);
+    if (with_bias && part[0] != nullptr && part[1] != nullptr) part[2] = sum_of_rows(g, type);
     bool complete = true;
+    for (PyObject* p : part) complete = complete && p != nullptr;
+    PyObject* parts = complete ? PyTuple_New(3) : nullptr;
     for (int i = 0; i < 3; ++i) {
-        complete = complete && part[i] != nullptr;
-        if (part[i] == Py_None) Py_INCREF(Py_None);
-        PyTuple_SET_ITEM(parts, i, part[i]);
+        if (parts != nullptr)
+            PyTuple_SET_ITEM(parts, i, or_none(part[i]));
+        else if (part[i] != Py_None)
+            Py_XDECREF(part[i]);
     }
-    if (complete) return parts;
-    Py_DECREF(parts);
-    return nullptr;
+    return parts;
 }
 
-// (a, shape): where all dimensions before the last are summed
+// (g, x, weight, with_bias)
+PyObject* linear_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    Matrix g, x{}, w{};
+    if (nargs == 4 && kwnames == nullptr && is_real_array(args[0]) && PyBool_Check(args[3]) &&
+        PyArray_NDIM(as_array(args[0])) == 3) {
+        PyObject* out = linear_backward_of_stack(args);
+        if (out != nullptr || PyErr_Occurred()) return out;
+    }
+    if (nargs != 4 || kwnames != nullptr || !is_real_array(args[0]) || !PyBool_Check(args[3]) ||
+        PyArray_NDIM(as_array(args[0])) != 2 || !matrix_of(as_array(args[0]), &g) || g.turned)
+        return by_reference("linear_backward", args, nargs, kwnames);
+    const int type = PyArray_TYPE(as_array(args[0]));
+    if (!reads_matrix(args[1], type, &x) || !reads_matrix(args[2], type, &w) ||
+        (x.data != nullptr && !can_multiply(g.transposed(), x)) ||
+        (w.data != nullptr && !can_multiply(g, w)))
+        return by_reference("linear_backward", args, nargs, kwnames);
+    return gradients(g, x, w, args[3] == Py_True, type);
+}
+
+template <class T>
+void slopes(Binary which, PyArrayObject* g, PyArrayObject* out, T* to) {
+    const auto f = activations<T>().binary[which];
+    const T *gs = data<T>(g), *ys = data<T>(out);
+    share(PyArray_SIZE(g), 1, [=](std::int64_t i, std::int64_t end) {
+        f(end - i, gs + i, ys + i, to + i);
+    });
+}
+
+// (g, out, x, weight, with_bias): through the activation first
+PyObject* layer_backward(const char* name, Binary which, PyObject* const* args, Py_ssize_t nargs,
+                         PyObject* kwnames) {
+    PyArrayObject *g = nullptr, *out = nullptr;
+    if (nargs == 5 && kwnames == nullptr) g = plain_real(args[0]);
+    if (g != nullptr) out = plain_of(args[1], PyArray_TYPE(g));
+    Matrix sums, x{}, w{};
+    if (out == nullptr || PyArray_NDIM(g) != 2 || !same_shape(g, out) || !PyBool_Check(args[4]) ||
+        !matrix_of(g, &sums))
+        return by_reference(name, args, nargs, kwnames);
+    const int type = PyArray_TYPE(g);
+    if (!reads_matrix(args[2], type, &x) || !reads_matrix(args[3], type, &w) ||
+        (x.data != nullptr && !can_multiply(sums.transposed(), x)) ||
+        (w.data != nullptr && !can_multiply(sums, w)))
+        return by_reference(name, args, nargs, kwnames);
+    const Scratch memory(0, static_cast<std::size_t>(PyArray_NBYTES(g)));
+    if (memory.get() == nullptr) return PyErr_NoMemory();
+    if (type == NPY_FLOAT)
+        slopes<float>(which, g, out, static_cast<float*>(memory.get()));
+    else
+        slopes<double>(which, g, out, static_cast<double*>(memory.get()));
+    sums.data = memory.get();
+    return gradients(sums, x, w, args[4] == Py_True, type);
+}
+
+#define CHAINRULE_LAYER(name, which)                                                            \
+    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {      \
+        return layer(#name, which, args, nargs, kwnames);                                        \
+    }
+#define CHAINRULE_LAYER_BACKWARD(name, which)                                                   \
+    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {      \
+        return layer_backward(#name, which, args, nargs, kwnames);                               \
+    }
+
+CHAINRULE_LAYER(linear, NONE)
+CHAINRULE_LAYER(linear_relu, U_RELU)
+CHAINRULE_LAYER(linear_tanh, U_TANH)
+CHAINRULE_LAYER(linear_sigmoid, U_SIGMOID)
+CHAINRULE_LAYER_BACKWARD(linear_relu_backward, B_RELU)
+CHAINRULE_LAYER_BACKWARD(linear_tanh_backward, B_TANH)
+CHAINRULE_LAYER_BACKWARD(linear_sigmoid_backward, B_SIGMOID)
+
+// Of a (outer, n, inner): the sums over outer and inner.
+template <class T>
+void sums_along(PyArrayObject* a, std::int64_t n, std::int64_t inner, T* out) {
+    const auto f = functions<T>().sum_blocks;
+    const T* x = data<T>(a);
+    const std::int64_t outer = PyArray_SIZE(a) / (n * inner);
+    share(n, outer * inner, [=](std::int64_t i, std::int64_t end) {
+        for (; i < end; ++i) out[i] = static_cast<T>(f(outer, n * inner, inner, x + i * inner));
+    });
+}
+
+// (a, shape): where all dimensions but one are summed
 PyObject* sum_to(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     static Names names = {{"a", "shape"}};
     PyObject* given[2];
     PyArrayObject* a = nullptr;
     if (read_arguments(args, nargs, kwnames, names, 2, given)) a = plain_real(given[0]);
-    Matrix rows;
-    std::int64_t n;
-    if (a == nullptr || given[1] == nullptr || !PyTuple_Check(given[1]) ||
-        PyTuple_GET_SIZE(given[1]) != 1 || !as_integer(PyTuple_GET_ITEM(given[1], 0), &n) ||
-        !matrix_of(a, &rows) || rows.cols != n)
+    npy_intp shape[NPY_MAXDIMS];
+    bool fits = a != nullptr && given[1] != nullptr && PyTuple_Check(given[1]) &&
+                PyTuple_GET_SIZE(given[1]) <= NPY_MAXDIMS && PyArray_SIZE(a) > 0;
+    const int ndim = fits ? static_cast<int>(PyTuple_GET_SIZE(given[1])) : 0;
+    for (int i = 0; fits && i < ndim; ++i) {
+        std::int64_t size;
+        fits = as_integer(PyTuple_GET_ITEM(given[1], i), &size);
+        shape[i] = fits ? size : 0;
+    }
+    std::int64_t n, inner;
+    if (!fits || !along_one(a, ndim, shape, &n, &inner))
         return by_reference("sum_to", args, nargs, kwnames);
-    return sum_of_rows(rows, PyArray_TYPE(a));
+    const int type = PyArray_TYPE(a);
+    Matrix rows;
+    if (ndim == 1 && matrix_of(a, &rows)) return sum_of_rows(rows, type);
+    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, type));
+    if (out == nullptr) return nullptr;
+    if (type == NPY_FLOAT)
+        sums_along<float>(a, n, inner, data<float>(out));
+    else
+        sums_along<double>(a, n, inner, data<double>(out));
+    return reinterpret_cast<PyObject*>(out);
 }
 
 }  // namespace
 
 PyMethodDef linear_methods[] = {
     CHAINRULE_METHOD(linear, "x @ weight.T + bias"),
+    CHAINRULE_METHOD(linear_relu, "relu(x @ weight.T + bias)"),
+    CHAINRULE_METHOD(linear_tanh, "tanh(x @ weight.T + bias)"),
+    CHAINRULE_METHOD(linear_sigmoid, "sigmoid(x @ weight.T + bias)"),
     CHAINRULE_METHOD(linear_backward, "The gradients of the input, the weight and the bias."),
+    CHAINRULE_METHOD(linear_relu_backward, "The same, through relu."),
+    CHAINRULE_METHOD(linear_tanh_backward, "The same, through tanh."),
+    CHAINRULE_METHOD(linear_sigmoid_backward, "The same, through sigmoid."),
     CHAINRULE_METHOD(matmul, "a @ b"),
     CHAINRULE_METHOD(sum_to, "The transpose of broadcasting."),
     {nullptr, nullptr, 0, nullptr},

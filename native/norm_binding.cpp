@@ -1,5 +1,5 @@
 // normalize, normalize_parts and normalize_backward: the twins of backend/numpy_kernels/norm.py.
-#include "reading.hpp"
+#include "arguments.hpp"
 
 namespace chainrule {
 namespace {
@@ -39,12 +39,9 @@ struct Layout {
         if (ndim > MAX_DIMS || !PyTuple_Check(dims)) return false;
         for (int i = 0; i < ndim; ++i) shape[i] = PyArray_DIM(x, i);
         for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(dims); ++k) {
-            PyObject* dim = PyTuple_GET_ITEM(dims, k);
-            if (!PyLong_CheckExact(dim)) return false;
-            const long at = PyLong_AsLong(dim);
-            if (at == -1 && PyErr_Occurred()) PyErr_Clear();
-            if (at < -ndim || at >= ndim) return false;
-            bool& flag = reduced[at < 0 ? at + ndim : at];
+            std::int64_t at;
+            if (!as_integer(PyTuple_GET_ITEM(dims, k), &at) || at < -ndim || at >= 0) return false;
+            bool& flag = reduced[at + ndim];
             if (flag) return false;
             flag = true;
         }
@@ -111,11 +108,6 @@ struct Layout {
     }
 };
 
-bool same_shape(PyArrayObject* a, PyArrayObject* b) {
-    return PyArray_NDIM(a) == PyArray_NDIM(b) &&
-           PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
-}
-
 PyArrayObject* new_array(int ndim, const npy_intp* shape, int type) {
     return reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, type));
 }
@@ -127,7 +119,7 @@ T* data_or_null(PyArrayObject* a) {
 
 // Calls work(begin, end) for parts of a number of units that have so many elements together.
 template <class Work>
-void share(std::int64_t units, std::int64_t elements, const Work& work) {
+void share_units(std::int64_t units, std::int64_t elements, const Work& work) {
     if (elements < GRAIN / 4) return work(0, units);
     WithoutGil released;
     const std::int64_t each = elements / units;
@@ -139,7 +131,7 @@ template <class Work>
 void share_channels(const NormChannels& s, const Work& work) {
     const std::int64_t block = s.space < 64 ? 64 / s.space : 1;
     const std::int64_t elements = s.outer * s.channels * s.space;
-    share((s.channels + block - 1) / block, elements, [&](std::int64_t begin, std::int64_t end) {
+    share_units((s.channels + block - 1) / block, elements, [&](std::int64_t begin, std::int64_t end) {
         work(begin * block, end * block < s.channels ? end * block : s.channels);
     });
 }
@@ -158,7 +150,7 @@ void forward(const Layout& layout, PyArrayObject* x, PyArrayObject* w, PyArrayOb
                            data_or_null<T>(parts.mean.a), data<T>(parts.rstd.a),
                            data<T>(parts.var.a)};
     if (layout.by_rows)
-        share(layout.rows.rows, layout.size(), [&](std::int64_t begin, std::int64_t end) {
+        share_units(layout.rows.rows, layout.size(), [&](std::int64_t begin, std::int64_t end) {
             kernels<T>().rows(layout.rows, a, begin, end);
         });
     else
@@ -241,7 +233,7 @@ bool rows_backward(const Layout& layout, const NormBackward<T>& a, T* gw, T* gb)
     const NormRows& s = layout.rows;
     const auto& k = kernels<T>();
     if (gw == nullptr && gb == nullptr) {
-        share(s.rows, layout.size(), [&](std::int64_t begin, std::int64_t end) {
+        share_units(s.rows, layout.size(), [&](std::int64_t begin, std::int64_t end) {
             k.rows_backward(s, a, gw, gb, begin, end);
         });
         return true;
@@ -267,7 +259,7 @@ bool rows_backward(const Layout& layout, const NormBackward<T>& a, T* gw, T* gb)
             k.rows_backward(s, a, own_w, own_b, i * block, last < s.rows ? last : s.rows);
         }
     };
-    share(blocks, layout.size(), add);
+    share_units(blocks, layout.size(), add);
     if (gw != nullptr) k.add_up(blocks, width, w.data, gw);
     if (gb != nullptr) k.add_up(blocks, width, b.data, gb);
     return true;
@@ -291,11 +283,8 @@ bool is_shape_of(PyObject* shapes, Py_ssize_t k, PyArrayObject* a) {
     PyObject* shape = PyTuple_GET_ITEM(shapes, k);
     if (!PyTuple_Check(shape) || PyTuple_GET_SIZE(shape) != PyArray_NDIM(a)) return false;
     for (int i = 0; i < PyArray_NDIM(a); ++i) {
-        PyObject* size = PyTuple_GET_ITEM(shape, i);
-        if (!PyLong_CheckExact(size)) return false;
-        const long long n = PyLong_AsLongLong(size);
-        if (n == -1 && PyErr_Occurred()) PyErr_Clear();
-        if (n != PyArray_DIM(a, i)) return false;
+        std::int64_t n;
+        if (!as_integer(PyTuple_GET_ITEM(shape, i), &n) || n != PyArray_DIM(a, i)) return false;
     }
     return true;
 }

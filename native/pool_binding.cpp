@@ -298,7 +298,7 @@ PyObject* pool_gather(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     const Contiguous x(given[0]);
     if (x.get() == nullptr) return PyErr_Occurred() ? nullptr : otherwise();
     if (!as_integer(given[2], &nd) || nd < 1 || nd > 3 || nd > PyArray_NDIM(x.get()) ||
-        !fits(given[1], x.get(), static_cast<int>(nd), false))
+        given[3] == nullptr || !fits(given[1], x.get(), static_cast<int>(nd), false))
         return otherwise();
     PyArrayObject* index = as_array(given[1]);
     if (!spatial(x.get(), static_cast<int>(nd), in) || !spatial(index, static_cast<int>(nd), size))

@@ -86,11 +86,25 @@ struct GruBackward {
     T *total, *direct;                 // memory (N, H): the gradient of h, its part z
 };
 
+// The gradient of the weights: the sum over all rows of the products of g and the state before.
+template <class T>
+struct WeightGradient {
+    std::int64_t gates, size;  // G, S
+    const T* g;                // (L * N, G)
+    // The states before, (., S), in two pieces: the first state stands at one end of time.
+    std::int64_t rows[2];
+    const T* states[2];
+    T* out;  // (G, S)
+};
+
 template <class T>
 struct RecurrentKernels {
     std::int64_t (*packed_size)(std::int64_t n, std::int64_t k);
     void (*pack)(std::int64_t n, std::int64_t k, const T* b, std::int64_t down, std::int64_t across,
                  T* packed);
+    // For the panels [begin, end) of the gates, each so many columns.
+    void (*weight_gradient)(const WeightGradient<T>&, std::int64_t begin, std::int64_t end);
+    std::int64_t panel;
     // Each for the rows [begin, end) of the batch.
     void (*rnn)(const RnnForward<T>&, std::int64_t begin, std::int64_t end);
     void (*rnn_backward)(const RnnBackward<T>&, std::int64_t begin, std::int64_t end);

@@ -1,118 +1,12 @@
 // The recurrent layers over a whole sequence: the twins of backend/numpy_kernels/recurrent.py and
 // recurrent_peephole.py (there with vectors as peepholes).
-#include "reading.hpp"
+#include "recurrent_reader.hpp"
 
 namespace chainrule {
 namespace {
 
 // Multiplications per thread that pay for waking it.
 constexpr std::int64_t WORK = 200000;
-
-template <class T>
-const RecurrentKernels<T>& kernels();
-template <>
-const RecurrentKernels<float>& kernels<float>() {
-    return recurrent().f;
-}
-template <>
-const RecurrentKernels<double>& kernels<double>() {
-    return recurrent().d;
-}
-
-bool has_shape(PyArrayObject* a, std::int64_t d0, std::int64_t d1 = -1, std::int64_t d2 = -1) {
-    const int ndim = d2 >= 0 ? 3 : d1 >= 0 ? 2 : 1;
-    return PyArray_NDIM(a) == ndim && PyArray_DIM(a, 0) == d0 &&
-           (ndim < 2 || PyArray_DIM(a, 1) == d1) && (ndim < 3 || PyArray_DIM(a, 2) == d2);
-}
-
-// Reads the arguments of one call. Nothing is raised: where something does not fit, `fits` turns
-// false and the NumPy kernel is called instead.
-template <class T>
-struct Reader {
-    static constexpr int type = sizeof(T) == 4 ? NPY_FLOAT : NPY_DOUBLE;
-    bool fits = true;
-    bool no_memory = false;
-
-    // An array as it is, or null.
-    PyArrayObject* array(PyObject* o, std::int64_t d0, std::int64_t d1 = -1, std::int64_t d2 = -1) {
-        PyArrayObject* a = as_array(o);
-        if (a == nullptr || !is_readable(a, type) || !has_shape(a, d0, d1, d2)) {
-            fits = false;
-            return nullptr;
-        }
-        return a;
-    }
-
-    const T* contiguous(PyObject* o, Kept& kept, std::int64_t d0, std::int64_t d1 = -1,
-                        std::int64_t d2 = -1) {
-        PyArrayObject* a = array(o, d0, d1, d2);
-        if (a == nullptr) return nullptr;
-        kept.a = reinterpret_cast<PyArrayObject*>(PyArray_FromArray(a, nullptr, NPY_ARRAY_CARRAY_RO));
-        if (kept.a == nullptr) {
-            PyErr_Clear();
-            fits = false;
-            return nullptr;
-        }
-        return data<T>(kept.a);
-    }
-
-    Steps<T> steps(PyObject* o, Kept& kept, std::int64_t d0, std::int64_t d1, std::int64_t d2) {
-        PyArrayObject* a = array(o, d0, d1, d2);
-        if (a == nullptr) return {};
-        if (d2 == 1 || stride(a, 2) == 1) return {data<T>(a), stride(a, 0), stride(a, 1)};
-        return {contiguous(o, kept, d0, d1, d2), d1 * d2, d2};
-    }
-
-    // Whether there is a mask at args[at]; none is fine as well, more arguments are not.
-    const unsigned char* mask(PyObject* const* args, Py_ssize_t nargs, Py_ssize_t at, Kept& kept,
-                              std::int64_t steps, std::int64_t batch) {
-        if (nargs == at) return nullptr;
-        PyArrayObject* a = nargs == at + 1 ? as_array(args[at]) : nullptr;
-        if (a == nullptr || PyArray_TYPE(a) != NPY_BOOL || !has_shape(a, steps, batch)) {
-            fits = false;
-            return nullptr;
-        }
-        kept.a = reinterpret_cast<PyArrayObject*>(PyArray_FromArray(a, nullptr, NPY_ARRAY_CARRAY_RO));
-        if (kept.a == nullptr) {
-            PyErr_Clear();
-            fits = false;
-            return nullptr;
-        }
-        return data<unsigned char>(kept.a);
-    }
-
-    // The matrix (rows, columns), or its transpose, packed as the right factor of products.
-    const T* packed(PyObject* o, Memory<T>& memory, std::int64_t rows, std::int64_t columns,
-                    bool transposed) {
-        PyArrayObject* w = array(o, rows, columns);
-        if (w == nullptr) return nullptr;
-        const std::int64_t k = transposed ? columns : rows, n = transposed ? rows : columns;
-        if (!get(memory, kernels<T>().packed_size(n, k))) return nullptr;
-        kernels<T>().pack(n, k, data<T>(w), stride(w, transposed ? 1 : 0),
-                          stride(w, transposed ? 0 : 1), memory.data);
-        return memory.data;
-    }
-
-    T* get(Memory<T>& memory, std::int64_t count) {
-        if (!memory.get(count)) {
-            no_memory = true;
-            fits = false;
-        }
-        return memory.data;
-    }
-
-    T* make(Kept& kept, npy_intp d0, npy_intp d1, npy_intp d2 = -1) {
-        const npy_intp dims[] = {d0, d1, d2};
-        kept.a = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(d2 < 0 ? 2 : 3, dims, type));
-        if (kept.a == nullptr) {
-            PyErr_Clear();
-            no_memory = true;
-            fits = false;
-            return nullptr;
-        }
-        return data<T>(kept.a);
-    }
-};
 
 bool nonlinearity_of(const Named& named, Nonlinearity* out) {
     PyObject* value = named.get("nonlinearity");
@@ -190,7 +84,7 @@ PyObject* rnn_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
     a.w = reader.packed(args[2], w, n, n, true);
     a.out = reader.make(out, d[0], d[1], n);
     CHAINRULE_OTHERWISE(reader);
-    run(kernels<T>().rnn, a, n * n);
+    run(recurrent_kernels<T>().rnn, a, n * n);
     return out.release();
 }
 
@@ -215,7 +109,7 @@ PyObject* rnn_backward_of(PyObject* const* args, Py_ssize_t nargs, const Named& 
     a.carry = reader.make(carry, d[1], n);
     a.total = reader.get(total, d[1] * n);
     CHAINRULE_OTHERWISE(reader);
-    run(kernels<T>().rnn_backward, a, n * n);
+    run(recurrent_kernels<T>().rnn_backward, a, n * n);
     return tuple_of({gx.release(), carry.release()});
 }
 
@@ -265,7 +159,7 @@ PyObject* lstm_forward(PyObject* const* args, Py_ssize_t nargs, bool projected, 
     a.c = reader.make(c, d[0], d[1], n);
     a.gates = reader.make(gates, d[0], d[1], 4 * n);
     CHAINRULE_OTHERWISE(reader);
-    run(kernels<T>().lstm, a, 4 * n * size + 50 * n);
+    run(recurrent_kernels<T>().lstm, a, 4 * n * size + 50 * n);
     return tuple_of({h.release(), c.release(), gates.release()});
 }
 
@@ -302,7 +196,7 @@ PyObject* lstm_backward(PyObject* const* args, PyObject* projected, PyObject* co
     a.carry_h = reader.make(carry_h, d[1], size);
     a.carry_c = reader.make(carry_c, d[1], n);
     CHAINRULE_OTHERWISE(reader);
-    run(kernels<T>().lstm_backward, a, 4 * n * size + 50 * n);
+    run(recurrent_kernels<T>().lstm_backward, a, 4 * n * size + 50 * n);
     if (peepholes != nullptr)
         return tuple_of({gx.release(), carry_h.release(), carry_c.release()});
     PyObject* of_h = projected != nullptr ? arrived.release() : new_reference(args[0]);
@@ -378,7 +272,7 @@ PyObject* gru_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
     a.out = reader.make(out, d[0], d[1], n);
     a.kept = reader.make(kept, d[0], d[1], 4 * n);
     CHAINRULE_OTHERWISE(reader);
-    run(kernels<T>().gru, a, 3 * n * n + 40 * n);
+    run(recurrent_kernels<T>().gru, a, 3 * n * n + 40 * n);
     return tuple_of({out.release(), kept.release()});
 }
 
@@ -408,8 +302,43 @@ PyObject* gru_backward_of(PyObject* const* args, Py_ssize_t nargs, const Named& 
     a.gp = reader.make(gp, d[0], d[1], 3 * n);
     a.carry = reader.make(carry, d[1], n);
     CHAINRULE_OTHERWISE(reader);
-    run(kernels<T>().gru_backward, a, 3 * n * n + 40 * n);
+    run(recurrent_kernels<T>().gru_backward, a, 3 * n * n + 40 * n);
     return tuple_of({gx.release(), gp.release(), carry.release()});
+}
+
+// --- the weights ----------------------------------------------------------------------------------
+
+// (g, states, first, reverse) -> the gradient of w
+template <class T>
+PyObject* weight_gradient_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
+    std::int64_t d[3];
+    bool reverse;
+    if (nargs != 3 || named.count() != 1 || !named.flag("reverse", &reverse) ||
+        !sizes_of(args[0], d))
+        return unfit;
+    WeightGradient<T> a{};
+    Reader<T> reader;
+    Kept g, states, first, out;
+    a.gates = d[2];
+    a.size = last_of(args[2]);
+    if (a.size == 0) return unfit;
+    a.g = reader.contiguous(args[0], g, d[0], d[1], d[2]);
+    const T* all = reader.contiguous(args[1], states, d[0], d[1], a.size);
+    const T* start = reader.contiguous(args[2], first, d[1], a.size);
+    a.out = reader.make(out, a.gates, a.size);
+    CHAINRULE_OTHERWISE(reader);
+    const std::int64_t batch = d[1], others = (d[0] - 1) * batch;
+    a.rows[reverse ? 1 : 0] = batch;
+    a.states[reverse ? 1 : 0] = start;
+    a.rows[reverse ? 0 : 1] = others;
+    a.states[reverse ? 0 : 1] = reverse ? all + batch * a.size : all;
+    const std::int64_t panel = recurrent_kernels<T>().panel, count = (a.gates + panel - 1) / panel;
+    const std::int64_t work = d[0] * batch * a.size * panel, grain = WORK / (work + 1) + 1;
+    WithoutGil released;
+    parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
+        recurrent_kernels<T>().weight_gradient(a, begin, end);
+    });
+    return out.release();
 }
 
 // The type of the first argument decides; what does not fit goes to the NumPy kernel.
@@ -430,6 +359,7 @@ CHAINRULE_SEQUENCE(lstm_sequence, lstm_of)
 CHAINRULE_SEQUENCE(lstm_sequence_backward, lstm_backward_of)
 CHAINRULE_SEQUENCE(gru_sequence, gru_of)
 CHAINRULE_SEQUENCE(gru_sequence_backward, gru_backward_of)
+CHAINRULE_SEQUENCE(state_weight_gradient, weight_gradient_of)
 CHAINRULE_SEQUENCE(peephole_sequence, peephole_of)
 CHAINRULE_SEQUENCE(peephole_sequence_backward, peephole_backward_of)
 
@@ -442,6 +372,7 @@ PyMethodDef recurrent_methods[] = {
     CHAINRULE_METHOD(lstm_sequence_backward, "The gradients of its input and first states."),
     CHAINRULE_METHOD(gru_sequence, "A GRU over a sequence."),
     CHAINRULE_METHOD(gru_sequence_backward, "The gradients of its input, product and first state."),
+    CHAINRULE_METHOD(state_weight_gradient, "The gradient of the weights of the state."),
     CHAINRULE_METHOD(peephole_sequence, "An LSTM whose gates see the cell, over a sequence."),
     CHAINRULE_METHOD(peephole_sequence_backward, "The gradients of its input and first states."),
     {nullptr, nullptr, 0, nullptr},

@@ -102,21 +102,34 @@ Reduction reduction_of(PyObject* o) {
     return Reduction::unknown;
 }
 
-// Class numbers of the rows of an array, all of which are classes or to be ignored.
+// Class numbers of the rows of an array, all of which are classes or to be ignored, in groups of
+// equal size: a reduction is one for each group.
 struct Targets {
     const std::int64_t* numbers;
-    std::int64_t rows, ignore, kept;
+    std::int64_t rows, ignore, kept, groups;
+
+    std::int64_t size() const { return rows / groups; }  // of a group
+    std::int64_t kept_of(std::int64_t group) const {
+        if (kept == rows) return size();
+        std::int64_t count = 0;
+        for (std::int64_t i = group * size(); i < (group + 1) * size(); ++i)
+            count += numbers[i] != ignore;
+        return count;
+    }
 };
 
 // False where there is a stray target (which the NumPy kernel tells), or anything else is odd.
-bool targets_of(PyObject* o, PyArrayObject* a, PyObject* ignore_index, Targets* out) {
+bool targets_of(PyObject* o, PyArrayObject* a, PyObject* ignore_index, std::int64_t within,
+                Targets* out) {
     PyArrayObject* target = o == nullptr ? nullptr : as_array(o);
     const int ndim = PyArray_NDIM(a);
     if (target == nullptr || PyArray_TYPE(target) != NPY_INT64 || !is_plain(target) ||
         PyArray_NDIM(target) != ndim - 1 ||
         !PyArray_CompareLists(PyArray_DIMS(target), PyArray_DIMS(a), ndim - 1) ||
-        !as_integer(ignore_index, &out->ignore))
+        !as_integer(ignore_index, &out->ignore) || within < 0 || within >= ndim)
         return false;
+    out->groups = 1;
+    for (int i = 0; i < within; ++i) out->groups *= PyArray_DIM(a, i);
     const std::int64_t classes = last_size(a);
     out->numbers = data<std::int64_t>(target);
     out->rows = out->kept = PyArray_SIZE(target);
@@ -139,7 +152,8 @@ double sum_of(std::int64_t n, const T* x) {
 }
 
 template <class T>
-PyObject* new_cross_entropy(PyArrayObject* x, const Targets& t, Reduction reduction, bool both) {
+PyObject* new_cross_entropy(PyArrayObject* x, const Targets& t, Reduction reduction, int within,
+                            bool both) {
     const std::int64_t n = last_size(x);
     const int type = PyArray_TYPE(x);
     PyArrayObject* p = new_like(x);
@@ -164,15 +178,19 @@ PyObject* new_cross_entropy(PyArrayObject* x, const Targets& t, Reduction reduct
         f(end - i, n, t.ignore, from + i * n, t.numbers + i, to + i * n, each + i);
     });
     if (reduction != Reduction::none) {
-        double total = sum_of(t.rows, each);
-        if (reduction == Reduction::mean) total /= static_cast<double>(t.kept);
+        PyArrayObject* reduced = reinterpret_cast<PyArrayObject*>(
+            PyArray_SimpleNew(within, PyArray_DIMS(x), type));
+        for (std::int64_t k = 0; reduced != nullptr && k < t.groups; ++k) {
+            double total = sum_of(t.size(), each + k * t.size());
+            if (reduction == Reduction::mean) total /= static_cast<double>(t.kept_of(k));
+            data<T>(reduced)[k] = static_cast<T>(total);
+        }
         Py_XDECREF(losses);
-        losses = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(0, nullptr, type));
+        losses = reduced;
         if (losses == nullptr) {
             Py_DECREF(p);
             return nullptr;
         }
-        *data<T>(losses) = static_cast<T>(total);
     }
     if (!both) {
         Py_DECREF(p);
@@ -189,10 +207,10 @@ PyObject* new_cross_entropy(PyArrayObject* x, const Targets& t, Reduction reduct
     return pair;
 }
 
-// A reduction for each entry of dimensions in front is left to NumPy.
-bool is_zero_or_missing(PyObject* within) {
-    std::int64_t n;
-    return within == nullptr || (as_integer(within, &n) && n == 0);
+// The number of dimensions in front for each entry of which there is a reduction; 0 if not given.
+bool within_of(PyObject* given, std::int64_t* out) {
+    *out = 0;
+    return given == nullptr || as_integer(given, out);
 }
 
 // (a, target, dim, ignore_index, reduction, within=0)
@@ -202,16 +220,18 @@ PyObject* any_cross_entropy(const char* name, bool both, PyObject* const* args, 
     PyObject* given[6];
     PyArrayObject* x = nullptr;
     Targets t;
+    std::int64_t within = 0;
     Reduction reduction = Reduction::unknown;
-    if (read_arguments(args, nargs, kwnames, names, 6, given) && is_zero_or_missing(given[5])) {
+    if (read_arguments(args, nargs, kwnames, names, 6, given) && within_of(given[5], &within)) {
         x = plain_real(given[0]);
         reduction = reduction_of(given[4]);
     }
     if (x == nullptr || reduction == Reduction::unknown || !is_last(given[2], x) ||
-        !targets_of(given[1], x, given[3], &t))
+        !targets_of(given[1], x, given[3], within, &t))
         return by_reference(name, args, nargs, kwnames);
-    return PyArray_TYPE(x) == NPY_FLOAT ? new_cross_entropy<float>(x, t, reduction, both)
-                                        : new_cross_entropy<double>(x, t, reduction, both);
+    const int front = static_cast<int>(within);
+    return PyArray_TYPE(x) == NPY_FLOAT ? new_cross_entropy<float>(x, t, reduction, front, both)
+                                        : new_cross_entropy<double>(x, t, reduction, front, both);
 }
 
 PyObject* cross_entropy_and_softmax(PyObject*, PyObject* const* args, Py_ssize_t nargs,
@@ -230,20 +250,33 @@ PyObject* new_cross_entropy_backward(PyArrayObject* g, PyArrayObject* p, const T
     if (out == nullptr) return nullptr;
     const auto f = functions<T>().cross_entropy_backward;
     const std::int64_t n = last_size(p);
-    const bool one = reduction != Reduction::none;
-    T scale = 0;
-    const T* gs = data<T>(g);
-    if (one) {
-        const std::int64_t count = reduction == Reduction::mean && t.kept > 0 ? t.kept : 1;
-        scale = static_cast<T>(static_cast<double>(*gs) / static_cast<double>(count));
-        gs = &scale;
-    }
-    const T* ps = data<T>(p);
+    const T *gs = data<T>(g), *ps = data<T>(p);
     T* to = data<T>(out);
-    share(t.rows, n, [=, &t](std::int64_t i, std::int64_t end) {
-        f(end - i, n, t.ignore, one, gs + (one ? 0 : i), ps + i * n, t.numbers + i, to + i * n);
-    });
+    if (reduction == Reduction::none) {
+        share(t.rows, n, [=, &t](std::int64_t i, std::int64_t end) {
+            f(end - i, n, t.ignore, false, gs + i, ps + i * n, t.numbers + i, to + i * n);
+        });
+        return reinterpret_cast<PyObject*>(out);
+    }
+    for (std::int64_t k = 0; k < t.groups; ++k) {
+        const std::int64_t kept = reduction == Reduction::mean ? t.kept_of(k) : 1;
+        const double count = static_cast<double>(kept > 0 ? kept : 1);
+        const T scale = static_cast<T>(static_cast<double>(gs[k]) / count);
+        const std::int64_t first = k * t.size();
+        share(t.size(), n, [=, &t, &scale](std::int64_t i, std::int64_t end) {
+            const std::int64_t r = first + i;
+            f(end - i, n, t.ignore, true, &scale, ps + r * n, t.numbers + r, to + r * n);
+        });
+    }
     return reinterpret_cast<PyObject*>(out);
+}
+
+// Whether g is one number for each loss.
+bool is_gradient(PyArrayObject* g, PyArrayObject* target, Reduction reduction, int within) {
+    if (reduction == Reduction::none) return same_shape(g, target);
+    if (within == 0) return PyArray_SIZE(g) == 1;
+    return PyArray_NDIM(g) == within &&
+           PyArray_CompareLists(PyArray_DIMS(g), PyArray_DIMS(target), within);
 }
 
 // (g, p, target, dim, ignore_index, reduction, within=0)
@@ -253,15 +286,16 @@ PyObject* cross_entropy_backward(PyObject*, PyObject* const* args, Py_ssize_t na
     PyObject* given[7];
     PyArrayObject *g = nullptr, *p = nullptr;
     Targets t;
+    std::int64_t within = 0;
     Reduction reduction = Reduction::unknown;
-    if (read_arguments(args, nargs, kwnames, names, 7, given) && is_zero_or_missing(given[6])) {
+    if (read_arguments(args, nargs, kwnames, names, 7, given) && within_of(given[6], &within)) {
         g = plain_real(given[0]);
         reduction = reduction_of(given[5]);
     }
     if (g != nullptr) p = plain_of(given[1], PyArray_TYPE(g));
     if (p == nullptr || reduction == Reduction::unknown || !is_last(given[3], p) ||
-        !targets_of(given[2], p, given[4], &t) ||
-        PyArray_SIZE(g) != (reduction == Reduction::none ? t.rows : 1))
+        !targets_of(given[2], p, given[4], within, &t) ||
+        !is_gradient(g, as_array(given[2]), reduction, static_cast<int>(within)))
         return by_reference("cross_entropy_backward", args, nargs, kwnames);
     return PyArray_TYPE(p) == NPY_FLOAT ? new_cross_entropy_backward<float>(g, p, t, reduction)
                                         : new_cross_entropy_backward<double>(g, p, t, reduction);

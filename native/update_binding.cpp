@@ -3,20 +3,22 @@
 #include <cmath>
 #include <limits>
 
-#include "binding.hpp"
+#include "arguments.hpp"
 
 namespace chainrule {
 namespace {
 
 // --- arrays -------------------------------------------------------------------------------------
 
-// A parameter with its gradient and states, or one array alone, as p.
+// A parameter (or what has one learning rate of it) with its gradient and states, or one array
+// alone, as p.
 struct Row {
     std::int64_t size, first_block;
     bool is_float;
     void* p;
     void* g;
     void* states[MAX_STATES];
+    double lr;
 };
 
 constexpr std::int64_t UNLOCKED = 16384;  // from so many elements on, other Python threads may run
@@ -255,11 +257,6 @@ bool is_ordered(PyArrayObject* a, Order order) {
            (order == ROWS_FIRST ? PyArray_IS_C_CONTIGUOUS(a) : PyArray_IS_F_CONTIGUOUS(a));
 }
 
-bool same_shape(PyArrayObject* a, PyArrayObject* b) {
-    return PyArray_NDIM(a) == PyArray_NDIM(b) &&
-           PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
-}
-
 // The memory of an array in this order: its own, or that of a copy. Null if there is an error.
 void* ordered(PyArrayObject* a, Order order, bool write, Rows* rows) {
     if (!is_ordered(a, order))
@@ -267,38 +264,97 @@ void* ordered(PyArrayObject* a, Order order, bool write, Rows* rows) {
     return a == nullptr ? nullptr : PyArray_DATA(a);
 }
 
-bool row_of(PyObject* params, PyObject* grads, PyObject* states, Py_ssize_t i, Rows* rows) {
-    PyArrayObject* p = as_array(PyList_GET_ITEM(params, i));
-    PyArrayObject* g = as_array(PyList_GET_ITEM(grads, i));
+// The learning rates of a parameter: one, or one for each entry of its first dimension.
+struct Rates {
+    const char* first;
+    std::int64_t count, stride;
+    bool is_float;
+
+    double operator[](std::int64_t i) const {
+        const char* place = first + i * stride;
+        return is_float ? static_cast<double>(*reinterpret_cast<const float*>(place))
+                        : *reinterpret_cast<const double*>(place);
+    }
+};
+
+// Whether an array, as large as its parameter, holds such rates: repeated along other dimensions.
+bool rates_of(PyObject* o, PyObject* param, Rates* out) {
+    PyArrayObject *a = as_array(o), *p = as_array(param);
+    if (a == nullptr || p == nullptr || !is_real(a) || !PyArray_ISALIGNED(a) ||
+        PyArray_TYPE(a) != PyArray_TYPE(p) || !same_shape(a, p) || PyArray_SIZE(a) == 0)
+        return false;
+    for (int i = 1; i < PyArray_NDIM(a); ++i)
+        if (PyArray_DIM(a, i) > 1 && PyArray_STRIDE(a, i) != 0) return false;
+    const bool one = PyArray_NDIM(a) == 0 || PyArray_STRIDE(a, 0) == 0;
+    *out = {PyArray_BYTES(a), one ? 1 : PyArray_DIM(a, 0), one ? 0 : PyArray_STRIDE(a, 0),
+            PyArray_TYPE(a) == NPY_FLOAT};
+    return true;
+}
+
+// The i-th of `count` parameters as a row; rows first, if parts of it have rates of their own.
+bool row_of(PyObject* const* args, Py_ssize_t count, Py_ssize_t i, bool in_parts, Rows* rows,
+            Row* row) {
+    PyObject* states = args[4];
+    PyArrayObject* p = as_array(PyList_GET_ITEM(args[1], i));
+    PyArrayObject* g = as_array(PyList_GET_ITEM(args[2], i));
     if (p == nullptr || g == nullptr || !is_real(p) || !PyArray_ISWRITEABLE(p)) return false;
     const int type = PyArray_TYPE(p);
     if (PyArray_TYPE(g) != type || !PyArray_ISNOTSWAPPED(g) || !same_shape(p, g)) return false;
-    const Order order = PyArray_IS_F_CONTIGUOUS(p) && !PyArray_IS_C_CONTIGUOUS(p) ? COLUMNS_FIRST
-                                                                                 : ROWS_FIRST;
-    Row& row = (*rows)[i];
-    row = {PyArray_SIZE(p), 0, type == NPY_FLOAT, ordered(p, order, true, rows),
-           ordered(g, order, false, rows), {}};
-    if (row.p == nullptr || row.g == nullptr) return false;
+    const bool columns = PyArray_IS_F_CONTIGUOUS(p) && !PyArray_IS_C_CONTIGUOUS(p) && !in_parts;
+    const Order order = columns ? COLUMNS_FIRST : ROWS_FIRST;
+    *row = {PyArray_SIZE(p), 0, type == NPY_FLOAT, ordered(p, order, true, rows),
+            ordered(g, order, false, rows), {}, 0};
+    if (row->p == nullptr || row->g == nullptr) return false;
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(states); ++k) {
         PyObject* column = PyList_GET_ITEM(states, k);
-        if (!PyList_Check(column) || PyList_GET_SIZE(column) != rows->count) return false;
+        if (!PyList_Check(column) || PyList_GET_SIZE(column) != count) return false;
         PyArrayObject* s = as_array(PyList_GET_ITEM(column, i));
         if (s == nullptr || PyArray_TYPE(s) != type || !PyArray_ISNOTSWAPPED(s) ||
             !PyArray_ISWRITEABLE(s) || !same_shape(s, p))
             return false;
-        row.states[k] = ordered(s, order, true, rows);
-        if (row.states[k] == nullptr) return false;
+        row->states[k] = ordered(s, order, true, rows);
+        if (row->states[k] == nullptr) return false;
     }
-    rows->total += row.size;
+    rows->total += row->size;
     return true;
+}
+
+// Equal parts of a parameter as rows, each with its rate.
+void split(const Row& whole, const Rates& rates, Row* rows) {
+    const std::int64_t size = whole.size / rates.count, bytes = size * (whole.is_float ? 4 : 8);
+    for (std::int64_t i = 0; i < rates.count; ++i) {
+        const auto part = [=](void* x) {
+            return x == nullptr ? nullptr : static_cast<char*>(x) + i * bytes;
+        };
+        rows[i] = {size, 0, whole.is_float, part(whole.p), part(whole.g), {}, rates[i]};
+        for (int k = 0; k < MAX_STATES; ++k) rows[i].states[k] = part(whole.states[k]);
+    }
 }
 
 template <class T>
 void update_part(const update_functions<T>& t, Rule rule, const Row& r, std::int64_t i,
-                 std::int64_t n, const UpdateConstants& c) {
+                 std::int64_t n, UpdateConstants c) {
+    c.lr = r.lr;
     T* states[MAX_STATES];
     for (int k = 0; k < MAX_STATES; ++k) states[k] = at<T>(r.states[k], i);
     t.apply(rule, n, at<T>(r.p, i), at<T>(r.g, i), states, c);
+}
+
+constexpr std::int64_t MOST_RATES = 1 << 16;  // more are NumPy's: most have one element each
+
+// How many rows a step has: parameters, or parts of them with a rate of their own; 0 if the rates
+// are such that NumPy is to see to them.
+std::int64_t count_rows(PyObject* params, PyObject* given) {
+    const Py_ssize_t count = PyList_GET_SIZE(params);
+    if (PyFloat_CheckExact(given)) return count;
+    if (!PyList_Check(given) || PyList_GET_SIZE(given) != count) return 0;
+    std::int64_t total = 0;
+    Rates rates;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        if (!rates_of(PyList_GET_ITEM(given, i), PyList_GET_ITEM(params, i), &rates)) return 0;
+        total += rates.count;
+    }
+    return total <= MOST_RATES ? total : 0;
 }
 
 // (rule, params, grads, rates, states, constants) -> None
@@ -307,20 +363,31 @@ PyObject* write_updates(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyOb
         return PyErr_Occurred() ? nullptr : by_reference("write_updates", args, nargs, kwnames);
     };
     if (nargs != 6 || kwnames != nullptr || !PyList_Check(args[1]) || !PyList_Check(args[2]) ||
-        !PyFloat_CheckExact(args[3]) || !PyList_Check(args[4]) || !PyDict_Check(args[5]))
+        !PyList_Check(args[4]) || !PyDict_Check(args[5]))
         return otherwise();
     const Py_ssize_t count = PyList_GET_SIZE(args[1]), kinds = PyList_GET_SIZE(args[4]);
-    if (count == 0 || PyList_GET_SIZE(args[2]) != count || kinds > MAX_STATES) return otherwise();
+    const std::int64_t parts = count_rows(args[1], args[3]);
+    if (parts == 0 || PyList_GET_SIZE(args[2]) != count || kinds > MAX_STATES) return otherwise();
     const Recognized* known = recognize(args[0]);
     UpdateConstants c{};
     if (known == nullptr || !constants_of(*known, args[5], &c) ||
         !states_fit(*known->rule, kinds, c))
         return otherwise();
-    c.lr = PyFloat_AS_DOUBLE(args[3]);
-    Rows rows(count);
+    Rows rows(static_cast<Py_ssize_t>(parts));
     if (!rows) return PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < count; ++i)
-        if (!row_of(args[1], args[2], args[4], i, &rows)) return otherwise();
+    Row whole;
+    Rates rates{nullptr, 1, 0, false};
+    const bool one = PyFloat_CheckExact(args[3]);
+    for (Py_ssize_t i = 0, k = 0; i < count; ++i, k += rates.count) {
+        if (!one) rates_of(PyList_GET_ITEM(args[3], i), PyList_GET_ITEM(args[1], i), &rates);
+        if (!row_of(args, count, i, rates.count > 1, &rows, &whole)) return otherwise();
+        if (one) {
+            whole.lr = PyFloat_AS_DOUBLE(args[3]);
+            rows[k] = whole;
+        } else {
+            split(whole, rates, &rows[k]);
+        }
+    }
     const Rule rule = known->rule->rule;
     const update_table& t = update();
     unlocked(rows.total, [&] {
@@ -342,7 +409,7 @@ bool rows_of(PyObject* list, bool writable, Rows* rows) {
         // Of elements alone the order does not matter.
         if (!is_ordered(a, ROWS_FIRST) && !is_ordered(a, COLUMNS_FIRST)) return false;
         const bool is_float = PyArray_TYPE(a) == NPY_FLOAT;
-        (*rows)[i] = {PyArray_SIZE(a), 0, is_float, PyArray_DATA(a), nullptr, {}};
+        (*rows)[i] = {PyArray_SIZE(a), 0, is_float, PyArray_DATA(a), nullptr, {}, 0};
         rows->total += PyArray_SIZE(a);
     }
     return true;
@@ -454,6 +521,10 @@ PyObject* write_scaled(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObj
 
 // (arrays, low, high) -> None
 PyObject* write_clamped(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    // A bound that is NaN makes everything NaN.
+    for (Py_ssize_t i = 1; i < nargs; ++i)
+        if (PyFloat_Check(args[i]) && std::isnan(PyFloat_AS_DOUBLE(args[i])))
+            return by_reference("write_clamped", args, nargs, kwnames);
     return write_all("write_clamped", args, nargs, kwnames, 2,
                      [&](const auto& t, std::int64_t n, auto* x) {
                          t.clamp(n, x, PyFloat_AS_DOUBLE(args[1]), PyFloat_AS_DOUBLE(args[2]));

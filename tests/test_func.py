@@ -162,6 +162,36 @@ def test_third_derivatives_by_mixed_modes() -> None:
                 close(third(second(first(f)))(x), -np.cos(0.7))
 
 
+def test_hessian_of_several_arguments_and_outputs() -> None:
+    w, b = chainrule.tensor([1.0, 2.0]), chainrule.tensor(3.0)
+
+    def loss(p: Any, b: Any) -> Any:
+        return (p["w"] ** 2).sum() * b**2
+
+    h = hessian(loss, argnums=(0, 1))({"w": w}, b)
+    close(h[0]["w"][0]["w"], 18 * np.eye(2))
+    close(h[0]["w"][1], 4 * w.numpy() * 3)
+    close(h[1][0]["w"], 4 * w.numpy() * 3)
+    close(h[1][1], 10.0)
+    several = hessian(lambda x: chainrule.stack([(x**3).sum(), x[0] * x[1]]))(w)
+    close(several, [[[6.0, 0.0], [0.0, 12.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    close(hessian(lambda x: x.sum())(w), np.zeros((2, 2)))
+
+
+def test_hessian_keeps_history_that_reaches_outside() -> None:
+    c = chainrule.tensor(2.0, requires_grad=True)
+    h = hessian(lambda x: (c * x**3).sum())(chainrule.tensor([1.0, 2.0]))
+    h.sum().backward()
+    close(c.grad, 18.0)
+    assert not hessian(lambda x: (x**3).sum())(chainrule.ones(2)).requires_grad
+
+
+def test_hessian_evaluates_a_scalar_function_once() -> None:
+    calls = []
+    hessian(lambda x: calls.append(x) or (x**3).sum())(chainrule.ones(3))  # type: ignore[func-returns-value]
+    assert len(calls) == 1
+
+
 def test_hvp_equals_hessian_times_vector() -> None:
     x, v = random(4), random(4)
     close(hvp(mixed, (x,), (v,)), hessian(mixed)(x).numpy() @ v.numpy())

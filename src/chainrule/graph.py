@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chainrule.tensor import Tensor
 
-__all__ = ["Box", "Extra", "Mode", "Node", "Storage", "View", "mode", "next_seq", "repeated"]
+__all__ = [
+    "ORDINARY", "Box", "Extra", "Mode", "Node", "Storage", "View", "mode", "next_seq", "repeated",
+]  # fmt: skip
 
 # Numbers nodes and in-place writes in one order: a node is younger than its inputs, and a saved
 # tensor is stale exactly if its memory was written after the node that saved it was made.
@@ -30,6 +32,8 @@ class Mode(threading.local):
 
 
 mode = Mode()
+# Flags up to this one: values may be in boxes, but an operation on bare arrays is an ordinary one.
+ORDINARY = Mode.GRAD | Mode.BOXED
 
 
 class Storage:

@@ -18,7 +18,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import chainrule
-from chainrule import files, models, nn, optim
+from chainrule import data, files, models, nn, optim
 
 
 class Mine(nn.Module):
@@ -360,3 +360,18 @@ def test_what_stands_in_the_way(tmp_path: Path) -> None:
 def test_description_of_a_file(saved: Path) -> None:
     told = files.describe_file(saved)
     assert (told["format"], told["tensors"], told["elements"]) == (1, 2, 8)
+
+
+def test_transforms_that_are_not_fitted_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    inside = data.Pipeline(data.MinMaxScaler(), data.StandardScaler())
+    for model, place in (
+        (data.StandardScaler(), "the value, a StandardScaler,"),
+        (nn.Sequential(data.StandardScaler(), nn.Linear(2, 1)), "'0', a StandardScaler,"),
+        ({"network": nn.Sequential(nn.Linear(2, 2), inside)}, "'network.1.0', a MinMaxScaler,"),
+    ):
+        with pytest.raises(ValueError, match=rf"{place} is not fitted; call fit\(x\)"):
+            chainrule.save(model, path)
+    assert not path.exists()
+    chainrule.save(nn.Sequential(inside.fit(chainrule.rand(5, 2)), nn.Linear(2, 1)), path)
+    assert chainrule.load(path)[0].is_fitted

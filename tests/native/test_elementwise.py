@@ -1,4 +1,4 @@
-"""The compiled activations and their slopes against their NumPy twins."""
+"""The compiled arithmetic, activations and their slopes against their NumPy twins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from native.twins import FLOATS, SETTINGS, agree, in_setting, native, numbers, r
 
 UNARY = [
     "exp", "tanh", "sigmoid", "erf", "relu", "softplus", "log_sigmoid", "silu", "gelu_tanh",
-    "normal_cdf", "gelu",
+    "normal_cdf", "gelu", "neg", "square",
 ]  # fmt: skip
 SLOPES = [
     "relu_backward", "tanh_backward", "sigmoid_backward", "softplus_backward",
@@ -160,3 +160,85 @@ def test_other_types() -> None:
         native.tanh()
     with pytest.raises(TypeError):
         native.elu(np.ones(3, "f"))
+
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+def test_arithmetic_is_exact(name: str, dtype: Any) -> None:
+    """Equal bit by bit, also with one number, and with what NumPy broadcasts."""
+    ours, theirs = getattr(native, name), reference(name)
+    for seed, shape in enumerate(SHAPES):
+        a, b, number = numbers(seed, shape, dtype), numbers(9, shape, dtype), numbers(5, (), dtype)
+        for x, y in ((a, b), (a, number), (number, a), (a, 2.5), (2.5, a), (a, a)):
+            out, expected = ours(x, y), theirs(x, y)
+            assert out.dtype == expected.dtype
+            assert out.shape == expected.shape
+            np.testing.assert_array_equal(out, expected)
+    odd = np.array(ODD).astype(dtype)
+    np.testing.assert_array_equal(ours(odd, odd[::-1]), theirs(odd, odd[::-1]))
+    np.testing.assert_array_equal(ours(odd, odd[::-1].copy()), theirs(odd, odd[::-1]))
+    wide = numbers(0, (4, 5), dtype)
+    np.testing.assert_array_equal(ours(wide, wide[0]), theirs(wide, wide[0]))
+    images = numbers(0, (64, 5, 40, 30), dtype)
+    for shape in (
+        (5, 1, 1),
+        (1, 5, 1, 1),
+        (64, 1, 1, 1),
+        (30,),
+        (40, 1),
+        (1, 1),
+        (40, 30),
+        (5, 40, 30),
+    ):
+        part = numbers(1, shape, dtype)
+        np.testing.assert_array_equal(ours(images, part), theirs(images, part))
+        np.testing.assert_array_equal(ours(part, images), theirs(part, images))
+    integers = np.ones(5, int)
+    assert ours(integers, wide[0]).dtype == theirs(integers, wide[0]).dtype
+    assert isinstance(ours(np.array(2, dtype), np.array(3, dtype)), np.ndarray)
+    with pytest.raises(ValueError, match="broadcast"):
+        ours(np.ones((2, 3), dtype), np.ones((3, 2), dtype))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_roots_and_powers(dtype: Any) -> None:
+    for shape in SHAPES:
+        x = np.abs(numbers(0, shape, dtype))
+        np.testing.assert_array_equal(native.sqrt(x), reference("sqrt")(x))
+        for exponent in (2.0, 3.0, 0.5, -1.0, 0.0):
+            b = np.asarray(exponent, dtype)
+            agree(native.pow(x + 1, b), reference("pow")(x + 1, b))
+    assert np.isnan(native.sqrt(np.array([-1.0], dtype)))[0]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_squared_error(dtype: Any) -> None:
+    for seed, shape in enumerate(SHAPES):
+        a, b, g = numbers(seed, shape, dtype), numbers(9, shape, dtype), numbers(5, (), dtype)
+        exact = 0.3 * float(((a.astype("d") - b.astype("d")) ** 2).sum())
+        ours = native.squared_error(a, b, 0.3)
+        assert ours.dtype == dtype
+        assert ours.shape == ()
+        np.testing.assert_allclose(ours, exact, rtol=3e-7 if dtype is np.float32 else 1e-14)
+        agree(
+            native.squared_error_backward(g, a, b, 0.3),
+            reference("squared_error_backward")(g, a, b, 0.3),
+        )
+    with pytest.raises(ValueError, match="broadcast"):
+        native.squared_error(np.ones(3, dtype), np.ones(2, dtype), 1.0)
+
+
+def test_an_array_of_ones_own_stays_and_others_are_copied() -> None:
+    a = np.arange(6.0)
+    assert native.owned(a, False) is a
+    for given in ((a, True), (a[1:], False), (np.float64(2), False)):
+        copy = native.owned(*given)
+        assert copy is not given[0]
+        assert not np.shares_memory(copy, a)
+    a.flags.writeable = False
+    assert native.owned(a, False).flags.writeable

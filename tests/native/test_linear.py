@@ -46,6 +46,25 @@ def test_linear(size: tuple[int, int, int], dtype: Any) -> None:
     agree(native.sum_to(g, (n,)), reference("sum_to")(g, (n,)), 4.0)
 
 
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_linear_with_activation(size: tuple[int, int, int], dtype: Any, activation: str) -> None:
+    m, n, k = size
+    x, w = numbers(0, (m, k), dtype, 1.0), numbers(1, (n, k), dtype, k**-0.5)
+    b, g = numbers(2, n, dtype, 1.0), numbers(3, (m, n), dtype)
+    name = f"linear_{activation}"
+    ours, theirs = getattr(native, name), reference(name)
+    for given in ((x, w, b), (x, w), (x, w, None), (x[None, :], w, b), (x[:, ::-1], w, b)):
+        agree(ours(*given), theirs(*given), 4.0, scale(x, w))
+    out = theirs(x, w, b)
+    for rest in ((x, w, True), (None, w, True), (x, None, False), (None, None, True)):
+        mine = getattr(native, f"{name}_backward")(g, out, *rest)
+        agree(mine, reference(f"{name}_backward")(g, out, *rest), 4.0, scale(g, g) * m**0.5)
+    with pytest.raises(ValueError, match="shapes|broadcast"):
+        getattr(native, f"{name}_backward")(g, out[:, :0], x, w, True)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_matmul_of_any_order_in_memory(size: tuple[int, int, int], dtype: Any) -> None:
@@ -56,6 +75,52 @@ def test_matmul_of_any_order_in_memory(size: tuple[int, int, int], dtype: Any) -
     for x in (a, np.asfortranarray(a), padded[:m, 2:], a[::-1], np.repeat(a, 2, 1)[:, ::2]):
         for y in (b, np.asfortranarray(b), b[:, ::-1]):
             agree(native.matmul(x, y), reference("matmul")(x, y), 4.0, scale(a, b.T))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("count", [1, 3])
+def test_stacks_of_layers(count: int, size: tuple[int, int, int], dtype: Any) -> None:
+    m, n, k = size
+    w, b = numbers(1, (count, n, k), dtype), numbers(2, (count, n), dtype)
+    g = numbers(3, (count, m, n), dtype)
+    for x in (numbers(0, (count, m, k), dtype), numbers(0, (m, k), dtype)):
+        for given in ((x, w, b), (x, w), (x, w, None)):
+            agree(native.linear(*given), reference("linear")(*given), 4.0, scale(x, w))
+        for given in ((g, x, w, True), (g, x, None, False), (g, None, None, True)):
+            theirs = reference("linear_backward")(*given)
+            agree(native.linear_backward(*given), theirs, 4.0, scale(g, g) * m**0.5)
+
+
+def test_stacks_of_layers_in_other_cases() -> None:
+    """Other memory, dtypes and numbers of dimensions are NumPy's; shapes that do not fit, too."""
+    x, w, b = (numbers(i, s, np.float32) for i, s in enumerate([(3, 5, 4), (3, 2, 4), (3, 2)]))
+    for a in (x[:, ::-1], x[0, ::2], x[:1], x[:, :0], np.stack([x, x]), x.astype(np.float64)):
+        agree(native.linear(a, w, b), reference("linear")(a, w, b), 4.0)
+    agree(native.linear(x, w[:, ::-1], b[:1]), reference("linear")(x, w[:, ::-1], b[:1]), 4.0)
+    g = native.linear(x, w, b)
+    for gradient in (g[:, ::-1], g, np.stack([g, g])):
+        given = (gradient, x, w, True)
+        agree(native.linear_backward(*given), reference("linear_backward")(*given), 8.0)
+    for wrong in ((x[:2], w), (x, w[..., :3]), (x, w, b[:2]), (x[..., :3], w, b)):
+        with pytest.raises(ValueError, match="mismatch|broadcast"):
+            native.linear(*wrong)
+    for gradient in (g[:2], g[:, :4], g[..., :1]):
+        with pytest.raises(ValueError, match="mismatch|broadcast"):
+            native.linear_backward(gradient, x, w, True)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "size", [(3, 4, 5, 2), (131, 20, 16, 4), (2, 70, 300, 90), (1, 1, 1, 1)], ids=str
+)
+def test_matmul_of_batches(size: tuple[int, int, int, int], dtype: Any) -> None:
+    count, m, k, n = size
+    a, b = numbers(0, (count, m, k), dtype), numbers(1, (count, k, n), dtype)
+    turned_a, turned_b = numbers(0, (count, k, m), dtype).mT, numbers(1, (count, n, k), dtype).mT
+    for x in (a, a[0], turned_a, turned_a[0], a[::-1], a[:, ::2][:, : m // 2 or 1], a[..., ::-1]):
+        for y in (b, b[0], turned_b, turned_b[0], b[::-1]):
+            agree(native.matmul(x, y), reference("matmul")(x, y), 4.0, scale(a, b.mT))
 
 
 def test_what_is_not_a_product_of_matrices() -> None:
@@ -128,6 +193,8 @@ def test_sum_to(dtype: Any) -> None:
     for shape, to in (
         ((5, 3), (3,)), ((1, 1), (1,)), ((1000, 7), (7,)), ((3, 4, 5), (5,)), ((3, 4, 5), (4, 5)),
         ((3, 4), (3, 1)), ((3, 4), ()), ((0, 4), (4,)), ((100, 5000), (5000,)),
+        ((4, 6, 5, 5), (6, 1, 1)), ((4, 6, 5, 5), (1, 6, 1, 1)), ((64, 3, 40, 40), (3, 1, 1)),
+        ((4, 6, 5), (4, 1, 1)), ((4, 6, 5), (1, 5)), ((4, 6, 5), (6, 5)),
     ):  # fmt: skip
         a = numbers(0, shape, dtype)
         agree(native.sum_to(a, to), reference("sum_to")(a, to), 4.0)

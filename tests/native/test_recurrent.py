@@ -147,6 +147,18 @@ def test_peepholes(kernels: Any, sizes: Any, dtype: Any, layout: str) -> None:
         )
 
 
+@all_cases
+def test_weights(kernels: Any, sizes: Any, dtype: Any, layout: str) -> None:
+    steps, n, h = sizes
+    draw = Draw(dtype, layout)
+    for gates, reverse in itertools.product((h, 4 * h, 33), (False, True)):
+        arguments = draw(steps, n, gates), draw(steps, n, h), draw(n, h)
+        close(
+            kernels.state_weight_gradient(*arguments, reverse=reverse),
+            reference.state_weight_gradient(*arguments, reverse=reverse),
+        )
+
+
 def test_the_result_does_not_depend_on_the_threads() -> None:
     draw = Draw(np.float32)
     x, h0, c0, w = draw(50, 23, 80), draw(23, 20), draw(23, 20), draw(80, 20, scale=0.2)
@@ -157,7 +169,8 @@ def test_the_result_does_not_depend_on_the_threads() -> None:
         _native.set_num_threads(threads)
         states = _native.lstm_sequence(x, h0, c0, w, **how)
         back = _native.lstm_sequence_backward(gh, gc, states[1], states[2], c0, w, **how)
-        results.append([*states, *back])
+        weights = _native.state_weight_gradient(back[0], states[0], h0, reverse=False)
+        results.append([*states, *back, weights])
     _native.set_num_threads(before)
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
@@ -224,3 +237,7 @@ def test_what_is_left_to_numpy() -> None:
             _native.rnn_sequence(*wrong, **how)
     with pytest.raises(TypeError):
         _native.lstm_sequence(x, h0, h0, w)
+    assert _native.state_weight_gradient(x[:, :0], x[:, :0], h0[:0], reverse=True).shape == (4, 4)
+    for wrong in ((x, x), (x, x[:1], h0), (x, x, h0[:2])):
+        with pytest.raises((TypeError, ValueError)):
+            _native.state_weight_gradient(*wrong, reverse=False)

@@ -77,6 +77,31 @@ def test_cross_entropy(reduction: str, ignore: int, dtype: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("ignore", [-100, 0])
+def test_cross_entropy_of_a_stack(reduction: str, ignore: int, dtype: Any) -> None:
+    """A reduction for each entry of the dimensions in front, one of which ignores all targets."""
+    for shape, within in (
+        ((5, 32, 3), 1), ((1, 7, 4), 1), ((3, 1, 2), 1), ((4, 3), 1), ((2, 3, 5, 4), 1),
+        ((2, 3, 5, 4), 2), ((2, 3, 5, 4), 3), ((3, 400, 10), 1), ((2, 3000, 40), 1),
+    ):  # fmt: skip
+        x = numbers(0, shape, dtype)
+        target = np.random.default_rng(1).integers(0, shape[-1], shape[:-1])
+        target[-1] = ignore
+        settings = {"dim": -1, "ignore_index": ignore, "reduction": reduction, "within": within}
+        theirs = reference("cross_entropy_and_softmax")(x, target, **settings)
+        agree(native.cross_entropy_and_softmax(x, target, **settings), theirs)
+        agree(native.cross_entropy(x, target, **settings), theirs[0])
+        g = numbers(7, shape[: -1 if reduction == "none" else within], dtype)
+        name = "cross_entropy_backward"
+        agree(
+            native.cross_entropy_backward(g, theirs[1], target, **settings),
+            reference(name)(g, theirs[1], target, **settings),
+        )
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_cross_entropy_of_nothing_kept() -> None:
     x, target = np.zeros((2, 3), "f"), np.array([-100, -100])
     assert np.isnan(native.cross_entropy(x, target, -1, -100, "mean"))

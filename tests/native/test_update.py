@@ -102,7 +102,7 @@ class Update:
         (group,) = optimizer.param_groups
         scalars = {"mu_product": 0.4, "eta": 0.02, "mu": 1 if step == 1 else 0.25, "loss": 1.0}
         scalars = {name: scalars[name] for name in optimizer.scalar_states}
-        self.rule, self.lr = kind.rule, 0.0625
+        self.rule, self.lr = kind.rule, 0.0625  # type: tuple[Any, Any]
         self.constants = optimizer.constants(group, step, **scalars)
         self.params = [v.copy("K") for v in values]
         self.grads = [r.normal(size=v.shape).astype(v.dtype) for v in values]
@@ -150,6 +150,53 @@ def test_rules(kind: Any, options: Any, dtype: Any, step: int, request: Any) -> 
     expected = update.run(reference.write_updates)
     request.getfixturevalue("alone")
     assert_same(update.run(native.write_updates), expected)
+
+
+@each_rule
+@each_float
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_rate_for_each_entry_of_the_first_dimension(
+    kind: Any, options: Any, dtype: Any, step: int, request: Any
+) -> None:
+    shapes = [(), (1,), (7,), (5, 1), (5, 3, 2), (3, 500), (40, 2)]
+    update = Update(kind, options, random_values(dtype, shapes), step)
+    update.lr = [rates_of(p) for p in update.params]
+    expected = update.run(reference.write_updates)
+    request.getfixturevalue("alone")
+    assert_same(update.run(native.write_updates), expected)
+
+
+def rates_of(p: np.ndarray) -> np.ndarray:
+    """Rates along the first dimension, as large as the parameter."""
+    rates = np.linspace(0.02, 0.3, p.shape[0] if p.ndim else 1).astype(p.dtype)
+    return np.broadcast_to(rates.reshape(-1, *[1] * (p.ndim - 1)) if p.ndim else rates[0], p.shape)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_rates_are_those_of_updates_one_by_one(count: int, threads: Callable[[int], None]) -> None:
+    threads(count)
+    whole = Update(optim.Adam, {}, random_values(np.float64, [(5, 30), (4, 3000, 7)]))
+    whole.lr = [rates_of(p) for p in whole.params]
+    written = whole.run(native.write_updates)
+    for k, p in enumerate(whole.params):
+        for i in range(len(p)):
+            part = Update(optim.Adam, {}, [p[i]])
+            part.grads = [whole.grads[k][i]]
+            part.states = [[column[k][i]] for column in whole.states]
+            part.lr = float(whole.lr[k][i].flat[0])
+            for a, b in zip(part.run(native.write_updates), written[k::2], strict=True):
+                np.testing.assert_array_equal(a, b[i])
+
+
+def test_rates_of_other_shapes_and_layouts() -> None:
+    """Rates of single elements are left to NumPy, as are those of too many rows."""
+    for shape in ((4, 6), (3, 4, 5), (0, 3), (70000,)):
+        update = Update(optim.Adam, {}, [np.asfortranarray(random_values(np.float32, [shape])[0])])
+        each = np.random.default_rng(0).random(shape).astype(np.float32)
+        one = np.broadcast_to(np.float32(0.1), shape)
+        for rates in (each, one, rates_of(each), np.asfortranarray(each), rates_of(each)[::-1]):
+            update.lr = [rates]
+            assert_same(update.run(native.write_updates), update.run(reference.write_updates))
 
 
 @each_rule

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers import assert_close
 
-from chainrule import nn, ones, zeros
+from chainrule import autograd, func, nn, ones, randn, zeros
 
 
 def chain() -> nn.Sequential:
@@ -27,6 +27,100 @@ def test_sequential_is_the_composition() -> None:
     s, x = chain(), ones(5, 3)
     assert_close(s(x), s[2](s[1](s[0](x))), rtol=0, atol=0)
     assert_close(nn.Sequential()(x), x)
+
+
+# --- a linear layer and its activation as one operation -------------------------------------------
+
+ACTIVATIONS = [nn.ReLU, nn.Sigmoid, nn.Tanh]
+
+
+def one_by_one(net: nn.Sequential, x: Any) -> Any:
+    for module in net:
+        x = module(x)
+    return x
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", ACTIVATIONS)
+def test_fused_layers_have_the_derivatives_of_the_two(kind: Any, bias: bool) -> None:
+    net = nn.Sequential(nn.Linear(3, 4, bias), kind(), nn.Linear(4, 2, bias), kind()).double()
+    x = randn(5, 3, dtype="float64").requires_grad_()
+    inputs = [x, *net.parameters()]
+    fused, plain = net(x), one_by_one(net, x)
+    assert fused.grad_fn.name().startswith("Linear")
+    assert not plain.grad_fn.name().startswith("Linear")
+    assert_close(fused, plain, rtol=1e-14)
+    weights = randn(5, 2, dtype="float64")
+    for ours, theirs in zip(
+        autograd.grad((fused * weights).sum(), inputs, create_graph=True),
+        autograd.grad((plain * weights).sum(), inputs, create_graph=True),
+        strict=True,
+    ):
+        assert_close(ours, theirs, rtol=1e-12, atol=1e-14)
+        if not ours.requires_grad:
+            continue
+        second = autograd.grad(ours.square().sum(), inputs, retain_graph=True, allow_unused=True)
+        wanted = autograd.grad(theirs.square().sum(), inputs, retain_graph=True, allow_unused=True)
+        for a, b in zip(second, wanted, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                assert_close(a, b, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("frozen", ["weight", "bias", "input"])
+def test_fused_layers_with_parts_that_do_not_learn(frozen: str) -> None:
+    net, x = chain(), randn(5, 3).requires_grad_(frozen != "input")
+    if frozen != "input":
+        getattr(net[0], frozen).requires_grad_(False)
+    net(x).sum().backward()
+    ours = [None if t.grad is None else t.grad.clone() for t in (x, *net.parameters())]
+    for t in (x, *net.parameters()):
+        t.grad = None
+    one_by_one(net, x).sum().backward()
+    for a, t in zip(ours, (x, *net.parameters()), strict=True):
+        assert (a is None) == (t.grad is None)
+        if a is not None:
+            assert_close(a, t.grad, rtol=1e-6)
+
+
+def test_hooks_and_transformations_see_both_modules() -> None:
+    net, x, seen = chain(), randn(5, 3), []
+    expected = net(x)
+    for module in net:
+        handle = module.register_forward_hook(lambda m, args, out: seen.append(type(m).__name__))
+        assert_close(net(x), expected)
+        handle.remove()
+    assert seen == ["Linear", "Tanh", "Linear"]
+    with autograd.detect_anomaly():
+        assert net(x)._node.edges[0].name() == "TanhBackward"
+    assert_close(func.vmap(net)(x), expected, rtol=1e-6)
+    _, change = func.jvp(net, (x,), (ones(5, 3),))
+    assert_close(change, func.jvp(lambda x: one_by_one(net, x), (x,), (ones(5, 3),))[1])
+
+
+def test_a_layer_with_its_own_forward_is_called() -> None:
+    class Twice(nn.Linear):
+        def forward(self, input: Any) -> Any:
+            return 2 * super().forward(input)
+
+    net, x = nn.Sequential(Twice(3, 2), nn.ReLU()), randn(4, 3)
+    assert_close(net(x), (2 * nn.functional.linear(x, net[0].weight, net[0].bias)).relu())
+    net = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    net[0].forward = lambda input: ones(4, 2)
+    assert_close(net(x), ones(4, 2))
+    net = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    net[1].forward = lambda input: ones(4, 2)
+    assert_close(net(x), ones(4, 2))
+
+
+def test_a_wrong_shape_is_told_by_the_layer() -> None:
+    with pytest.raises(RuntimeError, match=r"linear: input of shape \(5, 2\)"):
+        chain()(ones(5, 2))
+    out = nn.Sequential(nn.Linear(3, 4), nn.Tanh())(randn(5, 3))
+    total = (out * 1.0).sum()
+    out.mul_(2)
+    with pytest.raises(RuntimeError, match="changed after it was saved"):
+        total.backward()
 
 
 def test_sequential_by_name() -> None:

@@ -327,3 +327,54 @@ def test_pooling_errata() -> None:
     assert max_pool2d(x, 2).item() == 4.0
     with pytest.raises(RuntimeError, match="pad should be at most half of kernel size"):
         nn.MaxPool2d(3, padding=2)(chainrule.ones(1, 1, 8, 8))
+
+
+# --- a convolution and its bias as one operation --------------------------------------------------
+
+
+@pytest.mark.parametrize("frozen", ["", "weight", "bias", "input"])
+def test_what_is_known_of_a_shape_changes_nothing(frozen: str) -> None:
+    """The first call checks its arguments; later ones with the same shapes take a shorter way."""
+    layer, x = seeded(nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2)), normal(3, 4, 9, 8)
+    x.requires_grad_(frozen != "input")
+    for name in ("weight", "bias"):
+        getattr(layer, name).requires_grad_(frozen != name)
+    inputs = [t for t in (x, layer.weight, layer.bias) if t.requires_grad]
+    apart = conv2d(x, layer.weight, None, 2, 1, 1, 2) + layer.bias.reshape(-1, 1, 1)
+    layer(x)
+    joined = layer(x)
+    assert_close(joined, apart, rtol=1e-13)
+    weights = normal(*joined.shape, seed=7)
+    for a, b in zip(
+        chainrule.autograd.grad((joined.tanh() * weights).sum(), inputs, create_graph=True),
+        chainrule.autograd.grad((apart.tanh() * weights).sum(), inputs, create_graph=True),
+        strict=True,
+    ):
+        assert_close(a, b, rtol=1e-11, atol=1e-13)
+        for c, d in zip(
+            chainrule.autograd.grad(a.square().sum(), inputs, retain_graph=True),
+            chainrule.autograd.grad(b.square().sum(), inputs, retain_graph=True),
+            strict=True,
+        ):
+            assert_close(c, d, rtol=1e-10, atol=1e-12)
+    layer(x).square().sum().backward()
+    for t in inputs:
+        (expected,) = chainrule.autograd.grad(apart.square().sum(), t, retain_graph=True)
+        assert_close(t.grad, expected, rtol=1e-11, atol=1e-13)
+
+
+def test_settings_of_another_type_are_refused_after_a_good_call() -> None:
+    x, w, b = normal(1, 2, 6, 6), normal(3, 2, 3, 3), normal(3)
+    for _ in range(2):
+        conv2d(x, w, b, (2, 2))
+        max_pool2d(x, (2, 2))
+    with pytest.raises(TypeError, match="stride must be an int"):
+        conv2d(x, w, b, (2.0, 2.0))
+    with pytest.raises(TypeError, match="kernel_size must be an int"):
+        max_pool2d(x, (2.0, 2.0))
+    with pytest.raises(RuntimeError, match="should be the same"):
+        conv2d(x.float(), w, b, (2, 2))
+    steps = [2, 2]
+    assert conv2d(x, w, b, steps).shape == (1, 3, 2, 2)
+    steps[:] = [1, 1]
+    assert conv2d(x, w, b, steps).shape == (1, 3, 4, 4)

@@ -48,6 +48,29 @@ def test_squared_errors_differ_by_constants() -> None:
     assert_close(F.half_squared_loss(x, y), error / 24)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
+def test_squared_error_in_one_operation(reduction: str, wanted: tuple[bool, bool]) -> None:
+    """The same value, gradients and second derivatives as the operations it stands for."""
+    given = [normal(4, 3).requires_grad_(wanted[0]), normal(4, 3, seed=1).requires_grad_(wanted[1])]
+    inputs = [t for t in given if t.requires_grad]
+    ours = F.mse_loss(*given, reduction=reduction)
+    theirs = getattr((given[0] - given[1]).square(), reduction)()
+    assert ours.grad_fn.name() == "SquaredErrorBackward"
+    assert_close(ours, theirs, rtol=1e-14)
+    first = chainrule.autograd.grad(ours, inputs, create_graph=True)
+    expected = chainrule.autograd.grad(theirs, inputs, create_graph=True)
+    for a, b in zip(first, expected, strict=True):
+        assert_close(a, b, rtol=1e-14)
+        second = chainrule.autograd.grad(a.square().sum(), inputs, retain_graph=True)
+        wanted_second = chainrule.autograd.grad(b.square().sum(), inputs, retain_graph=True)
+        for c, d in zip(second, wanted_second, strict=True):
+            assert_close(c, d, rtol=1e-13)
+    F.mse_loss(*given, reduction=reduction).backward()
+    for t, g in zip(inputs, expected, strict=True):
+        assert_close(t.grad, g, rtol=1e-14)
+
+
 def test_losses_at_equal_arguments_are_zero_and_flat() -> None:
     for name in ("l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss", "half_squared_loss"):
         x = normal(5).requires_grad_()

@@ -129,6 +129,33 @@ def test_primitive_equals_single_steps(kind: str, masked: bool, reverse: bool, s
         assert_close(a.detach(), b.detach(), rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("kind", ["lstm", "projected", "peephole"])
+@pytest.mark.parametrize("used", [0, 1])
+def test_an_output_that_is_not_used(kind: str, used: int) -> None:
+    """Its gradient is zero, to second order, as if it were multiplied by zero."""
+    r = np.random.default_rng(3)
+    size = 2 if kind == "projected" else 3
+    shapes = [(4, 2, 12), (2, size), (2, 3), (12, size)]
+    shapes += {"lstm": [], "projected": [(2, 3)], "peephole": [(3,)] * 3}[kind]
+    values = [Tensor(r.normal(size=s)).requires_grad_() for s in shapes]
+
+    def states(*a: Any) -> Any:
+        if kind == "peephole":
+            return F.peephole_sequence(*a[:4], a[4:])
+        return F.lstm_sequence(*a)
+
+    def gradients(*outputs: Tensor) -> list[Tensor]:
+        loss = outputs[0].sin().sum() + sum((0 * o).sum() for o in outputs[1:])
+        plain = chainrule.autograd.grad(loss, values, retain_graph=True)
+        first = chainrule.autograd.grad(loss, values, create_graph=True)
+        second = chainrule.autograd.grad(sum((g * g).sum() for g in first), values)
+        return [t.detach() for t in (*plain, *first, *second)]
+
+    alone, out = gradients(states(*values)[used]), states(*values)
+    for a, b in zip(alone, gradients(out[used], out[1 - used]), strict=True):
+        assert_close(a, b)
+
+
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_vmap_with_shared_and_own_weights(kind: str, masked: bool) -> None:

@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 import chainrule
-from chainrule import models, nn, optim, problems, regularize, train
+from chainrule import backend, models, nn, optim, problems, regularize, train
 from chainrule.data import KFold
 from chainrule.random import fork_rng
 from chainrule.train.program import Program
@@ -367,6 +367,35 @@ def test_a_layer_is_one_operation_for_all_networks() -> None:
     assert float(losses[3]) == pytest.approx(float(alone.detach()), rel=1e-6)
     gap = stack.tensors["0.weight"].grad[3] - networks[3][0].weight.grad
     assert float(gap.abs().max()) < 1e-6
+
+
+@pytest.mark.skipif(backend.current() != "native", reason="of the compiled kernels")
+@pytest.mark.parametrize("rates", [[0.01] * 3, [0.01, 0.02, 0.03]], ids=["one rate", "rates"])
+@pytest.mark.parametrize("batch_size", [16, 100])
+def test_steps_are_not_left_to_numpy(rates: list[float], batch_size: int) -> None:
+    """Also with batches in an order of their own, and a learning rate for each network."""
+    families = backend._IMPLEMENTATIONS["numpy"]
+    kernels = {name: getattr(family, name) for family in families for name in family.__all__}
+    used = []
+
+    def watched(name: str) -> Callable[..., Any]:
+        def kernel(*args: Any, **options: Any) -> Any:
+            used.append(name)
+            return kernels[name](*args, **options)
+
+        return kernel
+
+    native = backend.native_module()
+    native.bind_reference({name: watched(name) for name in kernels})
+    try:
+        train.fit_many(
+            lambda: models.MLP(4, [5], 2, "tanh"), folds(*classes(51), 3)[0], "cross_entropy",
+            "adam", lr=rates, epochs=5, batch_size=batch_size,
+        )  # fmt: skip
+    finally:
+        native.bind_reference(kernels)
+    step = {"linear", "linear_backward", "tanh", "tanh_backward", "cross_entropy_and_softmax"}
+    assert not (step | {"cross_entropy_backward", "write_updates", "all_finite"}) & set(used)
 
 
 def test_what_a_recording_cannot_repeat_is_not_repeated() -> None:

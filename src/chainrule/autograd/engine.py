@@ -9,9 +9,8 @@ graph themselves.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from operator import attrgetter
 from typing import Any
 
 from chainrule.autograd.anomaly import check_gradients
@@ -25,7 +24,7 @@ from chainrule.tensor import Tensor
 
 __all__ = ["backward", "grad", "watch_backward"]
 
-_by_age = attrgetter("seq")
+_by_age = operator.attrgetter("seq")
 FREED = ("freed",)  # stands in place of what a node saved once the graph has been used
 
 
@@ -63,6 +62,7 @@ def _walk(
     """Carries the gradients of the roots down to the leaves (and to the wanted nodes)."""
     if mode.flags & Mode.ANOMALY:
         observe = check_gradients
+    add = operator.add if tensors else K.add
     for node in order:
         g = gradients.get(node) if wanted and node in wanted else gradients.pop(node, None)
         if g is None:
@@ -88,7 +88,7 @@ def _walk(
         for edge, part in zip(node.edges, parts):  # noqa: B905 (a check at every node is too dear)
             if edge is not None and part is not None:
                 if edge in gradients:
-                    gradients[edge] = gradients[edge] + part
+                    gradients[edge] = add(gradients[edge], part)
                 else:
                     gradients[edge] = part
         if not keep and (saved is not None or node.out is not None):
@@ -162,6 +162,10 @@ def _roots(
 ) -> tuple[list[Any], dict[Any, Any]]:
     """The edges of the outputs and their gradients."""
     if cotangents is None:
+        if len(tensors) == 1 and not on_tensors and not tensors[0].array.ndim:  # a loss
+            edge = edge_of(tensors[0])
+            if edge is not None:
+                return [edge], {edge: constant(1.0, tensors[0].array.dtype)}
         cotangents = [None] * len(tensors)
     elif isinstance(cotangents, Tensor):
         cotangents = [cotangents]
@@ -212,12 +216,8 @@ def _any_boxed(outputs: Sequence[Tensor], cotangents: Any) -> bool:
     return any(isinstance(t.array, Box) for t in tensors if t is not None)
 
 
-def _recording(
-    create_graph: bool, on_tensors: bool, outputs: Sequence[Tensor], cotangents: Any
-) -> Any:
+def _recording(create_graph: bool, outputs: Sequence[Tensor], cotangents: Any) -> Any:
     """Whether rules on tensors record: if asked to, or if something outside may need it."""
-    if not on_tensors:
-        return nullcontext()
     given = [] if cotangents is None else [g for g in _sequence(cotangents) if g is not None]
     outside = any(isinstance(t.array, Box) for t in outputs) or any(_has_history(g) for g in given)
     return enable_grad() if create_graph or outside else no_grad()
@@ -256,16 +256,25 @@ def backward(
         wanted = {edge_of(t) for t in _sequence(inputs)}
         order = _leading_to(order, wanted)
     keep = create_graph if retain_graph is None else retain_graph
-    with _recording(create_graph, on_tensors, tensors, grad_tensors):
-        _walk(gradients, order, wanted, on_tensors, keep)
+    if on_tensors:
+        with _recording(create_graph, tensors, grad_tensors):
+            _walk(gradients, order, wanted, True, keep)
+    else:
+        _walk(gradients, order, wanted, False, keep)
     if inputs is not None:
         for t in _sequence(inputs):
             edge = edge_of(t)
             if edge in gradients:
                 _accumulate(t, gradients[edge], on_tensors, given)
         return
+    owned = K.owned
     for leaf, g in gradients.items():
-        if isinstance(leaf, Tensor):
+        if leaf._grad is None and leaf._hooks is None and not on_tensors:
+            # What _accumulate does, for the leaves of a network in training.
+            key = id(g)
+            leaf._grad = Tensor(owned(g, key in given))
+            given.add(key)
+        else:
             _accumulate(leaf, g, on_tensors, given)
 
 
@@ -325,8 +334,11 @@ def grad(
     wanted = set(wanted_edges)
     order = _leading_to(_youngest_first(roots), wanted)
     keep = create_graph if retain_graph is None else retain_graph
-    with _recording(create_graph, on_tensors, outputs, grad_outputs):
-        _walk(gradients, order, wanted, on_tensors, keep)
+    if on_tensors:
+        with _recording(create_graph, outputs, grad_outputs):
+            _walk(gradients, order, wanted, True, keep)
+    else:
+        _walk(gradients, order, wanted, False, keep)
     results = []
     for i, (t, edge) in enumerate(zip(inputs, wanted_edges, strict=True)):
         g = gradients.get(edge)

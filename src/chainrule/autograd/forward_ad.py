@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from chainrule.autograd.levels import innermost, level_of, new_level
+from chainrule.autograd.levels import flags_within, innermost, level_of, new_level
 from chainrule.ops.elementwise import zeros_like_of
 from chainrule.ops.apply import apply
 from chainrule.ops.primitive import Op
-from chainrule.graph import Box
+from chainrule.graph import Box, mode
 from chainrule.tensor import Tensor
 
 __all__ = ["Dual", "dual_level", "make_dual", "unpack", "unpack_dual"]
@@ -40,17 +40,24 @@ class Dual(Box):
         tangents: list[Tensor | None] = []
         for t in inputs:
             dual = t.array
-            if isinstance(dual, Dual) and dual.level == self.level:
+            if dual.__class__ is Dual and dual.level == self.level:
                 primals.append(dual.primal)
                 tangents.append(dual.tangent)
             else:
                 primals.append(t)
                 tangents.append(None)
         op = op.inner()
-        out = apply(op, tuple(primals), params)
         tangent = None
-        if op.differentiable and any([t is not None for t in tangents]):
-            tangent = op.jvp(tangents, out, primals, params)
+        flags = mode.flags
+        try:
+            mode.flags = flags_within(op, primals, flags)
+            out = apply(op, tuple(primals), params)
+            if op.differentiable and any([t is not None for t in tangents]):
+                if mode.flags != flags:
+                    mode.flags = flags_within(op, tangents, flags)
+                tangent = op.jvp(tangents, out, primals, params)
+        finally:
+            mode.flags = flags
         if isinstance(out, tuple):
             parts = tangent if tangent is not None else (None,) * len(out)
             return tuple(Dual(self.level, o, t) for o, t in zip(out, parts, strict=True))

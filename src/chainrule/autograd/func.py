@@ -7,7 +7,7 @@ applied to the result of every other.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.autograd import engine
@@ -22,7 +22,7 @@ from chainrule.graph import Node
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Traced", "grad", "grad_and_value", "hvp", "jvp", "select", "substitute",
+    "Traced", "grad", "grad_and_value", "hvp", "jvp", "push_forward", "select", "substitute",
     "unpack_single", "value_and_grad", "vjp", "without_history",
 ]  # fmt: skip
 
@@ -60,9 +60,10 @@ def _depends_on_others(outputs: list[Tensor], inputs: list[Tensor]) -> bool:
             return True
         if edge in own:
             return True
-        new = {e for e in edge.edges if e is not None} - seen
-        seen |= new
-        stack += new
+        for e in edge.edges:
+            if e is not None and e not in seen:
+                seen.add(e)
+                stack.append(e)
     return False
 
 
@@ -92,10 +93,12 @@ class Traced:
             [y if keep else without_history(y) for y in self.outputs], self.out_structure
         )
 
-    def pull(self, cotangents: list[Tensor], retain: bool) -> Any:
-        """The gradients of the inputs for these gradients of the outputs."""
+    def pull(self, cotangents: Sequence[Tensor | None], retain: bool) -> Any:
+        """The gradients of the inputs for these gradients of the outputs (None for zero)."""
         pairs = [
-            (y, g) for y, g in zip(self.outputs, cotangents, strict=True) if edge_of(y) is not None
+            (y, g)
+            for y, g in zip(self.outputs, cotangents, strict=True)
+            if g is not None and edge_of(y) is not None
         ]
         if not pairs:
             zeros = [Tensor(K.zeros(x.array.shape, x.array.dtype)) for x in self.inputs]
@@ -259,11 +262,18 @@ def jvp(
     directions, _ = flatten(tangents)
     if len(points) != len(directions):
         raise RuntimeError(f"jvp: got {len(points)} primals and {len(directions)} tangents")
+    for p, t in zip(points, directions, strict=True):
+        check_tangent("jvp", p, t)
+    return push_forward(func, points, directions, structure, has_aux)
+
+
+def push_forward(
+    func: Callable[..., Any], points: list[Tensor], directions: list[Tensor | None], structure: Any,
+    has_aux: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """:func:`jvp` of flattened arguments; a direction is None for zero, which saves its work."""
     with new_level(Dual) as level:
-        duals = []
-        for p, t in zip(points, directions, strict=True):
-            check_tangent("jvp", p, t)
-            duals.append(Tensor(Dual(level, p, t)))
+        duals = [Tensor(Dual(level, p, t)) for p, t in zip(points, directions, strict=True)]
         result, aux = _split_aux(func(*unflatten(duals, structure)), has_aux)
         out = map_tree(lambda y: unpack(level, y)[0], result)
         tangent = map_tree(lambda y: tangent_of(level, y), result)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.autograd.func import (
-    Traced, jvp, select, substitute, unpack_single,
+    Traced, push_forward, select, substitute, unpack_single,
 )  # fmt: skip
 from chainrule.autograd.tree import flatten, map_tree, unflatten
 from chainrule.autograd.vmap import vmap
@@ -40,27 +40,38 @@ def jacrev(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         selected = substitute(func, args, argnums, kwargs)
         traced = Traced(selected, select(args, argnums), has_aux)
-        rows = []
-        for i, y in enumerate(traced.outputs):
-            row = _pull_basis(traced, i, y, chunk_size)
-            rows.append(unpack_single(map_tree(traced.settled, row), argnums))
-        result = unflatten(rows, traced.out_structure)
+        result = _rows(traced, argnums, chunk_size)
         return (result, traced.aux) if has_aux else result
 
     return wrapped
+
+
+def _rows(traced: Traced, argnums: int | tuple[int, ...], chunk_size: int | None) -> Any:
+    """The Jacobian of a traced function, one tree of inputs for each output."""
+    rows = [
+        unpack_single(_pull_basis(traced, i, y, chunk_size), argnums)
+        for i, y in enumerate(traced.outputs)
+    ]
+    return unflatten(rows, traced.out_structure)
 
 
 def _pull_basis(traced: Traced, i: int, y: Tensor, chunk_size: int | None) -> Any:
     """The gradients of every element of the i-th output, shaped (output..., input...)."""
 
     def pull(g: Tensor) -> Any:
-        others = [Tensor(K.zeros(z.array.shape, z.array.dtype)) for z in traced.outputs]
-        others[i] = g
-        return traced.pull(others, retain=True)
+        cotangents: list[Tensor | None] = [None] * len(traced.outputs)
+        cotangents[i] = g
+        return traced.pull(cotangents, retain=True)
 
+    shape = y.array.shape
+    if shape == ():
+        return pull(Tensor(K.ones((), y.array.dtype)))  # a batch of one needs no batch
     stacked = vmap(pull, chunk_size=chunk_size)(_basis(y))
-    shape = tuple(y.shape)
-    return map_tree(lambda g: reshape(g, (*shape, *g.shape[1:])), stacked)
+
+    def as_rows(g: Tensor) -> Tensor:
+        return traced.settled(reshape(g, (*shape, *g.array.shape[1:])))
+
+    return map_tree(as_rows, stacked)
 
 
 def jacfwd(
@@ -95,11 +106,9 @@ def _push_basis(
     outside: list[Any] = []
 
     def push(t: Tensor) -> Any:
-        tangents = [Tensor(K.zeros(p.array.shape, p.array.dtype)) for p in points]
-        tangents[i] = t
-        result = jvp(
-            func, unflatten(points, structure), unflatten(tangents, structure), has_aux=has_aux
-        )
+        directions: list[Tensor | None] = [None] * len(points)
+        directions[i] = t
+        result = push_forward(func, points, directions, structure, has_aux)
         outside[:] = result[2:]
         return result[1]
 
@@ -121,7 +130,11 @@ def _by_output(columns: list[Any], structure: Any, argnums: int | tuple[int, ...
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
-    """The matrix of second derivatives, by forward over reverse mode.
+    """The matrix of second derivatives.
+
+    The gradient of a scalar is differentiated in reverse again: its graph is recorded once, and
+    only the way back through it is taken for every unit vector. The Jacobian of a function with
+    several outputs has more elements than there are inputs, so it is differentiated forward.
 
     >>> import chainrule
     >>> from chainrule.func import hessian
@@ -129,4 +142,23 @@ def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Cal
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    return jacfwd(jacrev(func, argnums), argnums)
+    first = jacrev(func, argnums)
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        selected = substitute(first, args, argnums, kwargs)
+        traced = Traced(selected, select(args, argnums), has_aux=False)
+        if _is_gradient(traced):
+            return _rows(traced, argnums, chunk_size=None)
+        return jacfwd(first, argnums)(*args, **kwargs)
+
+    return wrapped
+
+
+def _is_gradient(traced: Traced) -> bool:
+    """Whether a traced Jacobian is the gradient of a scalar, and real (conjugation is not undone
+    by a second pass)."""
+    inputs, outputs = traced.inputs, traced.outputs
+    if [y.array.shape for y in outputs] != [x.array.shape for x in inputs]:
+        return False
+    return all([t.array.dtype.kind == "f" for t in (*inputs, *outputs)])

@@ -10,14 +10,20 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+from chainrule.backend import K
 from chainrule.graph import Box, Mode, mode
 from chainrule.tensor import Tensor
 
-__all__ = ["innermost", "level_of", "lift", "new_level"]
+if TYPE_CHECKING:
+    from chainrule.ops.primitive import Op
 
+__all__ = ["flags_within", "innermost", "level_of", "lift", "new_level"]
+
+Array = K.Array
 _numbers = itertools.count(1)
 
 
@@ -41,6 +47,18 @@ def new_level(constant: Callable[[int, Tensor], Box]) -> Iterator[int]:
     finally:
         mode.flags = before
         _stack.levels.pop()
+
+
+def flags_within(op: Op, tensors: Iterable[Tensor | None], flags: int) -> int:
+    """What is recorded while a box computes an operation on the tensors it held.
+
+    Where no transformation is left around them, they are computed as ordinary tensors are. (The
+    user's own operations may hold tensors that are not among their inputs.)
+    """
+    for t in tensors:
+        if t is not None and t.array.__class__ is not Array:
+            return flags
+    return flags if op.takes_tensors else flags & ~Mode.BOXED
 
 
 def innermost() -> int:

@@ -13,12 +13,12 @@ from typing import Any
 
 from chainrule.autograd.levels import level_of, new_level
 from chainrule.autograd.tree import flatten, unflatten
-from chainrule.ops.batching import RULES, spread
-from chainrule.ops.apply import apply
+from chainrule.ops.batching import ON_ARRAYS, rule_of, spread
+from chainrule.ops.apply import Array, apply, edge_of, wrap
 from chainrule.ops.primitive import Op
 from chainrule.ops.sampling import batch_draw
 from chainrule.ops.shape import cat, movedim
-from chainrule.graph import Box, Mode, mode
+from chainrule.graph import ORDINARY, Box, Mode, mode
 from chainrule.tensor import Tensor
 
 __all__ = ["Batched", "vmap"]
@@ -40,35 +40,35 @@ class Batched(Box):
 
     def process(self, op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
         """Carries the operation out for all samples at once."""
+        level, size, flags = self.level, self.size_of_batch, mode.flags
         values: list[Tensor] = []
         mapped: list[bool] = []
+        boxed = op.takes_tensors  # the user's own operations may hold boxes that are no inputs
+        recording, recorded = bool(flags & Mode.GRAD), op.is_view or flags > ORDINARY
         for t in inputs:
             box = t.array
-            inside = isinstance(box, Batched) and box.level == self.level
-            values.append(box.value if inside else t)
-            mapped.append(inside and box.mapped)
-        # Where no transformation is left around it, the batch is computed as ordinary tensors are.
-        flags = mode.flags
-        if not any([isinstance(v.array, Box) for v in values]):
-            mode.flags = flags & ~Mode.BOXED
-        try:
-            if any(mapped):
-                out = self._rule(op)(op, self.size_of_batch, values, mapped, params)
+            if box.__class__ is Batched and box.level == level:
+                t = box.value
+                mapped.append(box.mapped)
             else:
-                out = apply(op, tuple(values), params)
-        finally:
-            mode.flags = flags
-        if isinstance(out, tuple):
-            return tuple(Batched(self.level, o, self.size_of_batch, any(mapped)) for o in out)
-        return Batched(self.level, out, self.size_of_batch, any(mapped))
-
-    def _rule(self, op: Op) -> Callable[..., Any]:
-        if op.batch is None:
-            raise RuntimeError(
-                f"vmap: the operation {op.name!r} has no batching rule; call it outside the "
-                "function that is mapped, or write that part of the function with other operations"
-            )
-        return RULES[op.batch] if isinstance(op.batch, str) else op.batch
+                mapped.append(False)
+            values.append(t)
+            boxed = boxed or t.array.__class__ is not Array
+            recorded = recorded or (recording and edge_of(t) is not None)
+        any_mapped = True in mapped
+        rule = rule_of(op) if any_mapped else _once
+        if not (boxed or recorded) and rule in ON_ARRAYS:
+            out = wrap(rule(op, size, [t.array for t in values], mapped, params))
+        else:
+            # Where no transformation is left around it, it is computed as ordinary tensors are.
+            mode.flags = flags if boxed else flags & ~Mode.BOXED
+            try:
+                out = rule(op, size, values, mapped, params)
+            finally:
+                mode.flags = flags
+        if out.__class__ is tuple:
+            return tuple([Batched(level, o, size, any_mapped) for o in out])
+        return Batched(level, out, size, any_mapped)
 
     def held(self) -> tuple[Tensor, ...]:
         return (self.value,)
@@ -85,6 +85,11 @@ class Batched(Box):
             f"(and "
             "anything that depends on them, like `if x > 0`) are not available; use where(...)"
         )
+
+
+def _once(op: Op, size: int, values: Any, mapped: Any, params: dict[str, Any]) -> Any:
+    """In place of a rule, where no input is mapped: once for all samples."""
+    return apply(op, tuple(values), params)
 
 
 def vmap(

@@ -14,6 +14,7 @@ from chainrule.models import MLP
 from chainrule.ops.elementwise import square
 from chainrule.ops.reduce import sum
 from chainrule.optim.minimizer import Minimizer
+from chainrule.optim.names import optimizer_class
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype
 
@@ -125,29 +126,17 @@ class L2Penalty:
 # --- optimizers -----------------------------------------------------------------------------------
 
 
-def _optimizers() -> dict[str, Any]:
-    found = {n.lower(): getattr(optim, n) for n in optim.__all__}
-    return {
-        name: cls
-        for name, cls in found.items()
-        if isinstance(cls, type)
-        and issubclass(cls, optim.Optimizer)
-        and cls not in (optim.Optimizer, Minimizer, optim.Hebbian)
-    }
-
-
 def _resolved(solver: Any) -> Any:
     """The class or function that makes the optimizer."""
     if not isinstance(solver, str):
         return solver
-    known = _optimizers()
-    key = solver.replace("-", "").replace("_", "").lower()
-    if key not in known:
+    try:
+        return optimizer_class(solver)
+    except ValueError as error:
         raise ValueError(
-            f"The 'solver' parameter must be one of {sorted(known)}, a class of chainrule.optim, "
-            f"or a function that makes an optimizer. Got {solver!r} instead."
-        )
-    return known[key]
+            "The 'solver' parameter must be the name of an optimizer, a class of chainrule.optim, "
+            f"or a function that makes an optimizer. Got {solver!r} instead: {error}"
+        ) from None
 
 
 def decays(solver: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.backend import dtypes
+from chainrule.data.preprocess import Pipeline, Transform
 from chainrule.files.architecture import Describer, Rebuilder
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.complex_numbers import complex, imag, real
@@ -59,6 +60,7 @@ class Encoder:
 
     def _module(self, module: nn.Module, path: str) -> dict[str, Any]:
         """A description from which the same module can be made: that is tried at once."""
+        _check_fitted(module, path)
         told = self.describer.describe(module, path)
         if "same" in told:
             return told
@@ -87,6 +89,22 @@ class Encoder:
             told["requires_grad"] = True
         self.tensors[name] = value.detach()
         return told
+
+
+def _check_fitted(module: nn.Module, path: str) -> None:
+    """A file of transforms that have learned nothing would be of no use."""
+    found = [
+        (name, type(m).__name__)
+        for name, m in module.named_modules()
+        if isinstance(m, Transform) and not isinstance(m, Pipeline) and not m.is_fitted
+    ]
+    if found:
+        name, kind = found[0]
+        where = _place(".".join(part for part in (path, name) if part))
+        raise ValueError(
+            f"save: {where}, a {kind}, is not fitted; call fit(x) with the training part before "
+            "you save it"
+        )
 
 
 def _place(path: str) -> str:

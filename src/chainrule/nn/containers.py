@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from chainrule.nn.activated import activated
+from chainrule.nn.linear import Linear
 from chainrule.nn.module import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.tensor import Tensor
@@ -117,9 +119,19 @@ class Sequential(_Numbered):
         return Sequential(OrderedDict(items))
 
     def forward(self, input: Any) -> Any:
+        layer = None  # a linear layer that waits for its activation
         for module in self._modules.values():
-            input = module(input)  # type: ignore[misc]
-        return input
+            if layer is not None:
+                out = activated(layer, module, input)
+                if out is not None:
+                    input, layer = out, None
+                    continue
+                input, layer = layer(input), None
+            if module.__class__ is Linear:
+                layer = module
+            else:
+                input = module(input)  # type: ignore[misc]
+        return input if layer is None else layer(input)
 
     def __add__(self, other: Sequential) -> Sequential:
         _check_sequential(other)

@@ -17,6 +17,7 @@ from chainrule.ops.complex_numbers import abs
 from chainrule.ops.elementwise import clamp, exp, log, square, where, xlogy
 from chainrule.ops.reduce import sum
 from chainrule.ops.shape import unsqueeze
+from chainrule.ops.fused import squared_error
 from chainrule.tensor import Tensor
 
 __all__ = [
@@ -63,6 +64,10 @@ def mse_loss(
 ) -> Tensor:  # fmt: skip
     """(x - y)^2; see :class:`chainrule.nn.MSELoss`."""
     reduction = reduction_of("mse_loss", reduction, size_average, reduce)
+    if weight is None and reduction != "none":
+        loss = squared_error(input, target, reduction == "mean")
+        if loss is not None:
+            return loss
     losses = square(_difference("mse_loss", input, target))
     return _weighted_mean("mse_loss", losses, weight, reduction)
 

@@ -111,10 +111,14 @@ class Module(Tree):
     # --- attributes -------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        for holder in ("_parameters", "_buffers", "_modules"):
-            held = self.__dict__.get(holder)
-            if held is not None and name in held:
-                return held[name]
+        holders = self.__dict__
+        if "_modules" in holders:  # else __init__ has not been called yet
+            if name in holders["_parameters"]:
+                return holders["_parameters"][name]
+            if name in holders["_modules"]:
+                return holders["_modules"][name]
+            if name in holders["_buffers"]:
+                return holders["_buffers"][name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.nn.dropout import dropout as drop
+from chainrule.ops.conversion import contiguous
 from chainrule.ops.elementwise import where
 from chainrule.ops.index import getitem
 from chainrule.ops.matmul import linear
@@ -82,7 +83,8 @@ def run_stack(
     mask: Tensor | None = None,
 ) -> tuple[Tensor, list[Tensor]]:
     """The output of the last layer and the last states (h_n, or h_n and c_n) of all layers."""
-    x = movedim(input, 0, 1) if batch_first else input
+    # In the order of time, for the products of all steps at once.
+    x = contiguous(movedim(input, 0, 1)) if batch_first else input
     if mask is not None and batch_first:
         mask = movedim(mask, 0, 1)
     directions = 2 if bidirectional else 1

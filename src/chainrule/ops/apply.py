@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from chainrule.backend import K
-from chainrule.graph import Box, Mode, Node, Storage, View, mode
+from chainrule.graph import ORDINARY, Box, Mode, Node, Storage, View, mode
 from chainrule.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ __all__ = [
     "output_tensor", "record", "saved_values", "wrap",
 ]  # fmt: skip
 
+Array = K.Array
 # Tensors made in inference mode share this storage: written to in the future, so never saved.
 INFERENCE = Storage()
 INFERENCE.last_write = 1 << 62
@@ -153,25 +154,33 @@ on_recorded: list[Callable[[Op, Any, tuple[Tensor, ...]], None]] = []
 on_applied: list[Callable[[Op, tuple[Tensor, ...], dict[str, Any], Any], None]] = []
 
 
+def _edge_at(level: int, t: Tensor) -> Any:
+    """The edge to record at a level: tensors from outside it keep their history there, where
+    ``process`` computes with them; only what was boxed at this level is recorded at this level."""
+    if level and not (isinstance(t.array, Box) and t.array.level == level):
+        return None
+    return edge_of(t)
+
+
 def _apply_general(op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any], flags: int) -> Any:
     """The way of every operation while a transformation, a trace or anomaly detection is on."""
+    top, box, needs_grad = 0, None, False
     for t in inputs:
         if t._view is not None:
             t._refresh()  # in a box there is no memory through which it would see a change
-    top = max([t.array.level for t in inputs if isinstance(t.array, Box)], default=0)
-    if top:
-        box = next(t.array for t in inputs if isinstance(t.array, Box) and t.array.level == top)
+        if t.needs_grad:
+            needs_grad = True
+        a = t.array
+        if a.__class__ is not Array and isinstance(a, Box) and a.level > top:
+            top, box = a.level, a
+    if box is not None:
         out = box.process(op, inputs, params)
-        # Tensors from outside the transformation keep their history there, where ``process``
-        # computes with them; only what was boxed at this level is recorded at this level.
-        inside = [isinstance(t.array, Box) and t.array.level == top for t in inputs]
     else:
         operands = inputs if op.takes_tensors else [t.array for t in inputs]
         out = op.raw(*operands, **params)
-        inside = [True] * len(inputs)
     result = None
-    if flags & Mode.GRAD and op.differentiable:
-        edges = tuple([edge_of(t) if own else None for t, own in zip(inputs, inside, strict=True)])
+    if needs_grad and flags & Mode.GRAD and op.differentiable:
+        edges = tuple([_edge_at(top, t) for t in inputs])
         if any([e is not None for e in edges]):
             if top and op.takes_tensors:
                 op.raw(*inputs)  # so that what the user's operation saves belongs to this level
@@ -180,6 +189,8 @@ def _apply_general(op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any], f
         result = wrap(out)
         if op.is_view:
             note_view(result, inputs[0], op, params)
+    if flags <= ORDINARY:
+        return result
     if flags & Mode.INFERENCE:
         for t in result if isinstance(result, tuple) else (result,):
             t._store = INFERENCE

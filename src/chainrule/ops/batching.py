@@ -14,13 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chainrule.ops.primitive import Op, broadcast_to
+from chainrule.ops.primitive import REGISTRY, Op, broadcast_to
 from chainrule.tensor import Tensor
 
-__all__ = ["RULES", "Rule", "batch_rule", "spread"]
+__all__ = ["ON_ARRAYS", "RULES", "Rule", "batch_rule", "rule_of", "spread"]
 
 Rule = Callable[[Op, int, Sequence[Tensor], Sequence[bool], dict[str, Any]], Any]
 RULES: dict[str, Rule] = {}
+# The rules that may be given bare arrays, and then return bare arrays: where nothing is recorded,
+# a batch is computed without a tensor for every step.
+ON_ARRAYS: set[Rule] = set()
 
 
 def batch_rule(name: str) -> Callable[[Rule], Rule]:
@@ -28,9 +31,22 @@ def batch_rule(name: str) -> Callable[[Rule], Rule]:
 
     def register(rule: Rule) -> Rule:
         RULES[name] = rule
+        ON_ARRAYS.add(rule)
         return rule
 
     return register
+
+
+def rule_of(op: Op) -> Rule:
+    """The rule of an operation."""
+    if op.batch.__class__ is str:
+        return RULES[op.batch]
+    if op.batch is None:
+        raise RuntimeError(
+            f"vmap: the operation {op.name!r} has no batching rule; call it outside the "
+            "function that is mapped, or write that part of the function with other operations"
+        )
+    return op.batch
 
 
 def spread(value: Tensor, size: int) -> Tensor:
@@ -43,20 +59,29 @@ def align(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
 ) -> Any:
     """Elementwise: dimensions of size 1 behind the batch bring all inputs to one rank."""
-    ndim = max(v.ndim - m for v, m in zip(values, mapped, strict=True))
-    lined_up = [
-        _insert_ones(v, ndim - (v.ndim - 1)) if m else v
-        for v, m in zip(values, mapped, strict=True)
-    ]
+    if len(values) == 1:
+        return op(values[0], **params)
+    if len(values) == 2:  # the commonest case, written out
+        (x, y), (mapped_x, mapped_y) = values, mapped
+        missing = x.ndim - mapped_x - y.ndim + mapped_y
+        if missing > 0 and mapped_y:
+            y = _insert_ones(y, missing)
+        elif missing < 0 and mapped_x:
+            x = _insert_ones(x, -missing)
+        return op(x, y, **params)
+    rank = max([v.ndim - m for v, m in zip(values, mapped, strict=True)])
+    lined_up = [_with_rank(v, rank) if m else v for v, m in zip(values, mapped, strict=True)]
     return op(*lined_up, **params)
 
 
-def _insert_ones(value: Tensor, count: int) -> Tensor:
-    from chainrule.ops.shape import reshape
+def _with_rank(value: Any, rank: int) -> Any:
+    missing = rank - (value.ndim - 1)
+    return _insert_ones(value, missing) if missing else value
 
-    if count == 0:
-        return value
-    return reshape(value, (value.shape[0], *[1] * count, *value.shape[1:]))
+
+def _insert_ones(value: Tensor, count: int) -> Tensor:
+    size, *shape = value.shape
+    return REGISTRY["reshape"](value, shape=(size, *[1] * count, *shape))
 
 
 @batch_rule("carry")
@@ -64,7 +89,8 @@ def carry(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
 ) -> Any:
     """The operation works on trailing dimensions: every input gets the batch in front."""
-    values = [v if m else spread(v, size) for v, m in zip(values, mapped, strict=True)]
+    if False in mapped:
+        values = [v if m else spread(v, size) for v, m in zip(values, mapped, strict=True)]
     return op(*values, **params)
 
 
@@ -81,15 +107,14 @@ def _broadcast_to(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
 ) -> Any:
     value, shape = values[0], params["shape"]
-    return op(_insert_ones(value, len(shape) - (value.ndim - 1)), shape=(size, *shape))
+    return op(_with_rank(value, len(shape)), shape=(size, *shape))
 
 
 @batch_rule("sum_to")
 def _sum_to(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
 ) -> Any:
-    from chainrule.ops.shape import reshape
-
     value, shape = values[0], params["shape"]
-    ones = [1] * (value.ndim - 1 - len(shape))
-    return reshape(op(value, shape=(size, *ones, *shape)), (size, *shape))
+    missing = value.ndim - 1 - len(shape)
+    out = op(value, shape=(size, *[1] * missing, *shape))
+    return REGISTRY["reshape"](out, shape=(size, *shape)) if missing else out

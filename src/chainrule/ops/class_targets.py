@@ -11,12 +11,13 @@ from chainrule.ops.promotion import cast
 from chainrule.ops.primitive import Nondifferentiable, Primitive
 from chainrule.ops.reduce import sum
 from chainrule.ops.shape import reshape, unsqueeze
+from chainrule.graph import Box, Mode, mode
 from chainrule.tensor import Tensor
 
 __all__ = [
     "REDUCTIONS", "along_classes", "check_classes", "check_floating", "check_reduction",
     "check_same_shape", "check_tensors", "check_weight", "class_dim", "class_weights", "count",
-    "counts", "is_floating", "mean_of", "nll", "one_hot",
+    "counts", "is_floating", "mean_of", "nll", "none_ignored", "one_hot",
 ]  # fmt: skip
 
 _I64, _U8 = dtypes.int64.array_dtype, dtypes.uint8.array_dtype
@@ -48,6 +49,14 @@ def counts(x: Any, target: Any, ignore_index: int) -> Any:
 def count(x: Any, target: Any, ignore_index: int) -> Any:
     """How many targets count, in the type of ``x``."""
     return sum(counts(x, target, ignore_index))
+
+
+def none_ignored(target: Any, ignore_index: int) -> bool:
+    """Whether it is known that all targets count: their numbers can be read, now and for good."""
+    a = target.array if isinstance(target, Tensor) else target
+    if isinstance(a, Box) or mode.flags & Mode.TRACE:
+        return False
+    return not (a == ignore_index).any()
 
 
 def mean_of(total: Any, n: Any) -> Any:

@@ -17,11 +17,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.ops.primitive import Bilinear, Linear, Op
+from chainrule.backend import bind
+from chainrule.graph import Node, mode
+from chainrule.ops.apply import edge_of, saved_values
+from chainrule.ops.pointwise import F32, F64
+from chainrule.ops.primitive import Bilinear, Linear, Op, sum_to
 from chainrule.ops.shape import movedim, reshape
 from chainrule.ops.spatial import (
-    Ints, batched, conv_output_size, conv_transpose_output_size, listed, output_size, padding_of,
-    per_dim, positive, window_settings,
+    Ints, Known, batched, conv_output_size, conv_transpose_output_size, listed, output_size,
+    padding_of, per_dim, positive, window_settings,
 )  # fmt: skip
 from chainrule.tensor import Tensor
 
@@ -122,6 +126,30 @@ _convolution_weight = Bilinear(
 )
 
 
+class _BiasedConvolution(Op):
+    """Convolution and the sum with a bias as one node; only the ordinary path makes it."""
+
+    name = "convolution"
+
+    def __init__(self) -> None:
+        bind(self, self.name)
+
+    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        x, w = saved_values(node, tensors)[:2]
+        edges, shapes, params = node.edges, node.shapes, node.params
+        by_x, by_w = _convolution.transposes
+        gx = None if edges[0] is None else by_x(g, shapes[0], w, **params)
+        gw = None if edges[1] is None else by_w(g, x, shapes[1], **params)
+        gb = None
+        if edges[2] is not None:
+            (channels,) = shapes[2]
+            gb = reshape(sum_to(g, shape=(channels, *[1] * (g.ndim - 2))), (channels,))
+        return gx, gw, gb
+
+
+_biased_convolution = _BiasedConvolution()
+
+
 def _spatial(shape: Sequence[int]) -> Ints:
     return tuple(shape[2:])
 
@@ -176,31 +204,74 @@ def conv3d(
     return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
+_known = Known()
+
+
 def _conv(
     op: str, nd: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
     groups: int,
 ) -> Any:  # fmt: skip
     def convolve(x: Any) -> Any:
-        out_channels, channels = _check_weight(op, nd, weight, groups)
-        _check_operands(op, x, weight, bias, groups, channels * groups, out_channels)
-        kernel = _spatial(weight.shape)
-        s, d = _steps(op, nd, stride, dilation)
-        before, both = padding_of(op, padding, kernel, s, d)
-        spatial = _spatial(x.shape)
-        size = tuple(map(output_size, spatial, kernel, s, both, d))
-        if min(size) < 1 or min(spatial) + min(both) < 1:
-            raise RuntimeError(
-                f"{op}: calculated padded input size per channel: "
-                f"{listed(map(sum, zip(spatial, both, strict=True)))}. Kernel size: "
-                f"{listed(kernel)}, dilation {d}. Kernel size can't be greater than actual input "
-                "size; use a larger input, more padding or a smaller kernel"
-            )
-        out = _convolution(
-            x, weight, size=size, stride=s, padding=before, dilation=d, groups=groups
-        )
-        return _with_bias(out, bias, nd)
+        ordinary = mode.flags <= 1 and isinstance(bias, Tensor) and isinstance(weight, Tensor)
+        params = None
+        if ordinary:
+            shapes = (op, x.array.shape, weight.array.shape, bias.array.shape)
+            params = _known.get(shapes, stride, padding, dilation, groups)
+        if params is None:
+            params = _conv_settings(op, nd, x, weight, bias, stride, padding, dilation, groups)
+            if ordinary:
+                _known.put(params, shapes, stride, padding, dilation, groups)
+        out = _ordinary_convolution(op, x, weight, bias, params) if ordinary else None
+        return _with_bias(_convolution(x, weight, **params), bias, nd) if out is None else out
 
     return batched(op, input, nd, convolve)
+
+
+def _conv_settings(
+    op: str, nd: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+    groups: int,
+) -> dict[str, Any]:  # fmt: skip
+    """The parameters of the primitive, once everything is known to fit."""
+    out_channels, channels = _check_weight(op, nd, weight, groups)
+    _check_operands(op, x, weight, bias, groups, channels * groups, out_channels)
+    kernel = _spatial(weight.shape)
+    s, d = _steps(op, nd, stride, dilation)
+    before, both = padding_of(op, padding, kernel, s, d)
+    spatial = _spatial(x.shape)
+    size = tuple(map(output_size, spatial, kernel, s, both, d))
+    if min(size) < 1 or min(spatial) + min(both) < 1:
+        raise RuntimeError(
+            f"{op}: calculated padded input size per channel: "
+            f"{listed(map(sum, zip(spatial, both, strict=True)))}. Kernel size: "
+            f"{listed(kernel)}, dilation {d}. Kernel size can't be greater than actual input "
+            "size; use a larger input, more padding or a smaller kernel"
+        )
+    return {"size": size, "stride": s, "padding": before, "dilation": d, "groups": groups}
+
+
+def _ordinary_convolution(
+    op: str, input: Tensor, weight: Tensor, bias: Tensor, params: dict[str, Any]
+) -> Tensor | None:
+    """A convolution whose shapes are known to fit; None if the type is not an ordinary one."""
+    x, w, b = input.array, weight.array, bias.array
+    dtype = x.dtype
+    if dtype is not w.dtype or dtype is not b.dtype:
+        _check_types(op, input, weight, bias)
+    if dtype is not F32 and dtype is not F64:
+        return None
+    out = Tensor(_biased_convolution.raw(x, w, bias=b, **params))
+    if mode.flags:
+        edges = (edge_of(input), edge_of(weight), edge_of(bias))
+        if edges != (None, None, None):
+            saved = (
+                input if edges[1] is not None else None,
+                weight if edges[0] is not None else None,
+                None,
+            )
+            shapes = (x.shape, w.shape, b.shape)
+            out._node = Node(_biased_convolution, edges, saved, None, shapes, params)
+            out.needs_grad = True
+    return out
 
 
 def _with_bias(out: Any, bias: Any, nd: int) -> Any:
@@ -390,6 +461,11 @@ def _check_operands(
             f"{op}: given weight of size {shape}, expected bias to be 1-dimensional with "
             f"{out_channels} elements, but got bias of size {tuple(bias.shape)} instead"
         )
+    _check_types(op, x, weight, bias)
+
+
+def _check_types(op: str, x: Any, weight: Any, bias: Any) -> None:
+    """Refuses operands of different types."""
     for name, other in (("weight", weight), ("bias", bias)):
         if other is not None and other.array.dtype != x.array.dtype:
             raise RuntimeError(

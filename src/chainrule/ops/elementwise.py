@@ -52,31 +52,36 @@ def zeros_like_of(x: Any) -> Any:
 
 
 def on_arrays(kernel: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The differential ``rule(d, x)`` or ``rule(d, out)``; on bare arrays it is one kernel."""
-    if "out" in rule.__code__.co_varnames:
+    """A differential ``rule(d)``, or one that reads x, y or out; on bare arrays one kernel."""
 
-        def of_out(d: Any, out: Any) -> Any:
-            return rule(d, out) if isinstance(d, Tensor) else getattr(K, kernel)(d, out)
-
-        return of_out
+    def alone(d: Any) -> Any:
+        return rule(d) if isinstance(d, Tensor) else getattr(K, kernel)(d)
 
     def of_x(d: Any, x: Any) -> Any:
         return rule(d, x) if isinstance(d, Tensor) else getattr(K, kernel)(d, x)
 
-    return of_x
+    def of_y(d: Any, y: Any) -> Any:
+        return rule(d, y) if isinstance(d, Tensor) else getattr(K, kernel)(d, y)
+
+    def of_out(d: Any, out: Any) -> Any:
+        return rule(d, out) if isinstance(d, Tensor) else getattr(K, kernel)(d, out)
+
+    differentials: dict[tuple[str, ...], Callable[..., Any]]
+    differentials = {(): alone, ("x",): of_x, ("y",): of_y, ("out",): of_out}
+    return differentials[rule.__code__.co_varnames[1 : rule.__code__.co_argcount]]
 
 
 # --- one input ------------------------------------------------------------------------------------
 
-neg = unary("neg", lambda d: -d, "-x", floating=False, kinds="iufc")
+neg = unary("neg", on_arrays("neg", lambda d: -d), "-x", floating=False, kinds="iufc")
 real_abs = unary(
     "abs", lambda d, x: d * sign(x), "The absolute value of x.", floating=False, kinds="iuf"
 )
-square = unary("square", lambda d, x: d * (x + x), "x * x", floating=False, kinds="iufc")
-exp = unary("exp", lambda d, out: d * out, "e to the power x.")
+square = unary("square", lambda d, x: _twice(d, x), "x * x", floating=False, kinds="iufc")
+exp = unary("exp", on_arrays("mul", lambda d, out: d * out), "e to the power x.")
 exp2 = unary("exp2", lambda d, out: d * (out * math.log(2)), "2 to the power x.")
 expm1 = unary("expm1", lambda d, out: d * out + d, "exp(x) - 1, exact for small x.")
-log = unary("log", lambda d, x: d / x, "The natural logarithm of x.")
+log = unary("log", on_arrays("div", lambda d, x: d / x), "The natural logarithm of x.")
 log2 = unary("log2", lambda d, x: d / (x * math.log(2)), "The logarithm of x to base 2.")
 log10 = unary("log10", lambda d, x: d / (x * math.log(10)), "The logarithm of x to base 10.")
 log1p = unary("log1p", lambda d, x: d / (1 + x), "log(1 + x), exact for small x.")
@@ -93,7 +98,7 @@ sinh = unary("sinh", lambda d, x: d * cosh(x), "The hyperbolic sine of x.")
 cosh = unary("cosh", lambda d, x: d * sinh(x), "The hyperbolic cosine of x.")
 tanh = unary(
     "tanh",
-    on_arrays("tanh_backward", lambda d, out: d * (1 - out * out)),
+    on_arrays("tanh_backward", lambda d, out: d * (1 - square(out))),
     "The hyperbolic tangent of x.",
 )
 asinh = unary("asinh", lambda d, x: d * rsqrt(x * x + 1), "The inverse hyperbolic sine of x.")
@@ -101,7 +106,7 @@ acosh = unary("acosh", lambda d, x: d * rsqrt(x * x - 1), "The inverse hyperboli
 atanh = unary("atanh", lambda d, x: d / (1 - x * x), "The inverse hyperbolic tangent of x.")
 sigmoid = unary(
     "sigmoid",
-    on_arrays("sigmoid_backward", lambda d, out: d * (out - out * out)),
+    on_arrays("sigmoid_backward", lambda d, out: d * (out - square(out))),
     "1 / (1 + exp(-x))",
     kinds="biuf",
 )
@@ -174,17 +179,23 @@ def _sinc_slope(x: Any) -> Any:
 
 _add = binary("add", lambda d: d, lambda d: d, "x + y")
 _sub = binary(
-    "sub", lambda d: d, lambda d: -d, "x - y",
+    "sub", lambda d: d, on_arrays("neg", lambda d: -d), "x - y",
     refuses_bool="use ^ or logical_xor for the difference, or ~ to invert",
 )  # fmt: skip
-mul = binary("mul", lambda d, y: d * y, lambda d, x: d * x, "x * y")
+mul = binary(
+    "mul", on_arrays("mul", lambda d, y: d * y), on_arrays("mul", lambda d, x: d * x), "x * y"
+)
 # The quotient is computed again, so that it is not saved and may be changed in place.
 true_divide = binary(
-    "div", lambda d, y: d / y, lambda d, x, y: -d * (x / y) / y, "x / y", floating=True
+    "div",
+    on_arrays("div", lambda d, y: d / y),
+    lambda d, x, y: -d * (x / y) / y,
+    "x / y",
+    floating=True,
 )
 pow = binary(
     "pow",
-    lambda d, x, y: d * _power_slope(x, y),
+    lambda d, x, y: _twice(d, x) if y.__class__ is int and y == 2 else d * _power_slope(x, y),
     lambda d, x, y, out: d * _exponent_slope(x, y, out),
     "x to the power y.",
     kinds="iufc",
@@ -292,11 +303,14 @@ bitwise_left_shift = comparison("bitwise_left_shift", "x shifted left by y bits.
 bitwise_right_shift = comparison("bitwise_right_shift", "x shifted right by y bits.", kinds="iu")
 
 
+def _twice(d: Any, x: Any) -> Any:
+    """2 d x: the change of a square."""
+    return d * (x + x) if isinstance(d, Tensor) else K.mul(d, K.add(x, x))
+
+
 def _power_slope(x: Any, y: Any) -> Any:
     """y x^(y-1), and 0 where y is 0 (also at x = 0, where the formula has no value)."""
     if isinstance(y, Number):
-        if y == 2:
-            return x + x
         return y * pow(x, y - 1) if y != 0 else zeros_like_of(x)
     return where(y == 0, 0.0, y * pow(x, y - 1))
 

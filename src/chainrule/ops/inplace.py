@@ -83,6 +83,17 @@ def touch(x: Tensor) -> None:
         x.storage().last_write = next_seq()
 
 
+def touch_all(tensors: Sequence[Tensor]) -> None:
+    """The same for many, at one moment."""
+    now = next_seq()
+    for x in tensors:
+        store = x._store
+        if store is None:
+            store = x.storage()
+        if store is not INFERENCE:
+            store.last_write = now
+
+
 def assign(x: Tensor, value: Tensor, op: str) -> Tensor:
     """Writes ``value`` (computed from x or not) into x, with its history."""
     check_writable(x, op)

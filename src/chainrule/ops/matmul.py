@@ -13,8 +13,8 @@ from operator import add
 from typing import Any
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.apply import apply, as_operand, edge_of, saved_values
-from chainrule.ops.batching import spread
+from chainrule.ops.apply import apply, as_operand, edge_of
+from chainrule.ops.batching import ON_ARRAYS, spread
 from chainrule.ops.promotion import broadcast_shapes
 from chainrule.ops.primitive import Bilinear, Op, Primitive, broadcast_to, sum_to
 from chainrule.ops.shape import reshape, squeeze, unsqueeze
@@ -66,9 +66,9 @@ def _batch_of_products(
     (x, y), (mapped_x, mapped_y) = values, mapped
     rank_x, rank_y = x.ndim - mapped_x, y.ndim - mapped_y
     if rank_y == 1 and rank_x == 2 and not mapped_x:
-        return matmul(y, x.mT)
+        return _matmul(y, x.mT)
     if rank_x == 1 and rank_y == 2 and not mapped_y:
-        return matmul(x, y)
+        return _matmul(x, y)
     if rank_x == 1:
         x = unsqueeze(x, -2)
     if rank_y == 1:
@@ -78,7 +78,7 @@ def _batch_of_products(
         x = _with_rank(x, rank)
     if mapped_y:
         y = _with_rank(y, rank)
-    out = matmul(x, y)
+    out = _matmul(x, y)
     if rank_x == 1:
         out = squeeze(out, -2)
     return squeeze(out, -1) if rank_y == 1 else out
@@ -106,6 +106,7 @@ class _MatMul(Bilinear):
 
 
 _matmul = _MatMul("matmul", (_from_left, _from_right), _batch_of_products)
+ON_ARRAYS.add(_batch_of_products)
 
 
 def matmul(input: Any, other: Any) -> Any:
@@ -263,7 +264,9 @@ def _batch_of_linear(
     return out
 
 
-class _LinearMap(Primitive):
+class LinearMap(Primitive):
+    """x @ weight.T + bias, for one layer or a stack of layers."""
+
     def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
         """The gradient of each of input and weight reads the other; nothing reads the bias."""
         x = inputs[0] if edges[1] is not None else None
@@ -272,7 +275,7 @@ class _LinearMap(Primitive):
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
         if len(node.shapes[1]) > 2:
-            return self._stack_vjp(node, g, tensors)
+            return self._stack_vjp(node, g) if tensors else self._bare_stack_vjp(node, g)
         if tensors or g.ndim != 2:
             return super().vjp(node, g, tensors)
         x, w, edges, shapes = node.saved[0], node.saved[1], node.edges, node.shapes
@@ -285,12 +288,10 @@ class _LinearMap(Primitive):
             return gx, gw
         return gx, gw, sum_to.raw(g, shapes[2]) if has_bias and not whole else gb
 
-    def _stack_vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def _stack_vjp(self, node: Node, g: Any) -> Sequence[Any]:
         """Of a stack of layers, each with weights of its own: what vmap makes of many networks."""
-        x, w = saved_values(node, tensors)[:2]
+        x, w = node.saved[:2]
         edges, shapes = node.edges, node.shapes
-        if not tensors:
-            return self._bare_stack_vjp(edges, shapes, g, x, w)
         grads = [
             None if edges[0] is None else matmul(g, w),
             None if edges[1] is None else matmul(g.mT, x),
@@ -305,25 +306,24 @@ class _LinearMap(Primitive):
         ]
 
     @staticmethod
-    def _bare_stack_vjp(edges: Any, shapes: Any, g: Any, x: Any, w: Any) -> Sequence[Any]:
-        product, total = _matmul.raw, sum_to.raw
-        gx = gw = gb = None
-        if edges[0] is not None:
-            gx = product(g, w)
-            gx = gx if gx.shape == shapes[0] else total(gx, shapes[0])
-        if edges[1] is not None:
-            gw = product(g.mT, x)
-            gw = gw if gw.shape == shapes[1] else total(gw, shapes[1])
-        if len(edges) == 2:
-            return gx, gw
-        if edges[2] is not None:
-            *batch, out = shapes[2]
-            gb = total(g, (*batch, 1, out)).reshape(shapes[2])
-        return gx, gw, gb
+    def _bare_stack_vjp(node: Node, g: Any) -> Sequence[Any]:
+        x, w, edges, shapes = node.saved[0], node.saved[1], node.edges, node.shapes
+        gx, gw, gb = K.linear_backward(
+            g, None if x is None else x.array, None if w is None else w.array,
+            len(edges) > 2 and edges[2] is not None,
+        )  # fmt: skip
+        total = sum_to.raw
+        if gx is not None and gx.shape != shapes[0]:  # an input for all layers
+            gx = total(gx, shapes[0])
+        if gw is not None and gw.shape != shapes[1]:
+            gw = total(gw, shapes[1])
+        if gb is not None and gb.shape != shapes[2]:
+            gb = total(gb, shapes[2])
+        return (gx, gw) if len(edges) == 2 else (gx, gw, gb)
 
 
 # A primitive for speed: one node instead of three, and no transposed copy of the weight's gradient.
-_linear = _LinearMap("linear", _linear_vjp, _linear_jvp, _batch_of_linear, saves_out=False)
+_linear = LinearMap("linear", _linear_vjp, _linear_jvp, _batch_of_linear, saves_out=False)
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -332,22 +332,30 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     Shape: input (\\*, D_in), weight (D_out, D_in), bias (D_out), output (\\*, D_out). A weight of
     shape (D_in) gives one number for each row.
     """
+    out = ordinary_linear(_linear, input, weight, bias)
+    return _linear_checked(input, weight, bias) if out is None else out
+
+
+def ordinary_linear(op: Op, input: Any, weight: Any, bias: Any) -> Tensor | None:
+    """The linear map, or one with an activation, in the ordinary case: matrices of one floating
+    type and nothing unusual going on. None in any other."""
     flags = mode.flags
     if not isinstance(input, Tensor) or not isinstance(weight, Tensor) or flags > 1:
-        return _linear_checked(input, weight, bias)
+        return None
     x, w = input.array, weight.array
-    dtype = x.dtype
+    dtype, size = x.dtype, w.shape
     if (
-        x.ndim != 2 or w.ndim != 2 or x.shape[1] != w.shape[1]
+        x.ndim != 2 or len(size) != 2 or x.shape[1] != size[1]
         or dtype is not w.dtype or (dtype is not F32 and dtype is not F64)
     ):  # fmt: skip
-        return _linear_checked(input, weight, bias)
+        return None
     if bias is None:
-        out = Tensor(_linear.raw(x, w))
-    elif isinstance(bias, Tensor) and bias.array.dtype is dtype and bias.array.shape == w.shape[:1]:
-        out = Tensor(_linear.raw(x, w, bias.array))
+        array = op.raw(x, w)
+    elif isinstance(bias, Tensor) and bias.array.dtype is dtype and bias.array.shape == size[:1]:
+        array = op.raw(x, w, bias.array)
     else:
-        return _linear_checked(input, weight, bias)
+        return None
+    out = Tensor(array)
     if flags:
         edge_x = edge_of(input) if input.needs_grad or input._view is not None else None
         edge_w = edge_of(weight) if weight.needs_grad or weight._view is not None else None
@@ -358,10 +366,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
                 input if edge_w is not None else None,
                 weight if edge_x is not None else None,
             )
-            shapes: Any = (x.shape, w.shape)
+            shapes: Any = (x.shape, size)
             if bias is not None:
-                edges, saved, shapes = (*edges, edge_b), (*saved, None), (*shapes, bias.array.shape)
-            out._node = Node(_linear, edges, saved, None, shapes, _NOTHING)
+                edges, saved, shapes = (*edges, edge_b), (*saved, None), (*shapes, size[:1])
+            out._node = Node(op, edges, saved, array if op.saves_out else None, shapes, _NOTHING)
             out.needs_grad = True
     return out
 

@@ -16,7 +16,7 @@ from chainrule.backend import K, dtypes
 from chainrule.ops.apply import apply, as_operand, edge_of, output_tensor
 from chainrule.ops.primitive import Elementwise, Op, sum_to
 from chainrule.ops.promotion import (
-    Number, broadcast_error, broadcast_shapes, cast, check_kind, promote, result_type, to_floating,
+    Number, broadcast_error, cast, check_broadcast, check_kind, promote, result_type, to_floating,
     type_error,
 )  # fmt: skip
 from chainrule.graph import Node, mode
@@ -127,7 +127,7 @@ class Binary(Elementwise):
         self.is_sum = not x_reads and not y_reads
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
-        if tensors or not (self.is_product or self.is_sum):
+        if not (self.is_product or self.is_sum):
             return super().vjp(node, g, tensors)
         (edge_x, edge_y), shapes = node.edges, node.shapes
         dx, dy = self.differentials
@@ -136,8 +136,8 @@ class Binary(Elementwise):
             gy = None if edge_y is None else dy(g)
         else:
             x, y = node.saved
-            gx = None if edge_x is None else dx(g, y.array)
-            gy = None if edge_y is None else dy(g, x.array)
+            gx = None if edge_x is None else dx(g, y if tensors else y.array)
+            gy = None if edge_y is None else dy(g, x if tensors else x.array)
         if shapes is not None:
             if gx is not None and gx.shape != shapes[0]:
                 gx = sum_to(gx, shape=shapes[0])
@@ -222,6 +222,8 @@ def binary(
             kind = other.__class__
             if (kind is float or kind is int) and input.__class__ is Tensor:
                 return with_number(left, input, other)
+            if kind is Tensor and (input.__class__ is float or input.__class__ is int):
+                return with_number(right, other, input)
             if not (isinstance(input, Tensor) and isinstance(other, Tensor)):
                 return mixed(input, other)
         a, b = input.array, other.array
@@ -253,15 +255,19 @@ def binary(
         return out
 
     def general(input: Any, other: Any) -> Any:
+        dtype = input.array.dtype
+        if dtype is not other.array.dtype or (dtype is not f32 and dtype is not f64):
+            input, other = fitted(input, other)
+        check_broadcast(name, input.array.shape, other.array.shape)
+        return apply(op, (input, other), {})
+
+    def fitted(input: Any, other: Any) -> tuple[Any, Any]:
         if refuses_bool and "b" in (input.array.dtype.kind, other.array.dtype.kind):
             raise RuntimeError(f"{name}: a bool tensor is not supported; {refuses_bool}")
         if input.array.dtype != other.array.dtype:
             input, other = promote(input, other)
         check_kind(name, kinds, input.array.dtype)
-        if floating:
-            input, other = to_floating(input), to_floating(other)
-        broadcast_shapes(input.array.shape, other.array.shape, op=name)
-        return apply(op, (input, other), {})
+        return (to_floating(input), to_floating(other)) if floating else (input, other)
 
     def mixed(input: Any, other: Any) -> Any:
         if refuses_bool and bool in (input.__class__, other.__class__):
@@ -281,15 +287,19 @@ def binary(
                 raise type_error(name, input, other)
         return general(as_operand(input), as_operand(other))
 
+    def fitted_to_number(x: Tensor, number: Any) -> tuple[Tensor, Any]:
+        if refuses_bool and x.array.dtype.kind == "b":
+            raise RuntimeError(f"{name}: a bool tensor is not supported; {refuses_bool}")
+        check_kind(name, kinds, result_type(x, number).array_dtype)
+        return _fit_number(x, number, floating)
+
     def with_number(variant: WithNumber, x: Tensor, number: Any) -> Any:
         a = x.array
         flags = mode.flags
         dtype = a.dtype
         if flags > 1 or (dtype is not f32 and dtype is not f64) or number.__class__ is complex:
-            if refuses_bool and dtype.kind == "b":
-                raise RuntimeError(f"{name}: a bool tensor is not supported; {refuses_bool}")
-            check_kind(name, kinds, result_type(x, number).array_dtype)
-            x, number = _fit_number(x, number, floating)
+            if (dtype is not f32 and dtype is not f64) or number.__class__ is complex:
+                x, number = fitted_to_number(x, number)
             return apply(variant, (x,), {"number": number})
         c = constant(number, dtype)
         array = op.raw(a, c) if variant is left else op.raw(c, a)

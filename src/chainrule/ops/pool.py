@@ -11,7 +11,7 @@ from chainrule.ops.class_targets import check_floating
 from chainrule.ops.elementwise import pow
 from chainrule.ops.primitive import Linear, Nondifferentiable, Primitive
 from chainrule.ops.spatial import (
-    Ints, adapted_size, batched, divides, per_dim, pooled_size, window_settings,
+    Ints, Known, adapted_size, batched, divides, per_dim, pooled_size, window_settings,
 )  # fmt: skip
 from chainrule.tensor import Tensor
 
@@ -68,6 +68,9 @@ _scatter = Primitive(
 )  # fmt: skip
 
 
+_known = Known()
+
+
 def _last(shape: Sequence[int], like: Ints) -> Ints:
     """The spatial part of a shape."""
     return tuple(shape[-len(like) :])
@@ -120,12 +123,17 @@ def _max_pool(
     op: str, nd: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
     ceil_mode: bool, return_indices: bool,
 ) -> Any:  # fmt: skip
-    windows = window_settings(op, nd, kernel_size, stride, padding, dilation)
-
     def pool(x: Any) -> Any:
-        size = pooled_size(op, x, nd, ceil_mode, windows)
-        index = _max_pool_indices(x, size=size, **windows)
-        values = _gather(x, index, nd=nd, unique=_apart(windows))
+        given = (kernel_size, stride, padding, dilation, ceil_mode)
+        found = _known.get((op, x.array.shape), *given)
+        if found is None:
+            windows = window_settings(op, nd, kernel_size, stride, padding, dilation)
+            size = pooled_size(op, x, nd, ceil_mode, windows)
+            found = {"size": size, **windows}, _apart(windows)
+            _known.put(found, (op, x.array.shape), *given)
+        settings, unique = found
+        index = _max_pool_indices(x, **settings)
+        values = _gather(x, index, nd=nd, unique=unique)
         return (values, index) if return_indices else values
 
     return batched(op, input, nd, pool)
@@ -284,17 +292,21 @@ def _average(
     op: str, nd: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
     count_include_pad: bool, divisor: int | None, dilation: Any,
 ) -> Any:  # fmt: skip
-    windows = window_settings(op, nd, kernel_size, stride, padding, dilation)
-    if divisor == 0:
-        raise RuntimeError(f"{op}: divisor must be not zero")
-
     def pool(x: Any) -> Any:
-        check_floating(op, x)
-        size = pooled_size(op, x, nd, ceil_mode, windows)
-        by = divisor
-        if by is None and not ceil_mode and (count_include_pad or not any(windows["padding"])):
-            by = math.prod(windows["kernel"])  # every window is whole
-        return _avg_pool(x, size=size, divisor=by, count_pad=count_include_pad, **windows)
+        given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, dilation)
+        settings = _known.get((op, x.array.shape, x.array.dtype), *given)
+        if settings is None:
+            windows = window_settings(op, nd, kernel_size, stride, padding, dilation)
+            if divisor == 0:
+                raise RuntimeError(f"{op}: divisor must be not zero")
+            check_floating(op, x)
+            size = pooled_size(op, x, nd, ceil_mode, windows)
+            by = divisor
+            if by is None and not ceil_mode and (count_include_pad or not any(windows["padding"])):
+                by = math.prod(windows["kernel"])  # every window is whole
+            settings = {"size": size, "divisor": by, "count_pad": count_include_pad, **windows}
+            _known.put(settings, (op, x.array.shape, x.array.dtype), *given)
+        return _avg_pool(x, **settings)
 
     return batched(op, input, nd, pool)
 

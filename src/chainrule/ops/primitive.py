@@ -26,7 +26,7 @@ from typing import Any
 
 from chainrule.backend import K, bind
 from chainrule.ops.apply import apply, as_operand, edge_of, note_view, saved_values
-from chainrule.graph import Node, mode
+from chainrule.graph import ORDINARY, Node, mode
 from chainrule.tensor import Tensor
 
 __all__ = [
@@ -181,7 +181,7 @@ class Linear(Op):
         if not isinstance(x, Tensor):
             return self.raw(x, **params)
         a, flags = x.array, mode.flags
-        if flags > 1 or a.dtype.kind != "f":
+        if (flags > 1 and (flags > ORDINARY or a.__class__ is not K.Array)) or a.dtype.kind != "f":
             return apply(self, (x,), params)
         array = self.raw(a, **params)
         if array.__class__ is not K.Array:

@@ -10,8 +10,8 @@ from chainrule.ops.primitive import Linear, Nondifferentiable
 from chainrule.tensor import Size, Tensor
 
 __all__ = [
-    "Number", "broadcast_error", "broadcast_shapes", "cast", "check_kind", "promote", "result_type",
-    "to_floating", "type_error",
+    "Number", "broadcast_error", "broadcast_shapes", "cast", "check_broadcast", "check_kind",
+    "promote", "result_type", "to_floating", "type_error",
 ]  # fmt: skip
 
 Number = (bool, int, float, complex)
@@ -110,6 +110,12 @@ def broadcast_shapes(*shapes: Sequence[int], op: str = "broadcast_shapes") -> tu
             if n != 1:
                 out[i] = n
     return Size(out)
+
+
+def check_broadcast(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    """Refuses two shapes that do not fit; where one ends like the other, that is seen at once."""
+    if a[len(a) - len(b) :] != b and b[len(b) - len(a) :] != a:
+        broadcast_shapes(a, b, op=op)
 
 
 def broadcast_error(op: str, *shapes: Sequence[int]) -> RuntimeError:

@@ -64,7 +64,7 @@ def matrix_transpose(input: Any) -> Any:
             "mT: only supported on matrices or batches of matrices, got a 1-D tensor; use "
             "unsqueeze to make it a row or a column"
         )
-    return transpose(input, -2, -1) if input.ndim else input
+    return _permute(input, dims=(*range(-input.ndim, -2), -1, -2)) if input.ndim else input
 
 
 def adjoint(input: Tensor) -> Tensor:

@@ -28,7 +28,8 @@ from chainrule.ops.primitive import Primitive
 from chainrule.ops.recurrent_steps import gru_steps, lstm_steps, rnn_steps
 from chainrule.ops.recurrent_support import (
     DENSE, Product, at, batch_rule, before, check_gates, check_nonlinearity, check_weight, held,
-    operands, real_steps, slope_of, steps, sum_of, time_order, weight_gradient,
+    operands, or_zeros, real_steps, slope_of, state_weight_gradient, steps, sum_of, time_order,
+    weight_gradient,
 )  # fmt: skip
 from chainrule.ops.reduce import sum
 from chainrule.ops.shape import cat, stack
@@ -65,7 +66,7 @@ def _rnn_vjp(
         gx, gh0 = _rnn_pullback(product, g, out, w, mask[0] if mask else None, **how)
     else:
         gx, gh0 = getattr(K, backward)(g, out, w, *mask, **how)
-    gw = product.by_weight(gx, before(out, h0, how["reverse"]), w) if needs[2] else None
+    gw = product.by_weight(gx, out, h0, how["reverse"], w) if needs[2] else None
     return (gx, gh0, gw, None)[: len(needs)]
 
 
@@ -171,16 +172,17 @@ def _lstm_vjp(
     h, c, gates = out
     projected = how.get("projected", False)
     w_hr, mask = _optional(others, projected)
+    gh, gc = or_zeros(g[0], h), or_zeros(g[1], c)
     if isinstance(x, Tensor):
         slopes = _lstm_slopes(product, x, out, h0, c0, w, reverse)
-        gx, gh0, gc0, arrived = _lstm_pullback(product, g[0], g[1], slopes, w, w_hr, mask, reverse)
+        gx, gh0, gc0, arrived = _lstm_pullback(product, gh, gc, slopes, w, w_hr, mask, reverse)
         m = slopes[-1]
     else:
         gx, gh0, gc0, arrived = getattr(K, backward)(
-            g[0], g[1], c, gates, c0, w, *others, reverse=reverse, **how
+            gh, gc, c, gates, c0, w, *others, reverse=reverse, **how
         )
         m = gates[..., -c0.shape[-1] :] * tanh(c) if projected else None
-    gw = product.by_weight(gx, before(h, h0, reverse), w) if needs[3] else None
+    gw = product.by_weight(gx, h, h0, reverse, w) if needs[3] else None
     given = [gx, gh0, gc0, gw]
     if projected:
         given.append(weight_gradient(arrived, m) if needs[4] else None)
@@ -229,6 +231,7 @@ def lstm_rules(product: Product, backward: str) -> tuple[Any, Any]:
 _lstm = Primitive(
     "lstm_sequence", *lstm_rules(DENSE, "lstm_sequence_backward"), batch_rule(2, lstm_steps)
 )
+_lstm.materializes_grads = False
 
 
 def lstm_sequence(
@@ -306,7 +309,7 @@ def _gru_vjp(
         gx, gp, gh0 = _gru_pullback(g[0], slopes, w, mask[0] if mask else None, reverse)
     else:
         gx, gp, gh0 = K.gru_sequence_backward(g[0], h, kept, h0, w, *mask, reverse=reverse)
-    gw = weight_gradient(gp, before(h, h0, reverse)) if needs[2] else None
+    gw = state_weight_gradient(gp, h, h0, reverse) if needs[2] else None
     return (gx, gh0, gw, sum(gp, (0, 1)) if needs[3] else None, None)[: len(needs)]
 
 
@@ -334,6 +337,7 @@ def _gru_jvp(
 
 # The second output is what the backward kernel reads; it is not handed out.
 _gru = Primitive("gru_sequence", _gru_vjp, _gru_jvp, batch_rule(1, gru_steps))
+_gru.materializes_grads = False
 
 
 def gru_sequence(

@@ -15,7 +15,7 @@ from chainrule.ops.primitive import Primitive
 from chainrule.ops.recurrent import lstm_rules, rnn_rules
 from chainrule.ops.recurrent_steps import lstm_steps, rnn_steps
 from chainrule.ops.recurrent_support import (
-    Product, batch_rule, check_gates, check_nonlinearity, check_weight, operands,
+    Product, batch_rule, before, check_gates, check_nonlinearity, check_weight, operands,
 )  # fmt: skip
 from chainrule.ops.shape import flatten, reshape
 
@@ -46,8 +46,8 @@ def _by_state(g: Any, w: Any) -> Any:
     return _convolution_input(g, w, **_settings(g, tuple(w.shape[2:])))
 
 
-def _by_weight(g: Any, h: Any, w: Any) -> Any:
-    kernel = tuple(w.shape[2:])
+def _by_weight(g: Any, states: Any, first: Any, reverse: bool, w: Any) -> Any:
+    h, kernel = before(states, first, reverse), tuple(w.shape[2:])
     how = _settings(h, kernel) | {"size": kernel}
     return _convolution_weight(flatten(h, 0, 1), flatten(g, 0, 1), **how)
 

@@ -19,7 +19,8 @@ from chainrule.ops.primitive import Primitive
 from chainrule.ops.recurrent_steps import deep_rnn_steps
 from chainrule.ops.recurrent_support import (
     ACTIVATIONS, at, batch_rule, before, check_gates, check_nonlinearity, check_weight, held,
-    operands, real_steps, slope_of, steps, sum_of, time_order, weight_gradient,
+    operands, real_steps, slope_of, state_weight_gradient, steps, sum_of, time_order,
+    weight_gradient,
 )  # fmt: skip
 from chainrule.ops.reduce import sum
 from chainrule.ops.shape import stack
@@ -74,7 +75,7 @@ def _vjp(
         arrived, gh0 = _pullback(g[0], values, matrices, mask[0] if mask else None, **how)
     else:
         arrived, gh0 = K.deep_rnn_sequence_backward(g[0], values, matrices, *mask, **how)
-    gw = weight_gradient(arrived[0], before(out[0], h0, reverse)) if needs[2] else None
+    gw = state_weight_gradient(arrived[0], out[0], h0, reverse) if needs[2] else None
     given = [arrived[0], gh0, gw]
     for k in range(layers):
         d = arrived[k + 1]

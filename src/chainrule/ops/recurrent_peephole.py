@@ -17,8 +17,8 @@ from chainrule.ops.matmul import matmul
 from chainrule.ops.primitive import Primitive
 from chainrule.ops.recurrent_steps import peephole_steps
 from chainrule.ops.recurrent_support import (
-    at, batch_rule, before, check_gates, check_weight, held, operands, real_steps, steps, sum_of,
-    time_order, weight_gradient,
+    at, batch_rule, before, check_gates, check_weight, held, operands, or_zeros, real_steps,
+    state_weight_gradient, steps, sum_of, time_order, weight_gradient,
 )  # fmt: skip
 from chainrule.ops.reduce import sum
 from chainrule.ops.shape import cat, stack
@@ -83,15 +83,16 @@ def _vjp(
 ) -> Any:  # fmt: skip
     h, c, gates = out
     peepholes, mask = others[:3], others[3:]
+    gh, gc = or_zeros(g[0], h), or_zeros(g[1], c)
     if isinstance(x, Tensor):
         slopes = _slopes(x, out, h0, c0, w, peepholes, reverse)
         m = mask[0] if mask else None
-        gx, gh0, gc0 = _pullback(g[0], g[1], slopes, w, peepholes, m, reverse)
+        gx, gh0, gc0 = _pullback(gh, gc, slopes, w, peepholes, m, reverse)
     else:
         gx, gh0, gc0 = K.peephole_sequence_backward(
-            g[0], g[1], c, gates, c0, w, peepholes, *mask, full=full, reverse=reverse
+            gh, gc, c, gates, c0, w, peepholes, *mask, full=full, reverse=reverse
         )
-    gw = weight_gradient(gx, before(h, h0, reverse)) if needs[3] else None
+    gw = state_weight_gradient(gx, h, h0, reverse) if needs[3] else None
     gi, gf, _, go = chunk(gx, 4, -1)
     previous = before(c, c0, reverse)
     seen = zip((gi, gf, go), (previous, previous, c), peepholes, needs[4:7], strict=True)
@@ -138,6 +139,7 @@ def _jvp(
 
 # The third output, the gates, is what the backward kernel reads; it is not handed out.
 _peephole = Primitive("peephole_sequence", _vjp, _jvp, batch_rule(2, peephole_steps))
+_peephole.materializes_grads = False
 
 
 def peephole_sequence(

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from chainrule.backend import K
 from chainrule.ops.batching import spread
-from chainrule.ops.elementwise import relu, sigmoid, tanh, where
+from chainrule.ops.elementwise import relu, sigmoid, tanh, where, zeros_like_of
 from chainrule.ops.matmul import as_rows, matmul
-from chainrule.ops.primitive import Op, Primitive
+from chainrule.ops.primitive import Op, Primitive, broadcast_to
 from chainrule.ops.promotion import cast
 from chainrule.ops.shape import cat, flatten, movedim, reshape, stack, unsqueeze
 from chainrule.tensor import Tensor
 
 __all__ = [
     "ACTIVATIONS", "DENSE", "Product", "at", "batch_rule", "before", "check_gates",
-    "check_nonlinearity", "check_weight", "held", "operands", "real_steps", "slope_of", "steps",
-    "sum_of", "time_order", "weight_gradient",
+    "check_nonlinearity", "check_weight", "held", "operands", "or_zeros", "real_steps", "slope_of",
+    "state_weight_gradient", "steps", "sum_of", "time_order", "weight_gradient",
 ]  # fmt: skip
 
 # --- time -----------------------------------------------------------------------------------------
@@ -64,6 +65,13 @@ def held(real: Any, new: Any, old: Any) -> Any:
     return new if real is None else where(real, new, old)
 
 
+def or_zeros(g: Any, out: Any) -> Any:
+    """The gradient of an output; where it was not used, zeros of one row that stands for all."""
+    if g is not None:
+        return g
+    return broadcast_to(zeros_like_of(out[:1, :1]), shape=tuple(out.shape))
+
+
 def sum_of(*parts: Any) -> Any:
     """The sum of the parts that are not None; None if there are none."""
     given = [p for p in parts if p is not None]
@@ -92,7 +100,8 @@ class Product(NamedTuple):
 
     of: Callable[[Any, Any], Any]  # (h, w)
     by_state: Callable[[Any, Any], Any]  # (g, w): the gradient of the state
-    by_weight: Callable[[Any, Any, Any], Any]  # (g, h, w): that of w, summed over the steps
+    # (g, states, first, reverse, w): that of w, summed over the steps
+    by_weight: Callable[[Any, Any, Any, bool, Any], Any]
 
 
 def weight_gradient(g: Any, factor: Any) -> Any:
@@ -100,7 +109,15 @@ def weight_gradient(g: Any, factor: Any) -> Any:
     return matmul(as_rows(g).mT, as_rows(factor))
 
 
-DENSE = Product(lambda h, w: matmul(h, w.mT), matmul, lambda g, h, w: weight_gradient(g, h))
+def state_weight_gradient(g: Any, states: Any, first: Any, reverse: bool, w: Any = None) -> Any:
+    """The gradient of w in ``before(states, first, reverse) @ w.mT``, summed likewise."""
+    # For small states a kernel without the copy; for large ones the general product is faster.
+    if isinstance(g, Tensor) or states.shape[-1] > 256:
+        return weight_gradient(g, before(states, first, reverse))
+    return K.state_weight_gradient(g, states, first, reverse=reverse)
+
+
+DENSE = Product(lambda h, w: matmul(h, w.mT), matmul, state_weight_gradient)
 
 
 # --- vmap -----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,6 +68,7 @@ _reshape = Linear(
 )
 
 
+@functools.cache
 def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     n = len(dims)
     inverse = [0] * n

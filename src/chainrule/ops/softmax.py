@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from chainrule.ops.batching import spread
 from chainrule.ops.class_targets import (
     REDUCTIONS, along_classes, check_classes, check_floating, check_reduction, check_same_shape,
     check_tensors, check_weight, class_dim, class_weights, count, counts, is_floating, mean_of, nll,
-    one_hot,
+    none_ignored, one_hot,
 )  # fmt: skip
 from chainrule.ops.elementwise import exp, log, log1p, sigmoid, softplus, where
 from chainrule.ops.pointwise import F32, F64, binary
@@ -120,12 +121,14 @@ class CrossEntropy(Op):
             return K.cross_entropy_backward(g, p, target.array, **params), None
         d, reduction, within = params["dim"], params["reduction"], params.get("within", 0)
         if reduction == "mean":
-            n = _total(counts(x, target, params["ignore_index"]), within)
-            g = g / where(n == 0, 1.0, n)
+            n = _how_many(x, target, params["ignore_index"], within)
+            g = g / (n if n.__class__ is int else where(n == 0, 1.0, n))
         delta = _delta(x, target, d, params["ignore_index"])
         if reduction == "none":
             return delta * unsqueeze(g, d), None
-        return delta * reshape(g, (*g.shape, *[1] * (x.ndim - within))), None
+        if within:
+            g = reshape(g, (*g.shape, *[1] * (x.ndim - within)))
+        return delta * g, None
 
     def jvp(
         self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
@@ -141,7 +144,8 @@ class CrossEntropy(Op):
         total = _total(change, within)
         if reduction == "sum":
             return total
-        return mean_of(total, _total(counts(x, target, ignore_index), within))
+        n = _how_many(x, target, ignore_index, within)
+        return total / n if n.__class__ is int else mean_of(total, n)
 
 
 def _total(x: Any, within: int) -> Any:
@@ -150,10 +154,20 @@ def _total(x: Any, within: int) -> Any:
     return sum(x, dims) if dims else x
 
 
+def _how_many(x: Any, target: Any, ignore_index: int, within: int) -> Any:
+    """The number of targets that count; an int where all do and there are some."""
+    n = math.prod(target.shape[within:])
+    if n and none_ignored(target, ignore_index):
+        return n
+    return _total(counts(x, target, ignore_index), within)
+
+
 def _delta(x: Any, target: Any, dim: int, ignore_index: int) -> Any:
     """softmax(x) - one_hot(target), 0 for ignored targets: the derivative of the loss by x."""
-    kept = unsqueeze(counts(x, target, ignore_index), dim)
-    return kept * softmax(x, dim) - one_hot(x, target, dim, ignore_index)
+    p = softmax(x, dim)
+    if not none_ignored(target, ignore_index):
+        p = unsqueeze(counts(x, target, ignore_index), dim) * p
+    return p - one_hot(x, target, dim, ignore_index)
 
 
 def _batched_cross_entropy(

@@ -9,8 +9,9 @@ from chainrule.ops.shape import reshape
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Ints", "adapted_size", "batched", "conv_output_size", "conv_transpose_output_size", "divides",
-    "listed", "output_size", "padding_of", "per_dim", "pooled_size", "positive", "window_settings",
+    "Ints", "Known", "adapted_size", "batched", "conv_output_size", "conv_transpose_output_size",
+    "divides", "listed", "output_size", "padding_of", "per_dim", "pooled_size", "positive",
+    "window_settings",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
@@ -68,6 +69,29 @@ def batched(op: str, input: Any, nd: int, function: Callable[[Any], Any]) -> Any
     if isinstance(out, tuple):
         return tuple([reshape(o, tuple(o.shape[1:])) for o in out])
     return reshape(out, tuple(out.shape[1:]))
+
+
+class Known:
+    """What followed from shapes and settings when they were given before.
+
+    Settings are told apart by identity, which takes no time and knows 2 from 2.0. They are kept
+    with what is found, so that no other object gets their place; what can change is not kept.
+    """
+
+    LIMIT = 1000
+
+    def __init__(self) -> None:
+        self._found: dict[Any, Any] = {}
+
+    def get(self, shapes: tuple[Any, ...], *settings: Any) -> Any:
+        entry = self._found.get((shapes, *map(id, settings)))
+        return None if entry is None else entry[0]
+
+    def put(self, value: Any, shapes: tuple[Any, ...], *settings: Any) -> None:
+        if all([s is None or s.__class__ in (bool, int, str, tuple) for s in settings]):
+            if len(self._found) >= self.LIMIT:
+                self._found.clear()
+            self._found[(shapes, *map(id, settings))] = (value, settings)
 
 
 # --- sizes ----------------------------------------------------------------------------------------

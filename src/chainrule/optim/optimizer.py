@@ -20,7 +20,7 @@ from chainrule.ops.conversion import clone
 from chainrule.ops.creation import zeros_like
 from chainrule.ops.elementwise import sqrt
 from chainrule.ops.from_data import tensor
-from chainrule.ops.inplace import assign, touch
+from chainrule.ops.inplace import assign, touch_all
 from chainrule.ops.promotion import cast
 from chainrule.ops.shape import expand
 from chainrule.optim.param_groups import check_order, check_params, check_rates, named_group
@@ -45,6 +45,13 @@ def decayed(p: Any, g: Any, weight_decay: float, maximize: bool = False) -> Any:
 def root(v: Any, eps: float, eps_in_root: bool = False) -> Any:
     """What a gradient is divided by: sqrt(v) + eps, or sqrt(v + eps)."""
     return sqrt(v + eps) if eps_in_root else sqrt(v) + eps
+
+
+def _rate_of(p: Tensor, rate: Any) -> Tensor:
+    """A learning rate as a tensor of the parameter's dtype."""
+    if not isinstance(rate, Tensor):
+        return tensor(rate, dtype=p.dtype)
+    return rate if rate.array.dtype is p.array.dtype else cast(rate, p.dtype)
 
 
 class Optimizer(StateDict):
@@ -236,14 +243,16 @@ class Optimizer(StateDict):
 
     def _count(self, held: list[Any], fresh: list[bool]) -> list[Any]:
         """The number of the step of each parameter; with its scalar states, if there are any."""
-        scalars = [[state[name] for state in held] for name in self.scalar_states]
         if self.keeps_step:
             steps = [state["step"] + 1 for state in held]
-            for i, state in enumerate(held):
-                state["step"] = steps[i]
+            for state, step in zip(held, steps, strict=True):
+                state["step"] = step
         else:
             steps = [1 if new else 2 for new in fresh]
-        return list(zip(steps, *scalars, strict=True)) if scalars else steps
+        if not self.scalar_states:
+            return steps
+        scalars = [[state[name] for state in held] for name in self.scalar_states]
+        return list(zip(steps, *scalars, strict=True))
 
     def _update_alike(
         self,
@@ -291,11 +300,13 @@ class Optimizer(StateDict):
     ) -> None:
         """One call for all parameters."""
         if not isinstance(rates, float):
-            rates = [expand(r, *p.shape).array for r, p in zip(rates, params, strict=True)]
+            rates = [
+                r.array if r.array.shape == p.array.shape else expand(r, *p.shape).array
+                for r, p in zip(rates, params, strict=True)
+            ]
         values, grads = [p.array for p in params], [p._grad.array for p in params]
         K.write_updates(self.rule, values, grads, rates, arrays, constants)
-        for p in params:
-            touch(p)
+        touch_all(params)
 
     def _update_recorded(self, p: Tensor, lr: Any, names: Sequence[str], constants: Any) -> None:
         """One parameter's update, which can itself be differentiated."""
@@ -322,15 +333,14 @@ class Optimizer(StateDict):
         if not each and not isinstance(lr, (list, tuple)):
             if not isinstance(lr, Tensor) or (lr.numel() == 1 and not group["differentiable"]):
                 return float(lr)
-        if isinstance(lr, (list, tuple)):
+        if not isinstance(lr, (list, tuple)):
+            chosen: Sequence[Any] = [lr] * len(params)
+        elif len(lr) == len(params):  # all of the group, in its order
+            chosen = lr
+        else:
             of = {id(p): rate for p, rate in zip(group["params"], lr, strict=True)}
             chosen = [of[id(p)] for p in params]
-        else:
-            chosen = [lr] * len(params)
-        return [
-            cast(r, p.dtype) if isinstance(r, Tensor) else tensor(r, dtype=p.dtype)
-            for p, r in zip(params, chosen, strict=True)
-        ]
+        return [_rate_of(p, r) for p, r in zip(params, chosen, strict=True)]
 
     # --- hooks ------------------------------------------------------------------------------------
 

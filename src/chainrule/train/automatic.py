@@ -22,6 +22,7 @@ from chainrule.models import MLP
 from chainrule.ops.matmul import matmul
 from chainrule.ops.reduce import mean
 from chainrule.ops.softmax import softmax
+from chainrule.optim.names import optimizer_class
 from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
 from chainrule.train import metrics
@@ -217,18 +218,11 @@ def make_network(parts: Parts, settings: Settings) -> nn.Module:
 
 def make_optimizer(settings: Settings, model: nn.Module) -> optim.Optimizer:
     """The optimizer that the settings name, with their rate and decay."""
-    wanted = settings.optimizer.replace("-", "").replace("_", "").lower()
-    found = {n.lower(): getattr(optim, n) for n in optim.__all__}
-    cls = found.get(wanted)
-    if not (isinstance(cls, type) and issubclass(cls, optim.Optimizer)):
-        names = sorted(
-            n for n, c in found.items() if isinstance(c, type) and issubclass(c, optim.Optimizer)
-        )
-        raise ValueError(f"unknown optimizer {settings.optimizer!r}; select from {names}")
+    cls: Any = optimizer_class(settings.optimizer)
     options: dict[str, Any] = {}
     if settings.lr is not None:
         options["lr"] = settings.lr
-    elif wanted in ("sgd", "sgdw"):
+    elif cls in (optim.SGD, optim.SGDW):
         options |= {"lr": 0.05, "momentum": 0.9}
     if settings.weight_decay:
         options["weight_decay"] = settings.weight_decay

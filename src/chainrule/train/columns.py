@@ -45,19 +45,33 @@ class Columns:
             return
         # On bare arrays: small networks take less time for a step than tensors for this.
         arrays = [None if c is None else c.array for c in self.columns]
-        shared = self.shared
-        if order is not None and self.small:
-            arrays, shared, order = self._picked(arrays, order), self.own, None
-        for start in range(0, self.n, size):
-            stop = start + size
-            if order is not None:
-                cut, shared = self._picked(arrays, order[:, start:stop]), self.own
-            else:
-                cut = [
-                    None if a is None else a[start:stop] if s else a[:, start:stop]
-                    for a, s in zip(arrays, shared, strict=True)
-                ]
-            yield [None if a is None else Tensor(a) for a in cut], shared
+        if order is None:
+            for start in range(0, self.n, size):
+                yield self._tensors(self._cut(arrays, start, start + size)), self.shared
+        elif not self.small:
+            for start in range(0, self.n, size):
+                yield self._tensors(self._picked(arrays, order[:, start : start + size])), self.own
+        else:
+            for batch in self._in_order(arrays, size, order):
+                yield self._tensors(batch), self.own
+
+    def _cut(self, arrays: list[Any], start: int, stop: int) -> list[Any]:
+        """Some samples of each network, in one piece."""
+        return [
+            None if a is None else a[start:stop] if s else a[:, start:stop].copy()
+            for a, s in zip(arrays, self.shared, strict=True)
+        ]
+
+    def _in_order(self, arrays: list[Any], size: int, order: Any) -> Iterator[list[Any]]:
+        """The batches of an epoch, which are put into their order at once, each in one piece."""
+        whole = self.n // size
+        if whole:
+            numbers = order[:, : whole * size].reshape(len(order), whole, size).swapaxes(0, 1)
+            picked = self._picked(arrays, numbers.copy())  # the result lies in memory as these do
+            for k in range(whole):
+                yield [None if a is None else a[k] for a in picked]
+        if whole * size < self.n:
+            yield self._picked(arrays, order[:, whole * size :])
 
     def _picked(self, arrays: list[Any], order: Any) -> list[Any]:
         """The samples of each network in an order of its own."""
@@ -65,6 +79,10 @@ class Columns:
             None if a is None else a[order] if s else a[self.rows, order]
             for a, s in zip(arrays, self.shared, strict=True)
         ]
+
+    @staticmethod
+    def _tensors(arrays: list[Any]) -> list[Any]:
+        return [None if a is None else Tensor(a) for a in arrays]
 
     def sizes(self, args: Sequence[Any], shared: Sequence[bool], count: int) -> list[float]:
         """What a batch of each network counts: its samples, or the sum of their weights."""

@@ -20,7 +20,7 @@ from chainrule.ops.conversion import clone
 from chainrule.ops.elementwise import clamp, isfinite, sqrt, where
 from chainrule.ops.from_data import as_tensor, tensor
 from chainrule.ops.reduce import all as all_of, sum as sum_of
-from chainrule.ops.shape import cat, flatten, reshape, stack
+from chainrule.ops.shape import cat, expand, flatten, reshape, stack
 from chainrule.random import Streams
 from chainrule.tensor import Tensor
 from chainrule.train.callbacks import EarlyStopping
@@ -265,12 +265,12 @@ class _Job:
         seen: list[Tensor] = []
         order = self._order()
         for number, (args, shared) in enumerate(table.batches(recipe.batch_size, order)):
-            size = int(args[0].shape[0 if shared[0] else 1])
+            size = args[0].array.shape[0 if shared[0] else 1]
             parts, outputs = self.stack.differentiate(self._losses, args, shared, self.streams)
             for total, part in zip(totals, parts, strict=True):
                 for i, value in enumerate(part.tolist()):
                     total[i] += value * size
-            self._update(totals[0], f"batch {number + 1} of epoch {epoch + 1}")
+            self._update(totals[0], number, epoch)
             seen += outputs
         rows = [
             {name: total[i] / table.n for name, total in zip(names, totals, strict=True)}
@@ -285,23 +285,26 @@ class _Job:
         parts += [penalty(model) for penalty in self.recipe.penalties.values()]
         return parts, [output] if self.recipe.metrics else []
 
-    def _update(self, totals: list[float], place: str) -> None:
-        if not all([math.isfinite(t) for t in totals]):
-            self._diverged([not math.isfinite(t) for t in totals], "the loss", place)
+    def _update(self, totals: list[float], batch: int, epoch: int) -> None:
+        if not math.isfinite(sum(totals)):  # which may overflow where none of them does
+            which = [not math.isfinite(t) for t in totals]
+            self._diverged(which, "the loss", batch, epoch)
         if self.optimizer is None:
             return
         grads = [p._grad for p in self.stack.parameters if p._grad is not None]
         if not K.all_finite([g.array for g in grads]):
             finite = stack([all_of(isfinite(flatten(g, 1)), 1) for g in grads])
-            self._diverged([not ok for ok in all_of(finite, 0).tolist()], "a gradient", place)
+            which = [not ok for ok in all_of(finite, 0).tolist()]
+            self._diverged(which, "a gradient", batch, epoch)
         if self.recipe.clip_norm is not None:
             self._clip(grads, self.recipe.clip_norm)
         self.optimizer.step()
 
-    def _diverged(self, which: list[bool], what: str, place: str) -> None:
+    def _diverged(self, which: list[bool], what: str, batch: int, epoch: int) -> None:
         """Stops networks with the weights they have now; what becomes of them later is ignored."""
         for i, n in enumerate(self.networks):
             if which[i] and not n.stopped:
+                place = f"batch {batch + 1} of epoch {epoch + 1}"
                 n.stop(f"diverged: {what} is not finite in {place}")
                 self._finish(i)
 
@@ -389,7 +392,7 @@ class _Job:
 
 def _spread(rates: Sequence[Any], p: Tensor) -> Tensor:
     """One learning rate for each network, along the first dimension of its stacked parameter."""
-    return tensor(rates, dtype=p.dtype).reshape(-1, *[1] * (p.ndim - 1))
+    return expand(reshape(tensor(rates, dtype=p.dtype), (-1, *[1] * (p.ndim - 1))), *p.shape)
 
 
 def _hand_over(before: Any, after: Any, left: list[int]) -> None:

@@ -59,6 +59,7 @@ class Program:
             self._new(t)
         self.inputs = len(inputs)
         self.outputs: list[int] = []
+        self._differentiated: list[_Step] = []  # in the order of the backward pass
         self.repeatable = True
 
     # --- recording --------------------------------------------------------------------------------
@@ -87,6 +88,7 @@ class Program:
         self.outputs = [self._slot(t) for t in outputs]
         for step in self.steps:
             step.node = self._node_of(step)
+        self._differentiated = [step for step in reversed(self.steps) if step.node is not None]
         self._slots, self._arrays, self._alive = {}, {}, []
 
     def _note(self, op: Any, inputs: tuple[Tensor, ...], params: dict[str, Any], out: Any) -> None:
@@ -139,14 +141,15 @@ class Program:
         for cell, t in zip(cells, inputs, strict=False):
             cell.array = t.array
         for step in self.steps:
-            if step.op is None:
+            op = step.op
+            if op is None:
                 cells[step.targets[0]].array = step.params().array
                 continue
             arrays = [cells[i].array for i in step.sources]
             if step.extra is not None:
-                out, step.extra.array = step.op.raw_and_saved(*arrays, **step.params)
+                out, step.extra.array = op.raw_and_saved(*arrays, **step.params)
             else:
-                out = step.op.raw(*arrays, **step.params)
+                out = op.raw(*arrays, **step.params)
             if step.several:
                 out = tuple([K.asarray(a) for a in out])
                 for slot, a in zip(step.targets, out, strict=True):
@@ -164,16 +167,15 @@ class Program:
         for slot, given in zip(self.outputs, gradients, strict=True):
             if given is not None:
                 g[slot] = given.array if g[slot] is None else g[slot] + given.array
-        for step in reversed(self.steps):
-            node = step.node
-            if node is None:
-                continue
+        for step in self._differentiated:
+            node: Any = step.node
             own = self._parts(step, g) if step.several else g[step.targets[0]]
             if own is None:
                 continue
             for slot, part in zip(node.edges, node.op.vjp(node, own, False), strict=True):
                 if slot is not None and part is not None:
-                    g[slot] = part if g[slot] is None else g[slot] + part
+                    before = g[slot]
+                    g[slot] = part if before is None else before + part
         return [None if a is None else Tensor(a) for a in g[: self.inputs]]
 
     def _parts(self, step: _Step, g: list[Any]) -> Any:

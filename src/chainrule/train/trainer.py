@@ -20,6 +20,7 @@ from chainrule.ops.from_data import as_tensor
 from chainrule.ops.shape import cat
 from chainrule.optim.lr_scheduler import ReduceLROnPlateau
 from chainrule.optim.minimizer import Minimizer
+from chainrule.optim.names import optimizer_class
 from chainrule.random import Generator, get_rng_state, set_rng_state
 from chainrule.tensor import Tensor
 from chainrule.train.batches import (
@@ -459,18 +460,7 @@ def optimizer_for(optimizer: Any, params: list[Tensor]) -> Any:
     if optimizer is None:
         optimizer = optim.Adam
     if isinstance(optimizer, str):
-        names = {
-            n.lower(): n
-            for n in optim.__all__
-            if isinstance(getattr(optim, n), type)
-            and issubclass(getattr(optim, n), optim.Optimizer)
-        }
-        key = optimizer.replace("-", "").replace("_", "").lower()
-        if key not in names:
-            raise ValueError(
-                f"Trainer: unknown optimizer {optimizer!r}; select from {sorted(names)}"
-            )
-        optimizer = getattr(optim, names[key])
+        optimizer = optimizer_class(optimizer, "Trainer")
     made = optimizer(params)
     if not isinstance(made, optim.Optimizer):
         raise TypeError(f"Trainer: expected an optimizer, got {type(made).__name__}")

@@ -64,6 +64,9 @@ def windows(x: np.ndarray, size: Ints, kernel: Ints, stride: Ints, dilation: Int
     inner = [s * d for s, d in zip(steps, dilation, strict=True)]
     outer = [s * d for s, d in zip(steps, stride, strict=True)]
     shape = (*x.shape[:lead], *kernel, *size)
+    if not x.size and math.prod(shape):
+        # NumPy checks that a view lies within its array, but not within one of no elements.
+        raise ValueError(f"windows: {kernel} at {size} places reach beyond an array of no elements")
     return np.ndarray(shape, x.dtype, x, 0, (*x.strides[:lead], *inner, *outer))
 
 
@@ -140,9 +143,19 @@ def _columns(
 @_in_float32
 def convolution(
     x: np.ndarray, w: np.ndarray, size: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    groups: int, bias: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """The gradient by y: x (N, C, ...) correlated with w (O, C / groups, ...), plus bias (O)."""
+    out = _correlated(x, w, size, stride, padding, dilation, groups)
+    if bias is not None:
+        out += bias.reshape(-1, *[1] * len(size))
+    return out
+
+
+def _correlated(
+    x: np.ndarray, w: np.ndarray, size: Ints, stride: Ints, padding: Ints, dilation: Ints,
     groups: int,
 ) -> np.ndarray:  # fmt: skip
-    """The gradient by y: x (N, C, ...) correlated with w (O, C / groups, ...)."""
     out = np.zeros((len(x), len(w), *size), x.dtype)
     if not (out.size and x.size and w.size):
         return out

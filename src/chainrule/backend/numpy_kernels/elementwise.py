@@ -21,8 +21,8 @@ __all__ = [
     "logical_xor", "lt", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "polygamma",
     "pow", "real", "reciprocal", "relu", "relu_backward", "remainder", "round", "rsqrt", "sigmoid",
     "sigmoid_backward", "sign", "signbit", "sin", "sinc", "sinh", "softplus", "softplus_backward",
-    "sqrt", "square", "sub", "tan", "tanh", "tanh_backward", "trunc", "trunc_divide", "where",
-    "xlogy", "zeta",
+    "sqrt", "square", "squared_error", "squared_error_backward", "sub", "tan", "tanh",
+    "tanh_backward", "trunc", "trunc_divide", "where", "xlogy", "zeta",
 ]  # fmt: skip
 
 abs, neg, sign, conj = np.abs, np.negative, np.sign, np.conjugate
@@ -293,6 +293,16 @@ def _select(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 # --- slopes, times the gradient g -----------------------------------------------------------------
+
+
+def squared_error(a: np.ndarray, b: np.ndarray, scale: float) -> Any:
+    """scale * the sum of (a - b)^2"""
+    difference = np.subtract(a, b).ravel()
+    return a.dtype.type(scale * float(difference.dot(difference)))
+
+
+def squared_error_backward(g: Any, a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
+    return np.subtract(a, b) * (a.dtype.type(2 * scale) * g)
 
 
 def relu_backward(g: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -31,6 +31,8 @@ def reshape(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def permute(a: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
     """Trailing dimensions in the order ``dims`` (counted from the end); leading ones stay."""
+    if dims == (-1, -2):
+        return a.swapaxes(-1, -2)
     n = a.ndim
     return a.transpose((*range(n - len(dims)), *[n + d for d in dims]))
 

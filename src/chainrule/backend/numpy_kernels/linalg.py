@@ -10,10 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.backend.numpy_kernels.elementwise import (
+    relu, relu_backward, sigmoid, sigmoid_backward, tanh, tanh_backward,
+)  # fmt: skip
+
 __all__ = [
     "LinAlgError", "cholesky", "cofactor", "cross", "det", "eig", "eigh", "eigvals", "eigvalsh",
-    "inv", "linear", "linear_backward", "matmul", "matrix_exp", "pinv", "qr", "slogdet", "solve",
-    "solve_triangular", "svd", "svdvals",
+    "inv", "linear", "linear_backward", "linear_relu", "linear_relu_backward", "linear_sigmoid",
+    "linear_sigmoid_backward", "linear_tanh", "linear_tanh_backward", "matmul", "matrix_exp",
+    "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals",
 ]  # fmt: skip
 
 
@@ -50,12 +55,45 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
 def linear_backward(
     g: np.ndarray, x: np.ndarray | None, weight: np.ndarray | None, with_bias: bool
 ) -> tuple[Any, Any, Any]:
-    """The gradients of x (None without weight), of weight (None without x) and of the bias."""
+    """The gradients of x (None without weight), of weight (None without x) and of the bias.
+
+    Those of a stack of layers are of one each; x may be the same for all.
+    """
+    if g.ndim > 2:
+        return (
+            None if weight is None else np.matmul(g, weight),
+            None if x is None else np.matmul(g.swapaxes(-1, -2), x),
+            np.add.reduce(g, -2) if with_bias else None,
+        )
     return (
         None if weight is None else g.dot(weight),
         None if x is None else g.T.dot(x),
         np.add.reduce(g, 0) if with_bias else None,
     )
+
+
+def linear_relu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
+    return relu(linear(x, weight, bias))
+
+
+def linear_tanh(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
+    return tanh(linear(x, weight, bias))
+
+
+def linear_sigmoid(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
+    return sigmoid(linear(x, weight, bias))
+
+
+def linear_relu_backward(g: np.ndarray, out: np.ndarray, *layer: Any) -> tuple[Any, Any, Any]:
+    return linear_backward(relu_backward(g, out), *layer)
+
+
+def linear_tanh_backward(g: np.ndarray, out: np.ndarray, *layer: Any) -> tuple[Any, Any, Any]:
+    return linear_backward(tanh_backward(g, out), *layer)
+
+
+def linear_sigmoid_backward(g: np.ndarray, out: np.ndarray, *layer: Any) -> tuple[Any, Any, Any]:
+    return linear_backward(sigmoid_backward(g, out), *layer)
 
 
 def cross(a: np.ndarray, b: np.ndarray, dim: int) -> np.ndarray:

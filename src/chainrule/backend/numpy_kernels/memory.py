@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.backend.numpy_kernels import elementwise
+
 __all__ = [
     "Array", "ArrayLike", "allow_writing", "arange", "asarray", "astype", "copy", "empty", "eye",
     "from_dlpack", "from_python", "full", "is_contiguous", "isin", "is_shared_inside", "linspace",
@@ -87,10 +89,20 @@ def write_index(target: np.ndarray, index: Any, value: Any) -> np.ndarray:
 
 
 def write_into(raw: Any, target: np.ndarray, *arguments: Any) -> np.ndarray:
-    """Writes ``raw(*arguments)`` into the target, without a temporary where NumPy can."""
-    if raw.__class__ is np.ufunc:
-        return raw(*arguments, out=target, casting="unsafe")
+    """Writes ``raw(*arguments)`` into the target, without a temporary where NumPy can.
+
+    A compiled kernel makes a new array, so NumPy's function of the same name takes its place.
+    """
+    ufunc = raw if raw.__class__ is np.ufunc else _UFUNCS.get(raw.__name__)
+    if ufunc is not None:
+        return ufunc(*arguments, out=target, casting="unsafe")
     return write(target, raw(*arguments))
+
+
+_UFUNCS = {
+    name: f for name, f in vars(elementwise).items() if name in elementwise.__all__
+    and f.__class__ is np.ufunc
+}  # fmt: skip
 
 
 def arange(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray:

@@ -116,7 +116,14 @@ def _averaging(n: int, size: int, dtype: Any) -> np.ndarray:
 
 
 def _apply_along(matrix: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:
-    return np.moveaxis(np.matmul(np.moveaxis(x, axis, -1), matrix.T), -1, axis)
+    rows = np.moveaxis(x, axis, -1)
+    out = np.matmul(rows, matrix.T)
+    if not np.isfinite(out).all():
+        # Zero times infinity is NaN: what a window does not contain must not reach it.
+        for i, weights in enumerate(matrix):
+            at = np.flatnonzero(weights)
+            out[..., i] = np.add.reduce(rows[..., at] * weights[at], axis=-1)
+    return np.moveaxis(out, -1, axis)
 
 
 def adaptive_avg_pool(x: np.ndarray, size: Ints) -> np.ndarray:

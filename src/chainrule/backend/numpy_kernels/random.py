@@ -103,7 +103,7 @@ def random_mask(g: Any, shape: Shape, dtype: Any, p: float, value: float) -> np.
     _mix(x)
     x ^= np.uint32(key >> 32)
     _mix(x)
-    out = (x.astype(np.uint64) < np.uint64(round(p * 2**32))).astype(dtype)
+    out = (x.astype(np.uint64) < np.uint64(round(float(p) * 2**32))).astype(dtype)
     return _scaled(out, value, 0).reshape(shape)
 
 

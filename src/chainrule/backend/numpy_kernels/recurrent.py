@@ -18,7 +18,7 @@ import numpy as np
 
 __all__ = [
     "gru_sequence", "gru_sequence_backward", "lstm_sequence", "lstm_sequence_backward",
-    "rnn_sequence", "rnn_sequence_backward", "time_steps",
+    "rnn_sequence", "rnn_sequence_backward", "state_weight_gradient", "time_steps",
 ]  # fmt: skip
 
 Array = np.ndarray
@@ -54,6 +54,13 @@ def before(states: Array, first: Array, t: int, reverse: bool) -> Array:
     """The state that step t started from."""
     t += 1 if reverse else -1
     return states[t] if 0 <= t < len(states) else first
+
+
+def state_weight_gradient(g: Array, states: Array, first: Array, *, reverse: bool) -> Array:
+    """The gradient of w in h_{t-1} w' from that of the product, summed over steps and batch."""
+    ends = (states[1:], first[None]) if reverse else (first[None], states[:-1])
+    rows, size = g.shape[0] * g.shape[1], first.shape[-1]
+    return g.reshape(rows, g.shape[-1]).T @ np.concatenate(ends).reshape(rows, size)
 
 
 def by_matrix(w: Array) -> Product:
@@ -313,11 +320,12 @@ def gru_sequence_backward(
         dz *= z * (1 - z)
         np.multiply(dc, q, out=dr)
         dr *= r * (1 - r)
+        gp[t] = gx[t]
+        gp[t][:, 2 * n :] *= r
         pad = held.at(t)
         if pad is not None:
             np.copyto(gx[t], 0, where=pad)
-        gp[t] = gx[t]
-        gp[t][:, 2 * n :] *= r
+            np.copyto(gp[t], 0, where=pad)
         np.matmul(gp[t], w, out=carry)
         carry += total * z
         if pad is not None:

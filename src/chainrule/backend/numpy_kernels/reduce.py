@@ -19,7 +19,7 @@ __all__ = [
     "sum", "sum_to", "var",
 ]  # fmt: skip
 
-F16, F32 = np.dtype(np.float16), np.dtype(np.float32)
+F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 Dims = tuple[int, ...]
 
 # (array, dimensions, dtype, out, keepdims), by position: NumPy reads names more slowly.
@@ -71,7 +71,16 @@ def sum_to(a: np.ndarray, shape: tuple[int, ...]) -> Any:
         # Leading dimensions only: one reduction without reshaping.
         return _add(a, axis=0 if extra == 1 else tuple(range(extra)))
     axes = tuple([i for i in range(a.ndim) if i < extra or shape[i - extra] != a.shape[i]])
+    if len(axes) == 1 and 0 < axes[0] < a.ndim - 1 and a.dtype in (F32, F64):
+        return _sum_of_rows(a, axes[0]).reshape(shape)
     return _add(a, axis=axes, keepdims=True).reshape(shape)
+
+
+def _sum_of_rows(a: np.ndarray, axis: int) -> np.ndarray:
+    """The sum over a dimension in the middle, as products with ones: NumPy's takes much longer."""
+    shape = a.shape
+    rows = a.reshape(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+    return np.matmul(np.ones((1, shape[axis]), a.dtype), rows)
 
 
 def prod(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:

@@ -1,0 +1,115 @@
+// Reading the arguments of the recurrent layers.
+#pragma once
+
+#include "arguments.hpp"
+
+namespace chainrule {
+
+template <class T>
+const RecurrentKernels<T>& recurrent_kernels();
+template <>
+inline const RecurrentKernels<float>& recurrent_kernels<float>() {
+    return recurrent().f;
+}
+template <>
+inline const RecurrentKernels<double>& recurrent_kernels<double>() {
+    return recurrent().d;
+}
+
+static inline bool has_shape(PyArrayObject* a, std::int64_t d0, std::int64_t d1 = -1,
+                             std::int64_t d2 = -1) {
+    const int ndim = d2 >= 0 ? 3 : d1 >= 0 ? 2 : 1;
+    return PyArray_NDIM(a) == ndim && PyArray_DIM(a, 0) == d0 &&
+           (ndim < 2 || PyArray_DIM(a, 1) == d1) && (ndim < 3 || PyArray_DIM(a, 2) == d2);
+}
+
+// Reads the arguments of one call. Nothing is raised: where something does not fit, `fits` turns
+// false and the NumPy kernel is called instead.
+template <class T>
+struct Reader {
+    static constexpr int type = sizeof(T) == 4 ? NPY_FLOAT : NPY_DOUBLE;
+    bool fits = true;
+    bool no_memory = false;
+
+    // An array as it is, or null.
+    PyArrayObject* array(PyObject* o, std::int64_t d0, std::int64_t d1 = -1, std::int64_t d2 = -1) {
+        PyArrayObject* a = as_array(o);
+        if (a == nullptr || !is_readable(a, type) || !has_shape(a, d0, d1, d2)) {
+            fits = false;
+            return nullptr;
+        }
+        return a;
+    }
+
+    const T* contiguous(PyObject* o, Kept& kept, std::int64_t d0, std::int64_t d1 = -1,
+                        std::int64_t d2 = -1) {
+        PyArrayObject* a = array(o, d0, d1, d2);
+        if (a == nullptr) return nullptr;
+        kept.a = reinterpret_cast<PyArrayObject*>(PyArray_FromArray(a, nullptr, NPY_ARRAY_CARRAY_RO));
+        if (kept.a == nullptr) {
+            PyErr_Clear();
+            fits = false;
+            return nullptr;
+        }
+        return data<T>(kept.a);
+    }
+
+    Steps<T> steps(PyObject* o, Kept& kept, std::int64_t d0, std::int64_t d1, std::int64_t d2) {
+        PyArrayObject* a = array(o, d0, d1, d2);
+        if (a == nullptr) return {};
+        if (d2 == 1 || stride(a, 2) == 1) return {data<T>(a), stride(a, 0), stride(a, 1)};
+        return {contiguous(o, kept, d0, d1, d2), d1 * d2, d2};
+    }
+
+    // Whether there is a mask at args[at]; none is fine as well, more arguments are not.
+    const unsigned char* mask(PyObject* const* args, Py_ssize_t nargs, Py_ssize_t at, Kept& kept,
+                              std::int64_t steps, std::int64_t batch) {
+        if (nargs == at) return nullptr;
+        PyArrayObject* a = nargs == at + 1 ? as_array(args[at]) : nullptr;
+        if (a == nullptr || PyArray_TYPE(a) != NPY_BOOL || !has_shape(a, steps, batch)) {
+            fits = false;
+            return nullptr;
+        }
+        kept.a = reinterpret_cast<PyArrayObject*>(PyArray_FromArray(a, nullptr, NPY_ARRAY_CARRAY_RO));
+        if (kept.a == nullptr) {
+            PyErr_Clear();
+            fits = false;
+            return nullptr;
+        }
+        return data<unsigned char>(kept.a);
+    }
+
+    // The matrix (rows, columns), or its transpose, packed as the right factor of products.
+    const T* packed(PyObject* o, Memory<T>& memory, std::int64_t rows, std::int64_t columns,
+                    bool transposed) {
+        PyArrayObject* w = array(o, rows, columns);
+        if (w == nullptr) return nullptr;
+        const std::int64_t k = transposed ? columns : rows, n = transposed ? rows : columns;
+        if (!get(memory, recurrent_kernels<T>().packed_size(n, k))) return nullptr;
+        recurrent_kernels<T>().pack(n, k, data<T>(w), stride(w, transposed ? 1 : 0),
+                          stride(w, transposed ? 0 : 1), memory.data);
+        return memory.data;
+    }
+
+    T* get(Memory<T>& memory, std::int64_t count) {
+        if (!memory.get(count)) {
+            no_memory = true;
+            fits = false;
+        }
+        return memory.data;
+    }
+
+    T* make(Kept& kept, npy_intp d0, npy_intp d1, npy_intp d2 = -1) {
+        const npy_intp dims[] = {d0, d1, d2};
+        kept.a = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(d2 < 0 ? 2 : 3, dims, type));
+        if (kept.a == nullptr) {
+            PyErr_Clear();
+            no_memory = true;
+            fits = false;
+            return nullptr;
+        }
+        return data<T>(kept.a);
+    }
+};
+
+}  // namespace chainrule
