@@ -11,13 +11,13 @@ constexpr std::int64_t SMALL_PRODUCT = 16384, SMALL_DEPTH = 256;
 constexpr std::int64_t THIN = 4, FEW = 2;
 
 // Panels of so many rows, and of at most 32 columns, are packed at a time: they stay in the cache.
-constexpr std::int64_t PANEL_DEPTH = 512, PACKED = PANEL_DEPTH * 32;
+constexpr std::int64_t PANEL_DEPTH = 1024, PACKED = PANEL_DEPTH * 32;
 
 template <class T>
 struct linear_functions {
     // C (m, n) = A (m, k) B (k, n), C in one piece: the element (i, p) of A lies at
-    // a[i * a_row + p * a_col], (p, j) of B at b[p * b_row + j * b_col], and k <= SMALL_DEPTH.
-    // `start` (n) is what the sums start from, or null.
+    // a[i * a_row + p * a_col], (p, j) of B at b[p * b_row + j * b_col]. For few multiplications or
+    // few columns. `start` (n) is what the sums start from, or null.
     void (*product)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
                     std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col,
                     const T* start, T* c);

@@ -65,8 +65,12 @@ bool is_small(std::int64_t m, std::int64_t n, std::int64_t k) {
 }
 
 // With the largest vectors our own product is a tenth faster than BLAS's, and its results do not
-// depend on the threads. It computes panels of 32 columns, so that for few it is not.
-bool has_panels(std::int64_t n) { return isa() == Isa::avx512 && n >= 24; }
+// depend on the threads. It packs panels of 32 columns: for few columns or rows it is not.
+bool has_panels(std::int64_t m, std::int64_t n) {
+    return isa() == Isa::avx512 && m >= 16 && n >= 24;
+}
+
+constexpr std::int64_t NARROW = 64;  // bytes of a row of one vector
 
 // What is done to a product while it is in the cache.
 template <class T>
@@ -124,9 +128,18 @@ void multiply(const Matrix& a, const Matrix& b, const T* start, T* c, After<T> a
         });
         return;
     }
+    if (n * static_cast<std::int64_t>(sizeof(T)) <= NARROW && m >= 16 && isa() == Isa::avx512) {
+        const std::int64_t grain = PRODUCT / (4 * n * k) + 1;
+        parallel_for(m, grain, [&](std::int64_t i, std::int64_t end) {
+            functions<T>().product(end - i, n, k, a.at<T>() + i * row, row, col, b.at<T>(),
+                                   b.turned ? 1 : b.ld, b.turned ? b.ld : 1, start, c + i * n);
+            if (after != nullptr) after((end - i) * n, c + i * n, c + i * n);
+        });
+        return;
+    }
     // Parts of whole tiles, so that an element is computed the same way in any of them.
     constexpr std::int64_t TILE = 64;
-    const bool own = has_panels(n), by_rows = own ? n < 2 * TILE : m > n;
+    const bool own = has_panels(m, n), by_rows = own ? n < 2 * TILE : m > n;
     const std::int64_t size = by_rows ? m : n, tiles = (size + TILE - 1) / TILE;
     const std::int64_t tile = TILE * (by_rows ? n : m) * (k + WRITE), grain = PRODUCT / tile + 1;
     const std::int64_t b_row = b.turned ? 1 : b.ld, b_col = b.turned ? b.ld : 1;
