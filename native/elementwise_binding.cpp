@@ -111,40 +111,107 @@ PyObject* new_arithmetic(Arithmetic which, PyArrayObject* a, PyArrayObject* b) {
     return reinterpret_cast<PyObject*>(out);
 }
 
-// a (outer, n, inner) with b (n): rows for inner = 1, else channels of images.
+// Two arrays of any steps, brought to one shape. Trailing dimensions that both have in one piece, or
+// repeat, are joined to one: the span of a loop.
+struct Together {
+    int ndim = 0;
+    npy_intp shape[NPY_MAXDIMS], step_a[NPY_MAXDIMS], step_b[NPY_MAXDIMS];  // in elements
+    std::int64_t span = 1, size = 1;
+    npy_intp along_a = 0, along_b = 0;  // steps within a span: 0 or 1
+    int outer = 0;                      // dimensions before the span
+};
+
+bool bring_together(PyArrayObject* a, PyArrayObject* b, Together* t) {
+    const int na = PyArray_NDIM(a), nb = PyArray_NDIM(b), ndim = na > nb ? na : nb;
+    const npy_intp bytes = PyArray_ITEMSIZE(a);
+    t->ndim = ndim;
+    for (int i = 0; i < ndim; ++i) {
+        const int ia = i - (ndim - na), ib = i - (ndim - nb);
+        const npy_intp da = ia < 0 ? 1 : PyArray_DIM(a, ia), db = ib < 0 ? 1 : PyArray_DIM(b, ib);
+        if (da != db && da != 1 && db != 1) return false;
+        const npy_intp sa = da == 1 ? 0 : PyArray_STRIDE(a, ia);
+        const npy_intp sb = db == 1 ? 0 : PyArray_STRIDE(b, ib);
+        if (sa % bytes != 0 || sb % bytes != 0) return false;
+        t->shape[i] = da == 1 ? db : da;
+        t->step_a[i] = sa / bytes;
+        t->step_b[i] = sb / bytes;
+        t->size *= t->shape[i];
+    }
+    t->outer = ndim;
+    bool fresh = true;
+    while (t->outer > 0) {
+        const int i = t->outer - 1;
+        const npy_intp n = t->shape[i], sa = t->step_a[i], sb = t->step_b[i];
+        if (n != 1) {
+            if (fresh && (sa < 0 || sa > 1 || sb < 0 || sb > 1)) return false;
+            if (!fresh && (sa != t->along_a * t->span || sb != t->along_b * t->span)) break;
+            if (fresh) {
+                t->along_a = sa;
+                t->along_b = sb;
+            }
+            fresh = false;
+            t->span *= n;
+        }
+        --t->outer;
+    }
+    return true;
+}
+
 template <class T>
-PyObject* new_along(Arithmetic which, PyArrayObject* a, PyArrayObject* b, std::int64_t n,
-                    std::int64_t inner) {
-    PyArrayObject* out = new_like(a);
+PyObject* new_broadcast(Arithmetic which, PyArrayObject* a, PyArrayObject* b, const Together& t) {
+    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(
+        PyArray_SimpleNew(t.ndim, t.shape, PyArray_TYPE(a)));
     if (out == nullptr) return nullptr;
     const auto& f = functions<T>();
     const T *as = data<T>(a), *bs = data<T>(b);
     T* to = data<T>(out);
-    const std::int64_t size = inner == 1 ? n : inner;
-    share(PyArray_SIZE(a) / size, size, [=, &f](std::int64_t i, std::int64_t end) {
-        for (; i < end; ++i) {
-            if (inner == 1)
-                f.pairs[which](n, as + i * n, bs, to + i * n);
+    share(t.size / t.span, t.span + 4, [=, &f, &t](std::int64_t begin, std::int64_t end) {
+        npy_intp place[NPY_MAXDIMS] = {};
+        std::int64_t at_a = 0, at_b = 0, rest = begin;
+        for (int i = t.outer - 1; i >= 0; --i) {
+            place[i] = rest % t.shape[i];
+            rest /= t.shape[i];
+            at_a += place[i] * t.step_a[i];
+            at_b += place[i] * t.step_b[i];
+        }
+        for (std::int64_t k = begin; k < end; ++k) {
+            if (t.along_a != 0 && t.along_b != 0)
+                f.pairs[which](t.span, as + at_a, bs + at_b, to + k * t.span);
+            else if (t.along_a != 0)
+                f.with_number[which](t.span, as + at_a, bs[at_b], to + k * t.span);
             else
-                f.with_number[which](inner, as + i * inner, bs[i % n], to + i * inner);
+                f.from_number[which](t.span, as[at_a], bs + at_b, to + k * t.span);
+            for (int i = t.outer - 1; i >= 0; --i) {
+                at_a += t.step_a[i];
+                at_b += t.step_b[i];
+                if (++place[i] < t.shape[i]) break;
+                at_a -= t.shape[i] * t.step_a[i];
+                at_b -= t.shape[i] * t.step_b[i];
+                place[i] = 0;
+            }
         }
     });
     return reinterpret_cast<PyObject*>(out);
 }
 
-// (a, b): arrays of one shape; one of them without dimensions; or b along one dimension of a
+// (a, b): arrays of one shape; one of them without dimensions; or whatever fits by repetition
 template <Arithmetic which>
 PyObject* arithmetic(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    PyArrayObject* a = nargs == 2 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
-    PyArrayObject* b = a == nullptr ? nullptr : plain_of(args[1], PyArray_TYPE(a));
-    if (b == nullptr) return by_reference(name, args, nargs, kwnames);
-    if (PyArray_NDIM(a) != 0 && PyArray_NDIM(b) != 0 && !same_shape(a, b)) {
-        std::int64_t n, inner;
-        if (PyArray_SIZE(a) == 0 ||
-            !along_one(a, PyArray_NDIM(b), PyArray_DIMS(b), &n, &inner))
-            return by_reference(name, args, nargs, kwnames);
-        return PyArray_TYPE(a) == NPY_FLOAT ? new_along<float>(which, a, b, n, inner)
-                                            : new_along<double>(which, a, b, n, inner);
+    const auto otherwise = [&] { return by_reference(name, args, nargs, kwnames); };
+    if (nargs != 2 || kwnames != nullptr || !PyArray_CheckExact(args[0]) ||
+        !PyArray_CheckExact(args[1]))
+        return otherwise();
+    PyArrayObject *a = as_array(args[0]), *b = as_array(args[1]);
+    if (!is_real(a) || PyArray_TYPE(b) != PyArray_TYPE(a) || !is_real(b)) return otherwise();
+    if (!is_plain(a) || !is_plain(b) ||
+        (PyArray_NDIM(a) != 0 && PyArray_NDIM(b) != 0 && !same_shape(a, b))) {
+        Together t;
+        if (!PyArray_ISALIGNED(a) || !PyArray_ISALIGNED(b) || PyArray_SIZE(a) == 0 ||
+            PyArray_SIZE(b) == 0 || !bring_together(a, b, &t) ||
+            (t.along_a == 0 && t.along_b == 0))
+            return otherwise();
+        return PyArray_TYPE(a) == NPY_FLOAT ? new_broadcast<float>(which, a, b, t)
+                                            : new_broadcast<double>(which, a, b, t);
     }
     return PyArray_TYPE(a) == NPY_FLOAT ? new_arithmetic<float>(which, a, b)
                                         : new_arithmetic<double>(which, a, b);

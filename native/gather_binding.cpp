@@ -291,6 +291,42 @@ PyObject* random_mask(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     return reinterpret_cast<PyObject*>(out);
 }
 
+// (a, shape): a view with steps of 0 where it is repeated, which cannot be written to
+PyObject* broadcast_to(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    static Names names = {{"a", "shape"}};
+    PyObject* given[2];
+    npy_intp shape[NPY_MAXDIMS], steps[NPY_MAXDIMS];
+    const auto otherwise = [&] { return by_reference("broadcast_to", args, nargs, kwnames); };
+    if (!read_arguments(args, nargs, kwnames, names, 2, given) || given[0] == nullptr ||
+        given[1] == nullptr || !PyArray_CheckExact(given[0]) || !PyTuple_CheckExact(given[1]) ||
+        PyTuple_GET_SIZE(given[1]) > NPY_MAXDIMS)
+        return otherwise();
+    PyArrayObject* a = as_array(given[0]);
+    const int ndim = static_cast<int>(PyTuple_GET_SIZE(given[1])), extra = ndim - PyArray_NDIM(a);
+    if (extra < 0) return otherwise();
+    for (int i = 0; i < ndim; ++i) {
+        std::int64_t size;
+        if (!as_integer(PyTuple_GET_ITEM(given[1], i), &size) || size < 0) return otherwise();
+        const std::int64_t own = i < extra ? 1 : PyArray_DIM(a, i - extra);
+        if (own != size && own != 1) return otherwise();
+        shape[i] = size;
+        steps[i] = i < extra || own == 1 ? 0 : PyArray_STRIDE(a, i - extra);
+    }
+    PyArray_Descr* descr = PyArray_DESCR(a);
+    Py_INCREF(descr);
+    PyObject* out = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, steps, PyArray_DATA(a),
+                                         0, nullptr);
+    if (out == nullptr) return nullptr;
+    Py_INCREF(given[0]);
+    if (PyArray_SetBaseObject(as_array(out), given[0]) < 0) {
+        Py_DECREF(out);
+        return nullptr;
+    }
+    PyArray_UpdateFlags(as_array(out), NPY_ARRAY_ALIGNED | NPY_ARRAY_C_CONTIGUOUS |
+                                           NPY_ARRAY_F_CONTIGUOUS);
+    return out;
+}
+
 // (a, shared): a itself if nobody else can see its memory
 PyObject* owned(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     PyArrayObject* a =
@@ -304,6 +340,7 @@ PyObject* owned(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kw
 }  // namespace
 
 PyMethodDef gather_methods[] = {
+    CHAINRULE_METHOD(broadcast_to, "a repeated to a shape, without a copy."),
     CHAINRULE_METHOD(owned, "a, or a copy of it if its memory is shared."),
     CHAINRULE_METHOD(sum, "The sum along dimensions."),
     CHAINRULE_METHOD(mean, "The mean along dimensions."),

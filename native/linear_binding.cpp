@@ -389,7 +389,35 @@ void sums_along(PyArrayObject* a, std::int64_t n, std::int64_t inner, T* out) {
     });
 }
 
-// (a, shape): where all dimensions but one are summed
+// Whether a shape is that of `a` but for neighboring dimensions that are 1: a as (first, count, inner),
+// of which the middle is summed.
+bool all_but_middle(PyArrayObject* a, int ndim, const npy_intp* shape, std::int64_t* first,
+                    std::int64_t* count, std::int64_t* inner) {
+    if (ndim != PyArray_NDIM(a)) return false;
+    *first = *count = *inner = 1;
+    int state = 0;  // before, in and behind the dimensions that are summed
+    for (int i = 0; i < ndim; ++i) {
+        const npy_intp size = PyArray_DIM(a, i);
+        const bool summed = shape[i] != size;
+        if (summed && (shape[i] != 1 || state == 2)) return false;
+        if (summed) state = 1;
+        if (!summed && state == 1) state = 2;
+        (state == 0 ? *first : state == 1 ? *count : *inner) *= size;
+    }
+    return state == 2;
+}
+
+template <class T>
+void sums_of_middle(PyArrayObject* a, std::int64_t first, std::int64_t count, std::int64_t inner,
+                    T* out) {
+    const auto f = functions<T>().sum_rows;
+    const T* x = data<T>(a);
+    share(first, count * inner, [=](std::int64_t i, std::int64_t end) {
+        for (; i < end; ++i) f(count, inner, x + i * count * inner, inner, out + i * inner);
+    });
+}
+
+// (a, shape): where all dimensions but one are summed, or neighboring ones in the middle
 PyObject* sum_to(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     static Names names = {{"a", "shape"}};
     PyObject* given[2];
@@ -404,18 +432,23 @@ PyObject* sum_to(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* k
         fits = as_integer(PyTuple_GET_ITEM(given[1], i), &size);
         shape[i] = fits ? size : 0;
     }
-    std::int64_t n, inner;
-    if (!fits || !along_one(a, ndim, shape, &n, &inner))
-        return by_reference("sum_to", args, nargs, kwnames);
-    const int type = PyArray_TYPE(a);
+    std::int64_t n = 0, inner = 0, count = 0, first = 0;
+    const int type = fits ? PyArray_TYPE(a) : 0;
     Matrix rows;
-    if (ndim == 1 && matrix_of(a, &rows)) return sum_of_rows(rows, type);
+    const bool along = fits && along_one(a, ndim, shape, &n, &inner);
+    if (along && ndim == 1 && matrix_of(a, &rows)) return sum_of_rows(rows, type);
+    if (!along && !(fits && all_but_middle(a, ndim, shape, &first, &count, &inner)))
+        return by_reference("sum_to", args, nargs, kwnames);
     PyArrayObject* out = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, type));
     if (out == nullptr) return nullptr;
-    if (type == NPY_FLOAT)
+    if (along && type == NPY_FLOAT)
         sums_along<float>(a, n, inner, data<float>(out));
-    else
+    else if (along)
         sums_along<double>(a, n, inner, data<double>(out));
+    else if (type == NPY_FLOAT)
+        sums_of_middle<float>(a, first, count, inner, data<float>(out));
+    else
+        sums_of_middle<double>(a, first, count, inner, data<double>(out));
     return reinterpret_cast<PyObject*>(out);
 }
 

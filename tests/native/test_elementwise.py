@@ -183,6 +183,10 @@ def test_arithmetic_is_exact(name: str, dtype: Any) -> None:
     np.testing.assert_array_equal(ours(odd, odd[::-1].copy()), theirs(odd, odd[::-1]))
     wide = numbers(0, (4, 5), dtype)
     np.testing.assert_array_equal(ours(wide, wide[0]), theirs(wide, wide[0]))
+    for x in (wide, wide.T, wide[::2], wide[:, ::2], wide[::-1], wide[:, :1], wide[:1], wide[None]):
+        for y in (x, x[:1], x[..., :1], np.broadcast_to(x[:1], x.shape), np.asfortranarray(x)):
+            np.testing.assert_array_equal(ours(x, y), theirs(x, y))
+            np.testing.assert_array_equal(ours(y, x), theirs(y, x))
     images = numbers(0, (64, 5, 40, 30), dtype)
     for shape in (
         (5, 1, 1),

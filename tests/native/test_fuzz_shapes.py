@@ -194,11 +194,17 @@ def outcome(kernel: Any, call: Call) -> Any:
         return error
 
 
+def _few(a: np.ndarray) -> np.ndarray:
+    """An array; of one that repeats its elements more often than memory has room for, a part."""
+    once = tuple(slice(2) if step == 0 else slice(None) for step in a.strides)
+    return a[once] if a.nbytes > 2**30 else a
+
+
 def _largest(value: Any) -> float:
     if isinstance(value, tuple | list | dict):
         parts = value.values() if isinstance(value, dict) else value
         return max([_largest(v) for v in parts], default=0.0)
-    a = np.asarray(value)
+    a = _few(np.asarray(value))
     if a.dtype.kind not in "fiu" or not a.size:
         return 0.0
     a = abs(a.astype(np.float64))
@@ -217,6 +223,10 @@ def same(ours: Any, theirs: Any, scale: float) -> bool:
     a, b = np.asarray(ours), np.asarray(theirs)
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
+    if a.nbytes > 2**30:
+        if a.strides != b.strides:
+            return False
+        a, b = _few(a), _few(b)
     if a.dtype.kind not in "fc":
         return str(a.tolist()) == str(b.tolist())
     # A Python number may come from numbers of float32.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -118,3 +119,25 @@ def test_masks_are_random() -> None:
     for lag in (1, 2, 7, 500):
         assert abs((a.flat[lag:] * a.flat[:-lag]).mean()) < limit
     assert abs(a.mean()) < 2 * limit
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, bool, np.complex128, object])
+def test_broadcast_to_is_a_view(dtype: Any) -> None:
+    for a, shape in (
+        (np.ones(3), (2, 3)), (np.ones((2, 1)), (2, 4)), (np.array(1.0), (2, 3)),
+        (np.ones((3, 4))[::2, ::-1], (5, 2, 4)), (np.ones((0, 1)), (0, 7)), (np.array(1.0), ()),
+        (np.ones(1), (0,)),
+    ):  # fmt: skip
+        a = a.astype(dtype)
+        ours, theirs = native.broadcast_to(a, shape), np.broadcast_to(a, shape)
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+        np.testing.assert_array_equal(ours, theirs)
+        assert np.shares_memory(ours, a) == np.shares_memory(theirs, a)
+        assert ours.flags.writeable == theirs.flags.writeable
+        np.testing.assert_array_equal(native.broadcast_to(a, shape=shape), theirs)
+    for wrong in ((2,), (3, 2), (-1, 3), ()):
+        with pytest.raises(ValueError, match="broadcast|shape|negative"):
+            native.broadcast_to(np.ones(3), wrong)
+    part = native.broadcast_to(np.arange(3.0), (2, 3))
+    gc.collect()
+    np.testing.assert_array_equal(part, [[0, 1, 2], [0, 1, 2]])

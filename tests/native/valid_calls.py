@@ -97,7 +97,8 @@ def _ternary(d: Draw, name: str) -> Call:
 @makes("add", "sub", "mul", "div")
 def _arithmetic(d: Draw, name: str) -> Call:
     shape = d.sizes()
-    pair = d.pick((shape, shape), (shape, ()), ((), shape), (shape, shape[-1:]))
+    ones = tuple(d.pick(1, n) for n in shape)
+    pair = d.pick((shape, shape), (shape, ()), ((), shape), (shape, ones), (ones[1:], shape))
     return tuple(d.array(*s) for s in pair), {}
 
 
@@ -379,6 +380,13 @@ def _state_weight_gradient(d: Draw, name: str) -> Call:
     steps, batch, n = _steps(d)
     g = d.array(steps, batch, d.size())
     return (g, d.array(steps, batch, n), d.array(batch, n)), {"reverse": d.flag()}
+
+
+@makes("broadcast_to")
+def _broadcast_to(d: Draw, name: str) -> Call:
+    shape = d.sizes()
+    own = tuple(d.pick(1, n) for n in shape)[d.pick(0, 0, 1) :]
+    return (d.array(*own), shape), {}
 
 
 @makes("owned")
