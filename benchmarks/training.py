@@ -38,6 +38,7 @@ if importlib.util.find_spec("torch") is not None:
     import torch
 
 RESULTS = Path(__file__).parent / "results.md"
+README = Path(__file__).parents[1] / "README.md"
 COLUMNS = ["chainrule", "PyTorch", "NumPy kernels", "JAX", "scikit-learn"]
 UNITS = "microseconds per step: the median of interleaved turns, in brackets the best"
 Row = tuple[str, dict[str, Times], float]
@@ -183,6 +184,20 @@ def write_results(rows: list[Row], sections: dict[str, list[str]]) -> None:
     RESULTS.write_text("\n".join(lines) + "\n")
 
 
+def write_readme(rows: list[Row], sections: dict[str, list[str]]) -> None:
+    """The same figures in README.md, between two marks."""
+    text = README.read_text()
+    begin, end = "<!-- figures: begin (make bench writes them) -->\n", "<!-- figures: end -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    lines = ["| microseconds per step | chainrule | PyTorch | ratio |", "|---|---|---|---|"]
+    for title, times, _ in rows:
+        cells = [f"{1e6 * times[name].median:,.0f}" for name in ("chainrule", "PyTorch")]
+        lines.append(f"| {title} | {' | '.join(cells)} | {ratio(times):.2f} |")
+    lines += ["", *[f"- {t}" for t in (*sections["conditions"], *sections["Summary"])]]
+    README.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     names = [w.name for w in WORKLOADS]
@@ -235,8 +250,10 @@ def main() -> None:
         from mnist_epoch import epochs
 
         show("An epoch of MNIST", epochs(libraries, chosen.mnist), sections)
+    if torch is not None:
+        write_readme(rows, sections)
     write_results(rows, sections)
-    print(f"\nwritten to {RESULTS.name}")
+    print(f"\nwritten to {RESULTS.name} and {README.name}")
 
 
 if __name__ == "__main__":

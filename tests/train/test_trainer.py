@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -325,7 +326,15 @@ def test_an_infinite_gradient_is_found() -> None:
     assert weights(model).tolist() == [0, 0, 0, 0]
 
 
-def test_ctrl_c_stops_cleanly_and_keeps_the_best() -> None:
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C interrupts, also where the tests run in the background and a shell has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_stops_cleanly_and_keeps_the_best(ctrl_c: None) -> None:
     x, y = problem()
     model = network()
 

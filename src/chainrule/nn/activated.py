@@ -8,6 +8,7 @@ from chainrule.nn.activation_modules import ReLU, Sigmoid, Tanh
 from chainrule.nn.linear import Linear
 from chainrule.nn.module import Module
 from chainrule.ops.fused import ActivatedLinear
+from chainrule.ops.matmul import ordinary_linear
 from chainrule.tensor import Tensor
 
 __all__ = ["activated"]
@@ -26,16 +27,7 @@ def activated(layer: Linear, activation: Module | None, input: Any) -> Tensor | 
     and no transformation or trace is on.
     """
     op = _FUSED.get(activation.__class__)  # type: ignore[arg-type]
-    if op is None or not (_is_itself(layer) and _is_itself(activation)):
+    if op is None or not (layer._calls_forward_alone and activation._calls_forward_alone):  # type: ignore[union-attr]
         return None
     held = layer._parameters
-    return op.on_layer(input, held.get("weight"), held.get("bias"))  # type: ignore[arg-type]
-
-
-def _is_itself(module: Any) -> bool:
-    """Whether a call is the forward of the module's class and nothing else."""
-    held = module.__dict__
-    return not (
-        held["_forward_hooks"] or held["_forward_pre_hooks"] or held["_backward_hooks"]
-        or held["_backward_pre_hooks"] or "forward" in held
-    )  # fmt: skip
+    return ordinary_linear(op, input, held.get("weight"), held.get("bias"))

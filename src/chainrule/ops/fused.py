@@ -13,7 +13,7 @@ from typing import Any
 from chainrule.backend import K, bind
 from chainrule.graph import Node, mode
 from chainrule.ops.apply import edge_of, output_tensor
-from chainrule.ops.matmul import LinearMap, ordinary_linear
+from chainrule.ops.matmul import LinearMap
 from chainrule.ops.pointwise import F32, F64
 from chainrule.ops.primitive import REGISTRY, Op
 from chainrule.tensor import Tensor
@@ -33,11 +33,6 @@ class ActivatedLinear(Op):
         self.map: LinearMap = REGISTRY["linear"]  # type: ignore[assignment]
         self.differential = REGISTRY[activation].differentials[0]  # type: ignore[attr-defined]
         bind(self, self.name)
-
-    def on_layer(self, input: Any, weight: Tensor, bias: Tensor | None) -> Tensor | None:
-        """activation(linear(input, weight, bias)); None where the case is not the ordinary one,
-        and the two operations are to be applied."""
-        return ordinary_linear(self, input, weight, bias)
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
         if tensors:

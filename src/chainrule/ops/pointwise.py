@@ -162,6 +162,7 @@ class WithNumber(Elementwise):
         self.saves_out = 2 in self.pattern
         self.reads_input = side in self.pattern
         self.reads_number_alone = self.pattern == (1 - side,)
+        self.reads_both = self.pattern == (0, 1)
         self.differentiable = self.differential is not None
 
     def raw(self, a: Any, number: Any) -> Any:
@@ -180,7 +181,10 @@ class WithNumber(Elementwise):
             return (self.differential(g, number if tensors else constant(number, g.dtype)),)
         if not self.pattern:
             return (self.differential(g),)
-        x = None if node.saved is None else node.saved[0]
+        x: Any = None if node.saved is None else node.saved[0]
+        if self.reads_both and not tensors:
+            pair = (x.array, number) if self.side == 0 else (number, x.array)
+            return (self.differential(g, *pair),)
         if tensors:
             return (self._push(g, x, None if node.out is None else output_tensor(node), number),)
         return (self._push(g, None if x is None else x.array, node.out, number),)
