@@ -7,6 +7,13 @@ TORCH := torch==2.13.0
 PEERS := .venv-peers
 WORKERS ?= auto
 
+# A copy of the sources, without what another target built in place.
+define copy_tree
+rm -rf $(1)
+mkdir $(1)
+tar --exclude='./.*' --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
+endef
+
 .PHONY: demo test fallback sanitize parity bench lint clean
 .DEFAULT_GOAL := demo
 
@@ -47,9 +54,7 @@ test: lint
 # An installation whose compiler fails, in a tree without the kernels that another target built:
 # the NumPy kernels serve, and all tests pass with them.
 fallback:
-	rm -rf .fallback
-	mkdir .fallback
-	tar --exclude='./.*' --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C .fallback
+	$(call copy_tree,.fallback)
 	$(MAKE) -C .fallback VENV=../.venv-numpy CC=false CXX=false ../.venv-numpy/.tools
 	.venv-numpy/bin/chainrule info | grep "kernels   numpy"
 	cd .fallback && ../.venv-numpy/bin/python -m pytest -n $(WORKERS)
@@ -61,9 +66,7 @@ fallback:
 SANITIZED = ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=8192 UBSAN_OPTIONS=print_stacktrace=1 \
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" PYTHONPATH=site ../$(BIN)/python
 sanitize: $(VENV)/.tools
-	rm -rf .sanitize
-	mkdir .sanitize
-	tar --exclude='./.*' --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C .sanitize
+	$(call copy_tree,.sanitize)
 	CHAINRULE_SANITIZE=1 CC=gcc CXX=g++ $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target .sanitize/site ./.sanitize
 	cd .sanitize && $(SANITIZED) -c 'import sys; from chainrule import backend; sys.exit(backend.why_not_native or None)'
 	cd .sanitize && $(SANITIZED) -m pytest -n $(WORKERS) tests/native
