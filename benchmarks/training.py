@@ -17,6 +17,7 @@ import importlib.util
 import math
 import os
 import platform
+import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -64,6 +65,22 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def busy_processors(seconds: float = 2.0) -> float:
+    """How many processors other programs keep busy at this moment, where the system tells."""
+
+    def idle_and_all() -> tuple[int, int]:
+        _, *ticks = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+        return int(ticks[3]) + int(ticks[4]), sum(map(int, ticks[:8]))
+
+    try:
+        before = idle_and_all()
+        time.sleep(seconds)
+        idle, total = (b - a for a, b in zip(before, idle_and_all(), strict=True))
+    except (OSError, ValueError, IndexError):
+        return math.nan
+    return processors() * (1 - idle / max(total, 1))
+
+
 def conditions(threads: int) -> list[str]:
     """What the numbers depend on."""
     kernels = backend.current()
@@ -78,16 +95,16 @@ def conditions(threads: int) -> list[str]:
         for title, name in peers.items()
         if importlib.util.find_spec(name) is not None
     ]
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else math.nan
+    busy = busy_processors()
     lines = [
         f"chainrule {chainrule.__version__}, kernels: {kernels}, {threads} threads; "
         f"Python {platform.python_version()}, NumPy {np.__version__}, "
         f"SciPy {metadata.version('scipy')}",
         f"against {', '.join(found) or 'nothing: no other library is installed'}; "
         f"{threads} threads each",
-        f"{processor()}, {os.cpu_count()} processors, load {load:.1f} at the start",
+        f"{processor()}, {os.cpu_count()} processors, {busy:.1f} of them busy before the start",
     ]
-    if load > threads / 4:
+    if busy > threads / 4:
         lines.append("THE MACHINE IS BUSY WITH OTHER WORK: run this again when it is not")
     return lines
 
