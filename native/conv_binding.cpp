@@ -82,14 +82,11 @@ PyObject* finish(ConvResult r, PyArrayObject* out, const Otherwise& otherwise) {
     return r == ConvResult::no_memory ? PyErr_NoMemory() : otherwise();
 }
 
-const elementwise_functions<float>& arithmetic(float) { return elementwise().f; }
-const elementwise_functions<double>& arithmetic(double) { return elementwise().d; }
-
 // Adds to each channel of y its number.
 template <class T>
 void add_bias(const ConvShape& s, PyArrayObject* bias, PyArrayObject* y) {
     const Int channels = s.groups * s.out_channels, size = s.out[0] * s.out[1] * s.out[2];
-    const auto add = arithmetic(T()).with_number[ADD];
+    const auto add = elementwise_of<T>().with_number[ADD];
     const T* numbers = data<T>(bias);
     T* to = data<T>(y);
     share(s.batch * channels, size, [=](Int i, Int end) {

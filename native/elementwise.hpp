@@ -48,4 +48,11 @@ struct elementwise_table {
 
 CHAINRULE_TABLES(elementwise)
 
+template <class T>
+const elementwise_functions<T>& elementwise_of();
+template <>
+inline const elementwise_functions<float>& elementwise_of<float>() { return elementwise().f; }
+template <>
+inline const elementwise_functions<double>& elementwise_of<double>() { return elementwise().d; }
+
 }  // namespace chainrule

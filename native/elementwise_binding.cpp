@@ -9,17 +9,10 @@ namespace {
 constexpr std::int64_t LIGHT = 1, HEAVY = 4;  // what an element costs: a few operations, a polynomial
 
 template <class T>
-const elementwise_functions<T>& functions();
-template <>
-const elementwise_functions<float>& functions<float>() { return elementwise().f; }
-template <>
-const elementwise_functions<double>& functions<double>() { return elementwise().d; }
-
-template <class T>
 PyObject* new_unary(Unary which, std::int64_t cost, PyArrayObject* x) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
-    const auto f = functions<T>().unary[which];
+    const auto f = elementwise_of<T>().unary[which];
     const T* from = data<T>(x);
     T* to = data<T>(out);
     share(PyArray_SIZE(x), cost,
@@ -39,7 +32,7 @@ template <class T>
 PyObject* new_binary(Binary which, std::int64_t cost, PyArrayObject* g, PyArrayObject* y) {
     PyArrayObject* out = new_like(y);
     if (out == nullptr) return nullptr;
-    const auto f = functions<T>().binary[which];
+    const auto f = elementwise_of<T>().binary[which];
     const T *first = data<T>(g), *second = data<T>(y);
     T* to = data<T>(out);
     share(PyArray_SIZE(y), cost, [=](std::int64_t i, std::int64_t end) {
@@ -97,7 +90,7 @@ PyObject* new_arithmetic(Arithmetic which, PyArrayObject* a, PyArrayObject* b) {
     const bool one_a = PyArray_NDIM(a) == 0, one_b = PyArray_NDIM(b) == 0;
     PyArrayObject* out = new_like(one_a ? b : a);
     if (out == nullptr) return nullptr;
-    const auto& f = functions<T>();
+    const auto& f = elementwise_of<T>();
     const T *as = data<T>(a), *bs = data<T>(b);
     T* to = data<T>(out);
     share(PyArray_SIZE(out), LIGHT, [=, &f](std::int64_t i, std::int64_t end) {
@@ -162,7 +155,7 @@ PyObject* new_broadcast(Arithmetic which, PyArrayObject* a, PyArrayObject* b, co
     PyArrayObject* out = reinterpret_cast<PyArrayObject*>(
         PyArray_SimpleNew(t.ndim, t.shape, PyArray_TYPE(a)));
     if (out == nullptr) return nullptr;
-    const auto& f = functions<T>();
+    const auto& f = elementwise_of<T>();
     const T *as = data<T>(a), *bs = data<T>(b);
     T* to = data<T>(out);
     share(t.size / t.span, t.span + 4, [=, &f, &t](std::int64_t begin, std::int64_t end) {
@@ -243,7 +236,7 @@ PyObject* pow(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwna
 template <class T>
 bool squared_error_of(PyArrayObject* x, PyArrayObject* y, double* out) {
     constexpr std::int64_t BLOCK = PART / 2;
-    const auto f = functions<T>().squared_error;
+    const auto f = elementwise_of<T>().squared_error;
     const T *xs = data<T>(x), *ys = data<T>(y);
     const std::int64_t n = PyArray_SIZE(x), blocks = (n + BLOCK - 1) / BLOCK;
     const Scratch memory(0, static_cast<std::size_t>(blocks) * sizeof(double));
@@ -284,7 +277,7 @@ template <class T>
 PyObject* new_difference(PyArrayObject* a, PyArrayObject* b, double factor) {
     PyArrayObject* out = new_like(a);
     if (out == nullptr) return nullptr;
-    const auto f = functions<T>().scaled_difference;
+    const auto f = elementwise_of<T>().scaled_difference;
     const T *as = data<T>(a), *bs = data<T>(b), by = static_cast<T>(factor);
     T* to = data<T>(out);
     share(PyArray_SIZE(a), LIGHT, [=](std::int64_t i, std::int64_t end) {
@@ -336,7 +329,7 @@ template <class T>
 PyObject* new_elu(PyArrayObject* g, PyArrayObject* x, const EluConstants& c) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
-    const auto& f = functions<T>();
+    const auto& f = elementwise_of<T>();
     const T *gs = g == nullptr ? nullptr : data<T>(g), *xs = data<T>(x);
     T* to = data<T>(out);
     const T alpha = T(c.alpha), scale = T(c.scale), rate = T(c.rate);
@@ -381,7 +374,7 @@ template <class T>
 PyObject* new_prelu(PyArrayObject* g, PyArrayObject* x, double slope) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
-    const auto& f = functions<T>();
+    const auto& f = elementwise_of<T>();
     const T *gs = g == nullptr ? nullptr : data<T>(g), *xs = data<T>(x);
     T* to = data<T>(out);
     share(PyArray_SIZE(x), LIGHT, [=, &f](std::int64_t i, std::int64_t end) {
@@ -418,7 +411,7 @@ template <class T>
 PyObject* new_logits_backward(PyArrayObject* g, PyArrayObject* x, PyArrayObject* y) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
-    const auto f = functions<T>().logits_backward;
+    const auto f = elementwise_of<T>().logits_backward;
     const T *gs = data<T>(g), *xs = data<T>(x), *ys = data<T>(y);
     T* to = data<T>(out);
     share(PyArray_SIZE(x), HEAVY, [=](std::int64_t i, std::int64_t end) {

@@ -12,13 +12,6 @@ const gather_functions<float>& functions<float>() { return gather().f; }
 template <>
 const gather_functions<double>& functions<double>() { return gather().d; }
 
-template <class T>
-const linear_functions<T>& columns();
-template <>
-const linear_functions<float>& columns<float>() { return linear_kernels().f; }
-template <>
-const linear_functions<double>& columns<double>() { return linear_kernels().d; }
-
 // --- sums -----------------------------------------------------------------------------------------
 
 // Which dimensions are summed: the last ones, the first ones, or others.
@@ -94,7 +87,7 @@ PyObject* new_sum(PyArrayObject* a, const Plan& plan, bool mean) {
                 f(end - i, plan.inner, x + i * plan.inner, to + i);
             });
     } else {
-        const auto f = columns<T>().sum_rows;
+        const auto f = linear_of<T>().sum_rows;
         share(plan.inner, plan.outer, [&](std::int64_t i, std::int64_t end) {
             f(plan.outer, end - i, x + i, plan.inner, to + i);
         });

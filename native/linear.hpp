@@ -45,4 +45,11 @@ struct linear_kernels_table {
 
 CHAINRULE_TABLES(linear_kernels)
 
+template <class T>
+const linear_functions<T>& linear_of();
+template <>
+inline const linear_functions<float>& linear_of<float>() { return linear_kernels().f; }
+template <>
+inline const linear_functions<double>& linear_of<double>() { return linear_kernels().d; }
+
 }  // namespace chainrule

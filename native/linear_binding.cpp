@@ -8,20 +8,6 @@
 namespace chainrule {
 namespace {
 
-template <class T>
-const linear_functions<T>& functions();
-template <>
-const linear_functions<float>& functions<float>() { return linear_kernels().f; }
-template <>
-const linear_functions<double>& functions<double>() { return linear_kernels().d; }
-
-template <class T>
-const elementwise_functions<T>& activations();
-template <>
-const elementwise_functions<float>& activations<float>() { return elementwise().f; }
-template <>
-const elementwise_functions<double>& activations<double>() { return elementwise().d; }
-
 // A matrix of which the rows, or (turned) the columns, lie in one piece each, `ld` elements apart.
 struct Matrix {
     const void* data;
@@ -83,7 +69,7 @@ constexpr std::int64_t READ = 1 << 16;
 template <class T>
 void multiply_few(const Matrix& a, const Matrix& b, const T* start, T* c, After<T> after) {
     const std::int64_t m = a.rows, n = b.cols, k = a.cols;
-    const auto f = functions<T>().dots;
+    const auto f = linear_of<T>().dots;
     const auto work = [&](std::int64_t i, std::int64_t end) {
         if (m <= FEW)
             for (std::int64_t r = 0; r < m; ++r) {
@@ -113,14 +99,14 @@ void multiply(const Matrix& a, const Matrix& b, const T* start, T* c, After<T> a
     if (!a.turned && b.turned && (m <= FEW || n <= FEW))
         return multiply_few<T>(a, b, start, c, after);
     if (is_small(m, n, k)) {
-        functions<T>().product(m, n, k, a.at<T>(), row, col, b.at<T>(), b.turned ? 1 : b.ld,
+        linear_of<T>().product(m, n, k, a.at<T>(), row, col, b.at<T>(), b.turned ? 1 : b.ld,
                                b.turned ? b.ld : 1, start, c);
         if (after != nullptr) after(m * n, c, c);
         return;
     }
     WithoutGil released;
     if (a.turned && !b.turned && n <= THIN) {
-        const auto f = functions<T>().product_thin;
+        const auto f = linear_of<T>().product_thin;
         const std::int64_t grain = PRODUCT / (n * k + WRITE) + 1;
         parallel_for(m, grain, [&](std::int64_t i, std::int64_t end) {
             f(end - i, n, k, a.at<T>() + i, a.ld, b.at<T>(), b.ld, start, c + i * n);
@@ -131,7 +117,7 @@ void multiply(const Matrix& a, const Matrix& b, const T* start, T* c, After<T> a
     if (n * static_cast<std::int64_t>(sizeof(T)) <= NARROW && m >= 16 && isa() == Isa::avx512) {
         const std::int64_t grain = PRODUCT / (4 * n * k) + 1;
         parallel_for(m, grain, [&](std::int64_t i, std::int64_t end) {
-            functions<T>().product(end - i, n, k, a.at<T>() + i * row, row, col, b.at<T>(),
+            linear_of<T>().product(end - i, n, k, a.at<T>() + i * row, row, col, b.at<T>(),
                                    b.turned ? 1 : b.ld, b.turned ? b.ld : 1, start, c + i * n);
             if (after != nullptr) after((end - i) * n, c + i * n, c + i * n);
         });
@@ -153,7 +139,7 @@ void multiply(const Matrix& a, const Matrix& b, const T* start, T* c, After<T> a
         T* to = c + r * n + s;
         const Scratch packed(1, own ? PACKED * sizeof(T) : 0);
         if (own && packed.get() != nullptr) {
-            functions<T>().product_panels(height, width, k, left, row, col, right, b_row, b_col,
+            linear_of<T>().product_panels(height, width, k, left, row, col, right, b_row, b_col,
                                           from, to, n, static_cast<T*>(packed.get()));
         } else {
             for (std::int64_t y = 0; from != nullptr && y < height; ++y)
@@ -184,7 +170,7 @@ constexpr int NONE = -1;  // no activation
 template <class T>
 void fill(const Matrix& a, const Matrix& b, PyArrayObject* start, PyArrayObject* out, int which) {
     multiply<T>(a, b, start == nullptr ? nullptr : data<T>(start), data<T>(out),
-                which == NONE ? nullptr : activations<T>().unary[which]);
+                which == NONE ? nullptr : elementwise_of<T>().unary[which]);
 }
 
 PyObject* new_product(const Matrix& a, const Matrix& b, PyArrayObject* start, int ndim,
@@ -259,7 +245,7 @@ PyObject* new_sum_of_rows(const Matrix& a, int type) {
     npy_intp n = a.cols;
     PyArrayObject* out = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(1, &n, type));
     if (out == nullptr) return nullptr;
-    const auto f = functions<T>().sum_rows;
+    const auto f = linear_of<T>().sum_rows;
     T* to = data<T>(out);
     share(n, a.rows, [&](std::int64_t i, std::int64_t end) {
         f(a.rows, end - i, a.at<T>() + i, a.ld, to + i);
@@ -329,7 +315,7 @@ PyObject* linear_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
 
 template <class T>
 void slopes(Binary which, PyArrayObject* g, PyArrayObject* out, T* to) {
-    const auto f = activations<T>().binary[which];
+    const auto f = elementwise_of<T>().binary[which];
     const T *gs = data<T>(g), *ys = data<T>(out);
     share(PyArray_SIZE(g), 1, [=](std::int64_t i, std::int64_t end) {
         f(end - i, gs + i, ys + i, to + i);
@@ -381,7 +367,7 @@ CHAINRULE_LAYER_BACKWARD(linear_sigmoid_backward, B_SIGMOID)
 // Of a (outer, n, inner): the sums over outer and inner.
 template <class T>
 void sums_along(PyArrayObject* a, std::int64_t n, std::int64_t inner, T* out) {
-    const auto f = functions<T>().sum_blocks;
+    const auto f = linear_of<T>().sum_blocks;
     const T* x = data<T>(a);
     const std::int64_t outer = PyArray_SIZE(a) / (n * inner);
     share(n, outer * inner, [=](std::int64_t i, std::int64_t end) {
@@ -410,7 +396,7 @@ bool all_but_middle(PyArrayObject* a, int ndim, const npy_intp* shape, std::int6
 template <class T>
 void sums_of_middle(PyArrayObject* a, std::int64_t first, std::int64_t count, std::int64_t inner,
                     T* out) {
-    const auto f = functions<T>().sum_rows;
+    const auto f = linear_of<T>().sum_rows;
     const T* x = data<T>(a);
     share(first, count * inner, [=](std::int64_t i, std::int64_t end) {
         for (; i < end; ++i) f(count, inner, x + i * count * inner, inner, out + i * inner);

@@ -80,16 +80,9 @@ struct Product {
 };
 
 template <class T>
-const linear_functions<T>& functions();
-template <>
-const linear_functions<float>& functions<float>() { return linear_kernels().f; }
-template <>
-const linear_functions<double>& functions<double>() { return linear_kernels().d; }
-
-template <class T>
 void multiply_small(const Product& p, std::int64_t layer, const T* start, T* c) {
     const T *a = p.a.at<T>(layer), *b = p.b.at<T>(layer);
-    functions<T>().product(p.m, p.n, p.k, a, p.turn_a ? 1 : p.k, p.turn_a ? p.m : 1, b,
+    linear_of<T>().product(p.m, p.n, p.k, a, p.turn_a ? 1 : p.k, p.turn_a ? p.m : 1, b,
                            p.turn_b ? 1 : p.n, p.turn_b ? p.k : 1, start, c);
 }
 
@@ -157,7 +150,7 @@ PyObject* new_sums(std::int64_t count, const Stack& g, int type) {
     const npy_intp shape[2] = {count, g.cols};
     PyArrayObject* out = new_array(2, shape, type);
     if (out == nullptr) return nullptr;
-    const auto f = functions<T>().sum_rows;
+    const auto f = linear_of<T>().sum_rows;
     T* to = data<T>(out);
     share(count, g.rows * g.cols, [&](std::int64_t i, std::int64_t end) {
         for (; i < end; ++i) f(g.rows, g.cols, g.at<T>(i), g.cols, to + i * g.cols);

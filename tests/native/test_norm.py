@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainrule import backend
+from native.twins import in_setting
+from native.twins import native as _native
 from chainrule.backend.numpy_kernels import norm as reference
-
-if backend.why_not_native:
-    pytest.skip(f"no compiled kernels: {backend.why_not_native}", allow_module_level=True)
-from chainrule.backend import _native
 
 SETTINGS = [(isa, threads) for isa in ("baseline", "avx2", "avx512") for threads in (1, 2, 3)]
 TOLERANCE = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12}
@@ -21,14 +18,8 @@ TOLERANCE = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12}
 
 @pytest.fixture(params=SETTINGS, ids=lambda p: f"{p[0]}-{p[1]}")
 def kernels(request: pytest.FixtureRequest) -> Any:
-    isa, threads = request.param
-    before = _native.get_isa(), _native.get_num_threads()
-    if not _native.set_isa(isa):
-        pytest.skip(f"this processor has no {isa}")
-    _native.set_num_threads(threads)
-    yield _native
-    _native.set_isa(before[0])
-    _native.set_num_threads(before[1])
+    for _ in in_setting(request.param):
+        yield _native
 
 
 # The input, the dimensions, the weight: layer, batch, instance and group norm, and their like.

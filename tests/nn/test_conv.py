@@ -378,3 +378,12 @@ def test_settings_of_another_type_are_refused_after_a_good_call() -> None:
     assert conv2d(x, w, b, steps).shape == (1, 3, 2, 2)
     steps[:] = [1, 1]
     assert conv2d(x, w, b, steps).shape == (1, 3, 4, 4)
+
+
+def test_operands_that_are_no_tensors() -> None:
+    x, w, b = normal(1, 2, 6, 6), normal(3, 2, 3, 3), normal(3)
+    for name, given in {
+        "weight": (x, w.numpy(), b), "bias": (x, w, b.numpy()), "input": (x.numpy(), w, b)
+    }.items():  # fmt: skip
+        with pytest.raises(TypeError, match=rf"conv2d\(\): argument '{name}' must be Tensor"):
+            conv2d(*given)

@@ -88,3 +88,18 @@ def test_refusals() -> None:
         maxout(chainrule.ones(3, 5), 2)
     with pytest.raises(ValueError, match="Maxout: num_pieces must be at least 1, got 0"):
         nn.Maxout(3, 2, num_pieces=0)
+
+
+@pytest.mark.parametrize("name", ["input", "weight", "bias"])
+@pytest.mark.parametrize("wrong", ["x", [1.0, 2.0], 3.0])
+def test_linear_of_what_is_no_tensor(name: str, wrong: object) -> None:
+    given = {
+        "input": chainrule.ones(2, 3),
+        "weight": chainrule.ones(4, 3),
+        "bias": None,
+        name: wrong,
+    }
+    with pytest.raises(TypeError, match=rf"linear\(\): argument '{name}' must be Tensor"):
+        nn.functional.linear(**given)
+    with pytest.raises(TypeError, match="argument 'input' must be Tensor, not NoneType"):
+        nn.Sequential(nn.Linear(3, 4), nn.ReLU())(None)

@@ -450,6 +450,8 @@ def _check_operands(
     op: str, x: Any, weight: Any, bias: Any, groups: int, channels: int, out_channels: int
 ) -> None:
     """Refuses channels and types that do not fit together."""
+    if bias is not None and not isinstance(bias, Tensor):
+        raise TypeError(f"{op}(): argument 'bias' must be Tensor, not {type(bias).__name__}")
     shape = tuple(weight.shape)
     if x.shape[1] != channels:
         raise RuntimeError(

@@ -195,7 +195,7 @@ true_divide = binary(
 )
 pow = binary(
     "pow",
-    lambda d, x, y: _twice(d, x) if y.__class__ is int and y == 2 else d * _power_slope(x, y),
+    lambda d, x, y: _power_change(d, x, y),
     lambda d, x, y, out: d * _exponent_slope(x, y, out),
     "x to the power y.",
     kinds="iufc",
@@ -306,6 +306,11 @@ bitwise_right_shift = comparison("bitwise_right_shift", "x shifted right by y bi
 def _twice(d: Any, x: Any) -> Any:
     """2 d x: the change of a square."""
     return d * (x + x) if isinstance(d, Tensor) else K.mul(d, K.add(x, x))
+
+
+def _power_change(d: Any, x: Any, y: Any) -> Any:
+    is_square = isinstance(y, Number) and y == 2
+    return _twice(d, x) if is_square else d * _power_slope(x, y)
 
 
 def _power_slope(x: Any, y: Any) -> Any:

@@ -377,6 +377,12 @@ def ordinary_linear(op: Op, input: Any, weight: Any, bias: Any) -> Tensor | None
 def _linear_checked(input: Any, weight: Any, bias: Any) -> Any:
     """linear in any case that is not the ordinary one."""
     inputs: tuple[Any, ...] = (input, weight) if bias is None else (input, weight, bias)
+    for name, t in zip(("input", "weight", "bias"), inputs, strict=False):
+        if not isinstance(t, (Tensor, K.Array)):
+            raise TypeError(
+                f"linear(): argument {name!r} must be Tensor, not {type(t).__name__}; convert it "
+                "with chainrule.tensor(...)"
+            )
     if not any(isinstance(t, Tensor) for t in inputs):
         return _linear.raw(*inputs)
     inputs = tuple([as_operand(t) for t in inputs])
