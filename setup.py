@@ -36,9 +36,16 @@ class BuildIfPossible(build_ext):
 # Products and sums are contracted as the compiler does by itself. Told -ffp-contract=fast, clang
 # would pass over the pragma that turns it off in native/update.inc.
 FLAGS = [
-    "-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-g0",
-    "-Wall", "-Wextra", "-pthread",
-]  # fmt: skip
+    "-std=c++17",
+    "-O3",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fvisibility=hidden",
+    "-g0",
+    "-Wall",
+    "-Wextra",
+    "-pthread",
+]
 LINK = ["-pthread"]
 if os.environ.get("CHAINRULE_SANITIZE") == "1":  # what `make sanitize` builds, for tests alone
     SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]

@@ -20,9 +20,13 @@ Losses = list[float]
 
 
 def one_by_one(
-    make: Callable[[], nn.Module], parts: Sequence[Any], loss: str, optimizers: Sequence[Any],
-    seeds: Sequence[int], **options: Any,
-) -> Losses:  # fmt: skip
+    make: Callable[[], nn.Module],
+    parts: Sequence[Any],
+    loss: str,
+    optimizers: Sequence[Any],
+    seeds: Sequence[int],
+    **options: Any,
+) -> Losses:
     """The last loss of each network, trained alone."""
     last = []
     for part, optimizer, seed in zip(parts, optimizers, seeds, strict=True):

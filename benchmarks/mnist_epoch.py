@@ -17,10 +17,17 @@ def _convnet(lib: Any) -> Any:
     nn = lib.nn
     return nn.Sequential(
         nn.Unflatten(1, (1, 28, 28)),
-        nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(7 * 7 * 64, 512), nn.ReLU(), nn.Linear(512, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 32, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(7 * 7 * 64, 512),
+        nn.ReLU(),
+        nn.Linear(512, 10),
+    )
 
 
 RECIPES = {"MLP 784-512-512-512-10": of_mlp(MNIST_MLP), "ConvNet 32-64 5x5, 512-10": _convnet}

@@ -218,12 +218,22 @@ def write_readme(rows: list[Row], sections: dict[str, list[str]]) -> None:
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     names = [w.name for w in WORKLOADS]
-    parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="ROW",
-                        help=f"some rows alone: {', '.join(names)}")  # fmt: skip
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=names,
+        default=names,
+        metavar="ROW",
+        help=f"some rows alone: {', '.join(names)}",
+    )
     parser.add_argument("--repeats", type=int, default=9, help="turns of each library (9)")
     parser.add_argument("--threads", type=int, default=0, help="(as many as processors)")
-    parser.add_argument("--mnist", metavar="DIR", default=os.environ.get("CHAINRULE_DATA"),
-                        help="the files of MNIST, for an epoch of it (CHAINRULE_DATA)")  # fmt: skip
+    parser.add_argument(
+        "--mnist",
+        metavar="DIR",
+        default=os.environ.get("CHAINRULE_DATA"),
+        help="the files of MNIST, for an epoch of it (CHAINRULE_DATA)",
+    )
     return parser.parse_args()
 
 

@@ -16,9 +16,17 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "MNIST_MLP", "WORKLOADS", "Work", "Workload", "mlp_weights", "of_mlp", "of_sequence",
-    "same_weights", "samples", "training",
-]  # fmt: skip
+    "MNIST_MLP",
+    "WORKLOADS",
+    "Work",
+    "Workload",
+    "mlp_weights",
+    "of_mlp",
+    "of_sequence",
+    "same_weights",
+    "samples",
+    "training",
+]
 
 Work = Callable[[], object]
 Pairs = list[tuple[np.ndarray, np.ndarray]]
@@ -103,19 +111,37 @@ def _mlp(lib: Any, widths: Sequence[int], activation: str = "ReLU", dropout: flo
 def _lenet(lib: Any) -> Any:
     nn = lib.nn
     return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), nn.Tanh(), nn.AvgPool2d(2),
-        nn.Conv2d(6, 16, 5), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten(),
-        nn.Linear(400, 120), nn.Tanh(), nn.Linear(120, 84), nn.Tanh(), nn.Linear(84, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 6, 5, padding=2),
+        nn.Tanh(),
+        nn.AvgPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.Tanh(),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(400, 120),
+        nn.Tanh(),
+        nn.Linear(120, 84),
+        nn.Tanh(),
+        nn.Linear(84, 10),
+    )
 
 
 def _cifar_cnn(lib: Any) -> Any:
     nn = lib.nn
     return nn.Sequential(
-        nn.Conv2d(3, 6, 5), nn.ReLU(), nn.MaxPool2d(2, 2),
-        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2, 2), nn.Flatten(),
-        nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
-    )  # fmt: skip
+        nn.Conv2d(3, 6, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2, 2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2, 2),
+        nn.Flatten(),
+        nn.Linear(400, 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, 10),
+    )
 
 
 def _conv_bn_relu(lib: Any) -> Any:
@@ -261,45 +287,103 @@ def _mnist(batch: int = 128) -> Pairs:
 MNIST_MLP = [784, 512, 512, 512, 10]
 SGD = {"optimizer": "SGD", "momentum": 0.9}
 WORKLOADS = [
-    Workload("iris", "MLP 4-8-3, batch 5, Adam",
-             training(of_mlp([4, 8, 3], "Tanh"), lambda: samples((4,), 5, 3, n=30)), 6),
+    Workload(
+        "iris",
+        "MLP 4-8-3, batch 5, Adam",
+        training(of_mlp([4, 8, 3], "Tanh"), lambda: samples((4,), 5, 3, n=30)),
+        6,
+    ),
     Workload("xor", "XOR 2-4-1, an epoch of 1000", _xor, 6),
-    Workload("deep10", "ten hidden layers of 5, batch 5, SGD",
-             training(of_mlp([4, *[5] * 10, 3], "Tanh"), lambda: samples((4,), 5, 3, n=30),
-                       optimizer="SGD"), 6),
+    Workload(
+        "deep10",
+        "ten hidden layers of 5, batch 5, SGD",
+        training(
+            of_mlp([4, *[5] * 10, 3], "Tanh"), lambda: samples((4,), 5, 3, n=30), optimizer="SGD"
+        ),
+        6,
+    ),
     Workload("surface", "two-parameter surface, Adam, a step of 10,000", _surface, 8),
-    Workload("radial", "regression 2-100-100-1, batch 100, AdamW",
-             training(of_mlp([2, 100, 100, 1]), lambda: samples((2,), 100, out=(1,)), "MSELoss",
-                       "AdamW"), 2),
-    Workload("wide", "regression 2-10000-1, batch 100, AdamW",
-             training(of_mlp([2, 10000, 1]), lambda: samples((2,), 100, out=(1,)), "MSELoss",
-                       "AdamW"), 1.3),
-    Workload("mnist", "MLP 784-512-512-512-10, batch 128, Adam",
-             training(of_mlp(MNIST_MLP), _mnist), 1.3),
-    Workload("dropout", "MLP 784-512-512-512-10 with dropout",
-             training(of_mlp(MNIST_MLP, dropout=0.5), _mnist), 1.3),
-    Workload("autoencoder", "autoencoder 784-256-50-256-784, batch 128, Adam",
-             training(of_mlp([784, 256, 50, 256, 784]),
-                       lambda: samples((784,), 128, out=(784,)), "MSELoss"), 1.3),
-    Workload("lenet", "LeNet, batch 64, Adam",
-             training(_lenet, lambda: samples((1, 28, 28), 64, 10)), 1.5),
-    Workload("cifar4", "CNN 3-6-16 5x5, 120-84-10, batch 4, SGD",
-             training(_cifar_cnn, lambda: samples((3, 32, 32), 4, 10), **SGD), 3),
-    Workload("cifar64", "CNN 3-6-16 5x5, 120-84-10, batch 64, SGD",
-             training(_cifar_cnn, lambda: samples((3, 32, 32), 64, 10), **SGD), 1.5),
-    Workload("convbn", "conv-BN-ReLU 32, 32, 64, 64 on 3x32x32, batch 64",
-             training(_conv_bn_relu, lambda: samples((3, 32, 32), 64, 10, n=2), **SGD), 1.15, 0.4),
+    Workload(
+        "radial",
+        "regression 2-100-100-1, batch 100, AdamW",
+        training(
+            of_mlp([2, 100, 100, 1]), lambda: samples((2,), 100, out=(1,)), "MSELoss", "AdamW"
+        ),
+        2,
+    ),
+    Workload(
+        "wide",
+        "regression 2-10000-1, batch 100, AdamW",
+        training(of_mlp([2, 10000, 1]), lambda: samples((2,), 100, out=(1,)), "MSELoss", "AdamW"),
+        1.3,
+    ),
+    Workload(
+        "mnist", "MLP 784-512-512-512-10, batch 128, Adam", training(of_mlp(MNIST_MLP), _mnist), 1.3
+    ),
+    Workload(
+        "dropout",
+        "MLP 784-512-512-512-10 with dropout",
+        training(of_mlp(MNIST_MLP, dropout=0.5), _mnist),
+        1.3,
+    ),
+    Workload(
+        "autoencoder",
+        "autoencoder 784-256-50-256-784, batch 128, Adam",
+        training(
+            of_mlp([784, 256, 50, 256, 784]), lambda: samples((784,), 128, out=(784,)), "MSELoss"
+        ),
+        1.3,
+    ),
+    Workload(
+        "lenet",
+        "LeNet, batch 64, Adam",
+        training(_lenet, lambda: samples((1, 28, 28), 64, 10)),
+        1.5,
+    ),
+    Workload(
+        "cifar4",
+        "CNN 3-6-16 5x5, 120-84-10, batch 4, SGD",
+        training(_cifar_cnn, lambda: samples((3, 32, 32), 4, 10), **SGD),
+        3,
+    ),
+    Workload(
+        "cifar64",
+        "CNN 3-6-16 5x5, 120-84-10, batch 64, SGD",
+        training(_cifar_cnn, lambda: samples((3, 32, 32), 64, 10), **SGD),
+        1.5,
+    ),
+    Workload(
+        "convbn",
+        "conv-BN-ReLU 32, 32, 64, 64 on 3x32x32, batch 64",
+        training(_conv_bn_relu, lambda: samples((3, 32, 32), 64, 10, n=2), **SGD),
+        1.15,
+        0.4,
+    ),
     Workload("rnn", "RNN 1-64, 100 steps, batch 32, Adam", of_sequence("RNN"), 1.3),
     Workload("gru", "GRU 1-64, 100 steps, batch 32, Adam", of_sequence("GRU"), 1.3),
     Workload("lstm", "LSTM 1-64, 100 steps, batch 32, Adam", of_sequence("LSTM"), 1.3),
-    Workload("bilstm", "LSTM, two layers, both directions",
-             of_sequence("LSTM", num_layers=2, bidirectional=True), 1.3, 0.4),
+    Workload(
+        "bilstm",
+        "LSTM, two layers, both directions",
+        of_sequence("LSTM", num_layers=2, bidirectional=True),
+        1.3,
+        0.4,
+    ),
     Workload("hessian", "Hessian of a 4-16-3 MLP", _hessian, 3),
-    Workload("mlp1", "inference of the MNIST MLP, one sample",
-             _inference(of_mlp(MNIST_MLP), (784,), 1), 3),
-    Workload("mlp256", "inference of the MNIST MLP, batch 256",
-             _inference(of_mlp(MNIST_MLP), (784,), 256), 1.1),
+    Workload(
+        "mlp1",
+        "inference of the MNIST MLP, one sample",
+        _inference(of_mlp(MNIST_MLP), (784,), 1),
+        3,
+    ),
+    Workload(
+        "mlp256",
+        "inference of the MNIST MLP, batch 256",
+        _inference(of_mlp(MNIST_MLP), (784,), 256),
+        1.1,
+    ),
     Workload("lenet1", "inference of LeNet, one sample", _inference(_lenet, (1, 28, 28), 1), 3),
-    Workload("lenet256", "inference of LeNet, batch 256",
-             _inference(_lenet, (1, 28, 28), 256), 1.1),
-]  # fmt: skip
+    Workload(
+        "lenet256", "inference of LeNet, batch 256", _inference(_lenet, (1, 28, 28), 256), 1.1
+    ),
+]

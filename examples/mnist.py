@@ -33,11 +33,18 @@ def convolutional(dropout: float) -> nn.Module:
     """Two convolutions with pooling, then a dense layer."""
     return nn.Sequential(
         nn.Unflatten(1, (1, 28, 28)),
-        nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(7 * 7 * 64, 512), nn.ReLU(), nn.Dropout(dropout),
+        nn.Conv2d(1, 32, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(7 * 7 * 64, 512),
+        nn.ReLU(),
+        nn.Dropout(dropout),
         nn.Linear(512, 10),
-    )  # fmt: skip
+    )
 
 
 NETWORKS: dict[str, Callable[[float], nn.Module]] = {
@@ -91,17 +98,26 @@ def run(name: str, regularizer: str, parts: Any, epochs: int, seed: int) -> dict
     schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
     errors = TestErrors(parts[2])
     trainer = train.Trainer(
-        model, "cross_entropy", optimizer, schedule=schedule, metrics=["error_rate"],
-        callbacks=[errors], seed=seed,
-    )  # fmt: skip
+        model,
+        "cross_entropy",
+        optimizer,
+        schedule=schedule,
+        metrics=["error_rate"],
+        callbacks=[errors],
+        seed=seed,
+    )
     began = time.perf_counter()
     history = trainer.fit(parts[0], parts[1], epochs=epochs, batch_size=128)
     chosen = history.best("val_error_rate")["epoch"]
     return {
-        "network": name, "regularizer": regularizer, "epochs": epochs, "chosen_epoch": chosen,
-        "error": errors.errors[chosen - 1], "best": min(errors.errors),
+        "network": name,
+        "regularizer": regularizer,
+        "epochs": epochs,
+        "chosen_epoch": chosen,
+        "error": errors.errors[chosen - 1],
+        "best": min(errors.errors),
         "minutes": (time.perf_counter() - began) / 60,
-    }  # fmt: skip
+    }
 
 
 def line(row: dict[str, Any]) -> str:

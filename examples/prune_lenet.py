@@ -48,9 +48,14 @@ def fit(model: nn.Module, images: Images, epochs: int, lr: float, seed: int) -> 
     batches = epochs * -(-len(images[1]) // 128)
     schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, batches)
     trainer = train.Trainer(
-        model, "cross_entropy", optimizer, schedule=schedule, schedule_each="batch",
-        progress=False, seed=seed,
-    )  # fmt: skip
+        model,
+        "cross_entropy",
+        optimizer,
+        schedule=schedule,
+        schedule_each="batch",
+        progress=False,
+        seed=seed,
+    )
     trainer.fit(images, epochs=epochs, batch_size=128)
 
 
@@ -138,11 +143,17 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         f"{speed.parameters[1]} parameters;\nmasked and cut-down network differ by {same:.1g}"
     )
     figures = {
-        "error": start, "obd_error": pruned, "obd_sparsity": prune.sparsity(sparse),
-        "obd_steps": table.rows, "units_error": removed, "units": [step.pruned, step.total],
-        "seconds": speed.seconds, "speedup": speed.factor, "parameters": speed.parameters,
+        "error": start,
+        "obd_error": pruned,
+        "obd_sparsity": prune.sparsity(sparse),
+        "obd_steps": table.rows,
+        "units_error": removed,
+        "units": [step.pruned, step.total],
+        "seconds": speed.seconds,
+        "speedup": speed.factor,
+        "parameters": speed.parameters,
         "minutes": (time.perf_counter() - began) / 60,
-    }  # fmt: skip
+    }
     if options.out:
         Path(options.out).write_text(json.dumps(figures, indent=1) + "\n")
     return figures

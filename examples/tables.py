@@ -28,8 +28,11 @@ TABLES = ("iris", "wine", "breast_cancer", "digits", "diabetes")
 def methods(task: str, seed: int) -> dict[str, Any]:
     """The estimators; both networks with the same settings."""
     common = {
-        "hidden_layer_sizes": (64, 64), "max_iter": 300, "alpha": 1.0, "random_state": seed,
-    }  # fmt: skip
+        "hidden_layer_sizes": (64, 64),
+        "max_iter": 300,
+        "alpha": 1.0,
+        "random_state": seed,
+    }
     if task == "classification":
         return {
             "chainrule": NetworkClassifier(**common),

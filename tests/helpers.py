@@ -15,9 +15,19 @@ from samples.record import Sample
 import chainrule
 
 __all__ = [
-    "Case", "all_arrays", "assert_close", "call", "case", "map_arrays", "outputs", "resolve",
-    "to_array", "torch_call", "torch_dtype", "weight",
-]  # fmt: skip
+    "Case",
+    "all_arrays",
+    "assert_close",
+    "call",
+    "case",
+    "map_arrays",
+    "outputs",
+    "resolve",
+    "to_array",
+    "torch_call",
+    "torch_dtype",
+    "weight",
+]
 
 
 # --- comparing ------------------------------------------------------------------------------------

@@ -108,10 +108,34 @@ def test_the_same_seed_gives_the_same_model() -> None:
 
 
 def test_options_reach_the_network(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--hidden", "5,4", "--activation", "tanh", "--dropout", "0.25", "--norm", "batch",
-               "--optimizer", "sgd", "--lr", "0.2", "--weight-decay", "0.01", "--batch-size", "50",
-               "--patience", "3", "--class-weight", "balanced", "--test-size", "0.3",
-               "--validation-size", "0.2", "--epochs", "4"]  # fmt: skip
+    options = [
+        "--hidden",
+        "5,4",
+        "--activation",
+        "tanh",
+        "--dropout",
+        "0.25",
+        "--norm",
+        "batch",
+        "--optimizer",
+        "sgd",
+        "--lr",
+        "0.2",
+        "--weight-decay",
+        "0.01",
+        "--batch-size",
+        "50",
+        "--patience",
+        "3",
+        "--class-weight",
+        "balanced",
+        "--test-size",
+        "0.3",
+        "--validation-size",
+        "0.2",
+        "--epochs",
+        "4",
+    ]
     assert run("fit", "wine", *options, "--json", "--out", "m") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["split"] == {"train": 88, "validation": 36, "test": 54}
@@ -184,8 +208,14 @@ def test_the_report_stands_alone() -> None:
     assert run("fit", "breast_cancer", *QUICK, "--out", "m") == 0
     page = Path("m", "report.html").read_text()
     assert page.count("<svg") == 4
-    for part in ("Confusion matrix", "Gradient norm of each layer", "linear model", "mean_radius",
-                 "chainrule fit breast_cancer", "train.fit_table"):  # fmt: skip
+    for part in (
+        "Confusion matrix",
+        "Gradient norm of each layer",
+        "linear model",
+        "mean_radius",
+        "chainrule fit breast_cancer",
+        "train.fit_table",
+    ):
         assert part in page
     outside = re.findall(r"(?:src|href)\s*=|url\(|https?://(?!www\.w3\.org/2000/svg)", page)
     assert outside == []
@@ -243,25 +273,46 @@ NUMBERS = "\n".join(f"{i},{i % 7},{2 * i}" for i in range(40))
         (f"a,b,c\n{NUMBERS}", ["--categorical", "x"], "no column 'x'"),
         ("a,b\n" + "\n".join(f"{i},5" for i in range(30)), [], "'b' is constant"),
         ("a,b\n" + "\n".join(f",{i}" for i in range(30)), [], "a: all values are missing"),
-        ("a,b\n" + "\n".join(f"{i},{'' if i == 3 else i}" for i in range(30)), [],
-         "target 'b' is missing in 1 of 30 rows"),
-        ("a,b\n" + "\n".join(f"{'x' if i == 7 else i},{i}" for i in range(30)), [],
-         "column 'a' mixes numbers and text: row 8 has 'x'"),
+        (
+            "a,b\n" + "\n".join(f"{i},{'' if i == 3 else i}" for i in range(30)),
+            [],
+            "target 'b' is missing in 1 of 30 rows",
+        ),
+        (
+            "a,b\n" + "\n".join(f"{'x' if i == 7 else i},{i}" for i in range(30)),
+            [],
+            "column 'a' mixes numbers and text: row 8 has 'x'",
+        ),
         (f"a,a,c\n{NUMBERS}", [], "duplicate column names: 'a'"),
         (f"a,,c\n{NUMBERS}", [], "column 2 has no name"),
         ("a,b,c\n1,2,3\n4,5\n", [], "row 2 has 2 values, the header has 3"),
         (b"a,b\n1,2\n" + b"\xff\xfe3,4\n", [], "is not UTF-8 text"),
         (b"PK\x03\x04\0\0\0\0", [], "is not a text file|is not UTF-8"),
-        ("a,b\n" + "\n".join(f"{'inf' if i == 2 else i},{i}" for i in range(30)), [],
-         "column 'a' has infinite values"),
-        ("a,b\n" + "\n".join(f"{i},{'inf' if i == 2 else i}" for i in range(30)), [],
-         "target 'b' has infinite values"),
-        ("a,b\n" + "\n".join(f"{i},k{i}" for i in range(30)), [],
-         "has 30 classes in 30 rows, of which 30 have fewer than 3"),
-        ("a,b\n" + "\n".join(f"{i},{'rare' if i == 0 else 'xy'[i % 2]}" for i in range(30)), [],
-         r"fewer than 3 members: 'rare' \(1\)"),
-        ("a,b\n" + "\n".join(f"{i},{'xy'[i % 2]}" for i in range(30)), ["--task", "regression"],
-         "is text, which cannot be predicted as a number"),
+        (
+            "a,b\n" + "\n".join(f"{'inf' if i == 2 else i},{i}" for i in range(30)),
+            [],
+            "column 'a' has infinite values",
+        ),
+        (
+            "a,b\n" + "\n".join(f"{i},{'inf' if i == 2 else i}" for i in range(30)),
+            [],
+            "target 'b' has infinite values",
+        ),
+        (
+            "a,b\n" + "\n".join(f"{i},k{i}" for i in range(30)),
+            [],
+            "has 30 classes in 30 rows, of which 30 have fewer than 3",
+        ),
+        (
+            "a,b\n" + "\n".join(f"{i},{'rare' if i == 0 else 'xy'[i % 2]}" for i in range(30)),
+            [],
+            r"fewer than 3 members: 'rare' \(1\)",
+        ),
+        (
+            "a,b\n" + "\n".join(f"{i},{'xy'[i % 2]}" for i in range(30)),
+            ["--task", "regression"],
+            "is text, which cannot be predicted as a number",
+        ),
         (f"a,b,c\n{NUMBERS}", ["--hidden", "a,b"], "hidden sizes are positive whole numbers"),
         (f"a,b,c\n{NUMBERS}", ["--optimizer", "adamm"], "unknown optimizer 'adamm'"),
         (f"a,b,c\n{NUMBERS}", ["--activation", "rellu"], "'rellu' is not the name of an act"),
@@ -269,7 +320,7 @@ NUMBERS = "\n".join(f"{i},{i % 7},{2 * i}" for i in range(40))
         (f"a,b,c\n{NUMBERS}", ["--test-size", "1.5"], "test_size"),
         (f"a,b,c\n{NUMBERS}", ["--dropout", "2"], "dropout"),
     ],
-)  # fmt: skip
+)
 def test_bad_tables(
     capsys: pytest.CaptureFixture[str],
     content: str | bytes | None,

@@ -94,10 +94,12 @@ def _adam_by_hand(start: tuple[float, float], steps: int) -> np.ndarray:
     """Adam with rate 20 on equation 78, from its formulas."""
     t, m, v = np.array(start), np.zeros(2), np.zeros(2)
     for i in range(1, steps + 1):
-        g = np.array([
-            8 * 0.15 * np.sin(2 * (0.15 * t[0] - 3)) + 0.6 / 5 * (t[0] / 5 - 12),
-            -8 / 10 * np.sin(2 * (t[1] / 10 - 2)) + 0.6 / 10 * (t[1] / 10 - 8),
-        ])  # fmt: skip
+        g = np.array(
+            [
+                8 * 0.15 * np.sin(2 * (0.15 * t[0] - 3)) + 0.6 / 5 * (t[0] / 5 - 12),
+                -8 / 10 * np.sin(2 * (t[1] / 10 - 2)) + 0.6 / 10 * (t[1] / 10 - 8),
+            ]
+        )
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         t = t - 20 * m / (1 - 0.9**i) / (np.sqrt(v / (1 - 0.999**i)) + 1e-8)
     return t

@@ -18,9 +18,26 @@ STATES = ("done", "partly", "open")
 # How many items each group of the curriculum has. They are numbered from 01; M39 and M45 were
 # merged into other items.
 COUNTS = {
-    "M": 44, "L": 20, "A": 19, "S": 18, "I": 16, "O": 41, "C": 12, "R": 22, "G": 9, "N": 11,
-    "P": 19, "E": 13, "D": 23, "V": 52, "H": 19, "T": 16, "F": 26, "X": 17, "Y": 11,
-}  # fmt: skip
+    "M": 44,
+    "L": 20,
+    "A": 19,
+    "S": 18,
+    "I": 16,
+    "O": 41,
+    "C": 12,
+    "R": 22,
+    "G": 9,
+    "N": 11,
+    "P": 19,
+    "E": 13,
+    "D": 23,
+    "V": 52,
+    "H": 19,
+    "T": 16,
+    "F": 26,
+    "X": 17,
+    "Y": 11,
+}
 MERGED = {"M39", "M45"}
 
 

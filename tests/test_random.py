@@ -125,22 +125,32 @@ def test_a_generator_is_needed_where_one_is_asked_for() -> None:
 CONTINUOUS: dict[str, tuple[Callable[[Any], Tensor], Any]] = {
     "rand": (lambda d: chainrule.rand(N, dtype=d), scipy.stats.uniform()),
     "randn": (lambda d: chainrule.randn(N, dtype=d), scipy.stats.norm()),
-    "rand_like": (lambda d: chainrule.rand_like(chainrule.empty(N, dtype=d)),
-                  scipy.stats.uniform()),
+    "rand_like": (
+        lambda d: chainrule.rand_like(chainrule.empty(N, dtype=d)),
+        scipy.stats.uniform(),
+    ),
     "randn_like": (lambda d: chainrule.randn_like(chainrule.empty(N, dtype=d)), scipy.stats.norm()),
     "normal": (lambda d: chainrule.normal(2.0, 3.0, (N,), dtype=d), scipy.stats.norm(2, 3)),
-    "normal, mean": (lambda d: chainrule.normal(chainrule.full((N,), 2.0, dtype=d), 3.0),
-                     scipy.stats.norm(2, 3)),
-    "normal, std": (lambda d: chainrule.normal(2.0, chainrule.full((N,), 3.0, dtype=d)),
-                    scipy.stats.norm(2, 3)),
+    "normal, mean": (
+        lambda d: chainrule.normal(chainrule.full((N,), 2.0, dtype=d), 3.0),
+        scipy.stats.norm(2, 3),
+    ),
+    "normal, std": (
+        lambda d: chainrule.normal(2.0, chainrule.full((N,), 3.0, dtype=d)),
+        scipy.stats.norm(2, 3),
+    ),
     "normal_": (lambda d: chainrule.empty(N, dtype=d).normal_(-1, 0.5), scipy.stats.norm(-1, 0.5)),
     "uniform_": (lambda d: chainrule.empty(N, dtype=d).uniform_(-1, 3), scipy.stats.uniform(-1, 4)),
-    "exponential_": (lambda d: chainrule.empty(N, dtype=d).exponential_(2),
-                     scipy.stats.expon(scale=0.5)),
-    "log_normal_": (lambda d: chainrule.empty(N, dtype=d).log_normal_(0.5, 0.7),
-                    scipy.stats.lognorm(0.7, scale=np.exp(0.5))),
+    "exponential_": (
+        lambda d: chainrule.empty(N, dtype=d).exponential_(2),
+        scipy.stats.expon(scale=0.5),
+    ),
+    "log_normal_": (
+        lambda d: chainrule.empty(N, dtype=d).log_normal_(0.5, 0.7),
+        scipy.stats.lognorm(0.7, scale=np.exp(0.5)),
+    ),
     "cauchy_": (lambda d: chainrule.empty(N, dtype=d).cauchy_(1, 2), scipy.stats.cauchy(1, 2)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -173,8 +183,11 @@ def assert_frequencies(counts: Any, probabilities: Any) -> None:
 
 def test_integers() -> None:
     chainrule.manual_seed(0)
-    for x in (chainrule.randint(3, 7, (N,)), chainrule.empty(N).random_(3, 7).long(),
-              chainrule.randint_like(chainrule.empty(N, dtype=chainrule.int64), 3, 7)):  # fmt: skip
+    for x in (
+        chainrule.randint(3, 7, (N,)),
+        chainrule.empty(N).random_(3, 7).long(),
+        chainrule.randint_like(chainrule.empty(N, dtype=chainrule.int64), 3, 7),
+    ):
         assert x.dtype is chainrule.int64
         assert_frequencies(np.bincount(x.numpy())[3:], np.ones(4))
     assert set(chainrule.randint(2, (100,)).tolist()) == {0, 1}
@@ -289,7 +302,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: chainrule.ones(2).random_(3, 1), RuntimeError, "low=3 >= high=1"),
     (lambda: chainrule.ones(2, requires_grad=True).normal_(), RuntimeError, "leaf"),
     (lambda: chainrule.ones(1).expand(2).normal_(), RuntimeError, "single memory location"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("number", range(len(REFUSED)))

@@ -79,12 +79,16 @@ def main(epochs: int = 30, seeds: int = 10) -> dict[str, list[float]]:
         f"Example 9: mean squared error after {epochs} epochs, {seeds} starts",
         ("loss of a batch", "PyTorch", "obtained", "remark"),
         [
-            ("sum, as printed", "3874.4", f"{spread(last['sum'])[0]:.1f}",
-             f"{dead} of {seeds} dead: output 0, error mean(y^2) = {zero:.1f}"),
+            (
+                "sum, as printed",
+                "3874.4",
+                f"{spread(last['sum'])[0]:.1f}",
+                f"{dead} of {seeds} dead: output 0, error mean(y^2) = {zero:.1f}",
+            ),
             ("mean, mended", "154.6", f"{mean:.1f} +- {std:.1f}", "alive"),
             ("best line", "152.5", f"{line:.1f}", "least squares"),
         ],
-    )  # fmt: skip
+    )
     return {**last, "line": [line], "zero": [zero]}
 
 

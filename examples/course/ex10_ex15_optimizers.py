@@ -60,11 +60,10 @@ def main(epochs: int = 1000) -> dict[str, list[float]]:
         f"Examples 10-15: mean squared error of a SiLU neuron; the best line has {line:.1f}",
         ("example", *(f"after {n} epochs" for n in when), "verdict"),
         [
-            (name, *(f"{errors[n - 1]:.1f}" for n in when),
-             verdict(errors, line))
+            (name, *(f"{errors[n - 1]:.1f}" for n in when), verdict(errors, line))
             for name, errors in results.items()
         ],
-    )  # fmt: skip
+    )
     print(f"30 steps on a parabola: momentum 0.5 {parabola(0.5):.2g}, 0.5/eta {parabola(5.0):.2g}")
     results["parabola"] = [parabola(0.5), parabola(5.0)]
     return results

@@ -118,18 +118,33 @@ def main(steps: int = 10000, copies: int = 50) -> dict[str, dict[tuple[str, int]
         b, claim = single[name, j], CLAIMS[name][j]
         same = claim and holds(claim, a, exact["SGD g=.7 t=.6", j])
         rows.append(
-            (name, f"({STARTS[j][0]:g}, {STARTS[j][1]:g})", claim or "-",
-             *(f"({r['end'][0]:.1f}, {r['end'][1]:.1f})" for r in (a, b)),
-             f"{a['nearest']:.1f}", f"{a['moving']:.1f}",
-             *(f"{100 * r['at the minimum']:.0f} %" for r in (a, b)),
-             "-" if claim is None else "yes" if same else "no")
-        )  # fmt: skip
+            (
+                name,
+                f"({STARTS[j][0]:g}, {STARTS[j][1]:g})",
+                claim or "-",
+                *(f"({r['end'][0]:.1f}, {r['end'][1]:.1f})" for r in (a, b)),
+                f"{a['nearest']:.1f}",
+                f"{a['moving']:.1f}",
+                *(f"{100 * r['at the minimum']:.0f} %" for r in (a, b)),
+                "-" if claim is None else "yes" if same else "no",
+            )
+        )
     show(
         f"Equation 78, rate 20, {steps} steps; there: share of {copies} starts at the minimum",
-        ("optimizer", "start", "printed", "end, float64", "end, float32", "nearest", "last step",
-         "there, float64", "there, float32", "so?"),
+        (
+            "optimizer",
+            "start",
+            "printed",
+            "end, float64",
+            "end, float32",
+            "nearest",
+            "last step",
+            "there, float64",
+            "there, float32",
+            "so?",
+        ),
         rows,
-    )  # fmt: skip
+    )
     return results
 
 

@@ -68,12 +68,22 @@ def main(epochs: int = 10, seeds: int = 100) -> dict[str, list[float]]:
         f"Example 18: test accuracy after {epochs} epochs, {seeds} seeds",
         ("", "PyTorch, seed 0", "obtained", "lowest", "highest"),
         [
-            ("last epoch", "0.60", f"{mean:.2f} +- {std:.2f}", f"{min(last):.2f}",
-             f"{max(last):.2f}"),
-            ("best epoch", "-", f"{spread(best)[0]:.2f} +- {spread(best)[1]:.2f}",
-             f"{min(best):.2f}", f"{max(best):.2f}"),
+            (
+                "last epoch",
+                "0.60",
+                f"{mean:.2f} +- {std:.2f}",
+                f"{min(last):.2f}",
+                f"{max(last):.2f}",
+            ),
+            (
+                "best epoch",
+                "-",
+                f"{spread(best)[0]:.2f} +- {spread(best)[1]:.2f}",
+                f"{min(best):.2f}",
+                f"{max(best):.2f}",
+            ),
         ],
-    )  # fmt: skip
+    )
     inside = min(last) <= 0.6 <= max(last)
     print(f"0.60 lies {'inside' if inside else 'outside'} the range of the seeds")
     return {"last": last, "best": best}

@@ -86,12 +86,13 @@ def train(activation: type[nn.Module], seeds: int, epochs: int) -> list[dict[str
     losses, right = runs.state()
     return [
         {
-            "loss": losses[i], "accuracy": right[i],
+            "loss": losses[i],
+            "accuracy": right[i],
             "first": [n[i].item() for n in first.values()],
             "last": [n[i].item() for n in last.values()],
         }
         for i in range(seeds)
-    ]  # fmt: skip
+    ]
 
 
 def failed(run: dict[str, Any]) -> bool:

@@ -64,10 +64,16 @@ def main(
             results[name, (low, high)] = (b, w), (b_std, w_std), far
             verdict = "yes" if max(map(abs, far)) < 2 else "no"
             rows.append(
-                (name, f"[{low:g}, {high:g}]", f"{printed[0]:.4f} {printed[1]:.4f}",
-                 f"{b:.4f} +- {b_std:.4f}", f"{w:.4f} +- {w_std:.4f}",
-                 f"{far[0]:+.1f} {far[1]:+.1f}", verdict)
-            )  # fmt: skip
+                (
+                    name,
+                    f"[{low:g}, {high:g}]",
+                    f"{printed[0]:.4f} {printed[1]:.4f}",
+                    f"{b:.4f} +- {b_std:.4f}",
+                    f"{w:.4f} +- {w_std:.4f}",
+                    f"{far[0]:+.1f} {far[1]:+.1f}",
+                    verdict,
+                )
+            )
     show(
         f"{steps} iterations of batch 1 from (10, 5), rate {RATE}, {runs} data sets",
         ("method", "x in", "printed", "offset", "slope", "s.d. off", "within 2 s.d."),

@@ -67,10 +67,16 @@ def main(
             error = math.sqrt(rate * (1 - rate) / count)
             tail = binomial_tail(printed, 20, rate)
             rows.append(
-                (init, batch, f"{printed}/20", f"{20 * rate:.1f}/20",
-                 f"{100 * rate:.1f} % +- {100 * error:.1f} %", f"{tail:.3f}",
-                 "agrees" if tail > 0.025 else "differs")
-            )  # fmt: skip
+                (
+                    init,
+                    batch,
+                    f"{printed}/20",
+                    f"{20 * rate:.1f}/20",
+                    f"{100 * rate:.1f} % +- {100 * error:.1f} %",
+                    f"{tail:.3f}",
+                    "agrees" if tail > 0.025 else "differs",
+                )
+            )
     show(
         f"XOR, {count} starts, {epochs} epochs: failures",
         ("weights", "batch", "printed", "obtained", "rate", "P(printed or farther)", "verdict"),

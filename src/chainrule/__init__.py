@@ -1,5 +1,8 @@
 """chainrule: neural networks in Python, with PyTorch's names and derivatives one can look at."""
 
+# Lists of names, packed.
+# fmt: off
+
 from __future__ import annotations
 
 import warnings as _warnings
@@ -11,40 +14,42 @@ from typing import Any as _Any
 # NumPy warns of them; inside this package it need not. Warnings in the user's code stay.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"chainrule\.")
 
-from chainrule.ops.methods import attach as _attach  # noqa: E402
+from chainrule.ops.methods import attach as _attach
 
 _attach()  # before anything that makes tensors while it is imported
 
-from chainrule import autograd, backend, func, linalg, random  # noqa: E402
-from chainrule.autograd.modes import (  # noqa: E402
+from chainrule import autograd, backend, func, linalg, random
+from chainrule.autograd.modes import (
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
     set_grad_enabled,
-)  # fmt: skip
-from chainrule.backend.dtypes import (  # noqa: E402
+)
+from chainrule.backend.dtypes import (
     bool_ as bool, complex128, complex64, dtype, float16, float16 as half, float32, float32 as
     float, float64, float64 as double, get_default_dtype, int16, int16 as short, int32, int32 as
     int, int64, int64 as long, int8, promote_types, set_default_dtype, uint8,
-)  # fmt: skip
-from chainrule.ops.complex_numbers import abs, absolute, angle, complex, conj, imag, real, sgn  # noqa: E402
-from chainrule.ops.composed import (  # noqa: E402
+)
+from chainrule.ops.elementwise.complex_numbers import (
+    abs, absolute, angle, complex, conj, imag, real, sgn,
+)
+from chainrule.ops.elementwise.derived import (
     addcdiv, addcmul, clamp_max, clamp_min, deg2rad, isclose, lerp, logit, positive, rad2deg,
-)  # fmt: skip
-from chainrule.ops.conv import (  # noqa: E402
+)
+from chainrule.ops.layers.conv import (
     col2im, conv1d, conv2d, conv3d, conv_output_size, conv_transpose1d, conv_transpose2d,
     conv_transpose3d, conv_transpose_output_size, im2col,
-)  # fmt: skip
-from chainrule.ops.conversion import (  # noqa: E402
+)
+from chainrule.ops.creation.conversion import (
     clone, is_complex, is_floating_point, is_nonzero, is_tensor, numel,
-)  # fmt: skip
-from chainrule.ops.creation import (  # noqa: E402
+)
+from chainrule.ops.creation.patterns import (
     arange, empty, empty_like, eye, full, full_like, linspace, logspace, ones, ones_like,
     scalar_tensor, tril_indices, triu_indices, zeros, zeros_like,
-)  # fmt: skip
-from chainrule.ops.diagonal import (  # noqa: E402
+)
+from chainrule.ops.shape.diagonal import (
     block_diag, diag, diag_embed, diagflat, diagonal, diagonal_scatter, tril, triu,
-)  # fmt: skip
-from chainrule.ops.einsum import einsum, tensordot  # noqa: E402
-from chainrule.ops.elementwise import (  # noqa: E402
+)
+from chainrule.ops.linalg.einsum import einsum, tensordot
+from chainrule.ops.elementwise.functions import (
     acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan,
     atan2, atanh, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
     bitwise_xor, ceil, clamp, clip, copysign, cos, cosh, digamma, div, divide, eq, erf, erfc,
@@ -55,97 +60,87 @@ from chainrule.ops.elementwise import (  # noqa: E402
     not_equal, polygamma, pow, reciprocal, relu, remainder, round, rsqrt, sigmoid, sign, signbit,
     sin, sinc, sinh, softplus, sqrt, square, sub, subtract, tan, tanh, true_divide, trunc, where,
     xlogy,
-)  # fmt: skip
-from chainrule.ops.from_data import as_tensor, asarray, from_dlpack, from_numpy, tensor  # noqa: E402
-from chainrule.ops.index import (  # noqa: E402
+)
+from chainrule.ops.creation.from_data import as_tensor, asarray, from_dlpack, from_numpy, tensor
+from chainrule.ops.index.reading import (
     argwhere, gather, index_select, masked_select, narrow, nonzero, one_hot, select, take,
     take_along_dim,
-)  # fmt: skip
-from chainrule.ops.joining import (  # noqa: E402
+)
+from chainrule.ops.shape.joining import (
     chunk, column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack, row_stack, split,
     tensor_split, unbind, vsplit, vstack,
-)  # fmt: skip
-from chainrule.ops.linalg import (  # noqa: E402
+)
+from chainrule.ops.linalg.matrices import (
     chain_matmul, cholesky, cholesky_solve, det, inverse, logdet, matrix_exp, matrix_power,
     pinverse, slogdet,
-)  # fmt: skip
-from chainrule.ops.matmul import linear, matmul  # noqa: E402
-from chainrule.ops.order import (  # noqa: E402
+)
+from chainrule.ops.linalg.matmul import linear, matmul
+from chainrule.ops.reduce.order import (
     amax, amin, aminmax, argmax, argmin, max, median, min, mode, nanmedian, nanquantile, quantile,
-)  # fmt: skip
-from chainrule.ops.padding import pad  # noqa: E402
-from chainrule.ops.pool import (  # noqa: E402
+)
+from chainrule.ops.shape.padding import pad
+from chainrule.ops.layers.pool import (
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
     adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d,
     lp_pool2d, lp_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d,
     max_unpool3d,
-)  # fmt: skip
-from chainrule.ops.products import (  # noqa: E402
+)
+from chainrule.ops.linalg.products import (
     addbmm, addmm, addmv, addr, baddbmm, bmm, cross, dot, ger, inner, kron, mm, mv, outer, trace,
     vdot,
-)  # fmt: skip
-from chainrule.ops.promotion import broadcast_shapes, result_type  # noqa: E402
-from chainrule.ops.rearrange import (  # noqa: E402
+)
+from chainrule.ops.core.promotion import broadcast_shapes, result_type
+from chainrule.ops.shape.rearrange import (
     adjoint, atleast_1d, atleast_2d, atleast_3d, broadcast_tensors, broadcast_to, cartesian_prod,
     combinations, flip, fliplr, flipud, meshgrid, moveaxis, ravel, repeat_interleave, roll, rot90,
     swapdims, t, tile, unflatten,
-)  # fmt: skip
-from chainrule.ops.reduce import (  # noqa: E402
+)
+from chainrule.ops.reduce.reductions import (
     all, allclose, any, count_nonzero, dist, equal, logsumexp, mean, nanmean, nansum, norm, prod,
     std, std_mean, sum, var, var_mean,
-)  # fmt: skip
-from chainrule.ops.sampling import (  # noqa: E402
+)
+from chainrule.ops.creation.sampling import (
     bernoulli, default_generator, Generator, get_rng_state, initial_seed, manual_seed, multinomial,
     normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,
     set_rng_state,
-)  # fmt: skip
-from chainrule.ops.scan import (  # noqa: E402
+)
+from chainrule.ops.reduce.scan import (
     cummax, cummin, cumprod, cumsum, cumulative_trapezoid, diff, logcumsumexp, trapezoid, trapz,
-)  # fmt: skip
-from chainrule.ops.scatter import (  # noqa: E402
+)
+from chainrule.ops.index.scatter import (
     index_add, index_copy, index_fill, index_put, masked_fill, masked_scatter, scatter, scatter_add,
     scatter_reduce,
-)  # fmt: skip
-from chainrule.ops.shape import (  # noqa: E402
+)
+from chainrule.ops.shape.views import (
     cat, expand, flatten, movedim, permute, reshape, squeeze, stack, swapaxes, transpose, unsqueeze,
     view,
-)  # fmt: skip
-from chainrule.ops.softmax import (  # noqa: E402
+)
+from chainrule.ops.layers.softmax import (
     binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, log_softmax, nll_loss,
     softmax,
-)  # fmt: skip
-from chainrule.ops.sort import (  # noqa: E402
+)
+from chainrule.ops.reduce.sort import (
     argsort, bincount, bucketize, histc, isin, kthvalue, msort, searchsorted, sort, topk, unique,
     unique_consecutive,
-)  # fmt: skip
-from chainrule.backend.threads import (  # noqa: E402
+)
+from chainrule.backend.threads import (
     are_deterministic_algorithms_enabled, get_num_threads, set_num_threads,
     use_deterministic_algorithms,
-)  # fmt: skip
-from chainrule.printing import set_printoptions  # noqa: E402
-from chainrule.tensor import device, Size, Tensor  # noqa: E402
+)
+from chainrule.printing import set_printoptions
+from chainrule.tensor import device, Size, Tensor
 
 if _TYPE_CHECKING:
     from chainrule import (
-        curvature, data, files, information, inspect, models, nn, optim, problems,
-        regularize, train,
-    )  # fmt: skip
+        curvature, data, files, information, inspect, models, nn, optim, problems, regularize,
+        train,
+    )
     from chainrule.files import load, save
 
 __version__ = "0.1.0"
 _ROOMS = (
-    "curvature",
-    "data",
-    "estimators",
-    "files",
-    "information",
-    "inspect",
-    "models",
-    "nn",
-    "optim",
-    "problems",
-    "regularize",
-    "train",
+    "curvature", "data", "estimators", "files", "information", "inspect", "models", "nn", "optim",
+    "problems", "regularize", "train",
 )  # imported when first asked for: imports stay fast
 
 _LATE = {"load": "files", "save": "files"}  # functions of theirs
@@ -217,4 +212,4 @@ __all__ = [
     "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "uint8", "unbind", "unflatten",
     "unique", "unique_consecutive", "unsqueeze", "use_deterministic_algorithms", "var", "var_mean",
     "vdot", "view", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like",
-]  # fmt: skip
+]

@@ -137,11 +137,22 @@ def _settings(options: argparse.Namespace) -> Settings:
     given = {
         name: getattr(options, name)
         for name in (
-            "activation", "dropout", "norm", "optimizer", "lr", "weight_decay", "epochs",
-            "batch_size", "patience", "class_weight", "test_size", "validation_size", "seed",
+            "activation",
+            "dropout",
+            "norm",
+            "optimizer",
+            "lr",
+            "weight_decay",
+            "epochs",
+            "batch_size",
+            "patience",
+            "class_weight",
+            "test_size",
+            "validation_size",
+            "seed",
         )
         if getattr(options, name, None) is not None
-    }  # fmt: skip
+    }
     images = _is_image_folder(options.data)
     default = Settings(hidden=(64,), epochs=60, patience=10) if images else Settings()
     if hidden is not None:
@@ -163,9 +174,12 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
         from chainrule.train.automatic_images import fit_images
 
         network = fit_images(
-            options.data, settings, size=_size(options.size), channels=options.channels,
+            options.data,
+            settings,
+            size=_size(options.size),
+            channels=options.channels,
             progress=progress,
-        )  # fmt: skip
+        )
     else:
         table, target = _prepared(options)
         network = fit_table(
@@ -290,8 +304,11 @@ def _cv(options: argparse.Namespace) -> dict[str, Any]:
     if not options.json:
         print(result)
     return {
-        "folds": result.folds.rows, "mean": result.mean, "std": result.std, "target": target,
-    }  # fmt: skip
+        "folds": result.folds.rows,
+        "mean": result.mean,
+        "std": result.std,
+        "target": target,
+    }
 
 
 def _datasets(options: argparse.Namespace) -> dict[str, Any]:
@@ -318,13 +335,22 @@ def _info(options: argparse.Namespace) -> dict[str, Any]:
 
 def _training_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("data", metavar="DATA", help="a CSV, TSV or Parquet file, a folder of images by class, or "
-        "the name of an embedded table")  # fmt: skip
+    add(
+        "data",
+        metavar="DATA",
+        help="a CSV, TSV or Parquet file, a folder of images by class, or "
+        "the name of an embedded table",
+    )
     add("--target", metavar="COL", help="the column to predict (default: the last one)")
     add("--task", choices=["auto", "classification", "regression"], default="auto")
     add("--drop", metavar="COL", nargs="+", default=[], help="columns to leave out")
-    add("--categorical", metavar="COL", nargs="+", default=[],
-        help="columns of numbers that are categories")  # fmt: skip
+    add(
+        "--categorical",
+        metavar="COL",
+        nargs="+",
+        default=[],
+        help="columns of numbers that are categories",
+    )
     add("--hidden", metavar="N,N", help='widths of the hidden layers, "" for none (64,64)')
     add("--activation", help="of the hidden layers (relu)")
     add("--dropout", type=float, help="probability of dropping a hidden unit (0)")
@@ -356,9 +382,12 @@ def _parser() -> argparse.ArgumentParser:
 
     def command(name: str, run: Callable[..., Any], help: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(
-            name, help=help, description=help, epilog=EXAMPLES,
+            name,
+            help=help,
+            description=help,
+            epilog=EXAMPLES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
+        )
         sub.set_defaults(run=run)
         _common_options(sub)
         return sub

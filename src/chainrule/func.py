@@ -6,6 +6,15 @@ from chainrule.autograd.jacobian import hessian, jacfwd, jacrev
 from chainrule.autograd.vmap import vmap
 
 __all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "hvp", "jacfwd", "jacrev", "jvp",
-    "value_and_grad", "vjp", "vmap",
-]  # fmt: skip
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]

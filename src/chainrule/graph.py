@@ -12,8 +12,17 @@ if TYPE_CHECKING:
     from chainrule.tensor import Tensor
 
 __all__ = [
-    "ORDINARY", "Box", "Extra", "Mode", "Node", "Storage", "View", "mode", "next_seq", "repeated",
-]  # fmt: skip
+    "ORDINARY",
+    "Box",
+    "Extra",
+    "Mode",
+    "Node",
+    "Storage",
+    "View",
+    "mode",
+    "next_seq",
+    "repeated",
+]
 
 # Numbers nodes and in-place writes in one order: a node is younger than its inputs, and a saved
 # tensor is stale exactly if its memory was written after the node that saved it was made.
@@ -78,8 +87,16 @@ class Node:
     """
 
     __slots__ = (
-        "__weakref__", "edges", "extra", "op", "out", "params", "saved", "seq", "shapes",
-    )  # fmt: skip
+        "__weakref__",
+        "edges",
+        "extra",
+        "op",
+        "out",
+        "params",
+        "saved",
+        "seq",
+        "shapes",
+    )
 
     def __init__(
         self, op: Any, edges: Any, saved: Any, out: Any, shapes: Any = None, params: Any = None

@@ -6,21 +6,68 @@ otherwise, is differentiable to any order.
 
 from __future__ import annotations
 
-from chainrule.ops.decompositions import (
-    cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals,
-)  # fmt: skip
-from chainrule.ops.linalg import (
-    cond, cross, diagonal, lstsq, matrix_norm, matrix_power, matrix_rank, multi_dot, norm, vecdot,
+from chainrule.ops.linalg.decompositions import (
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
+)
+from chainrule.ops.linalg.matrices import (
+    cond,
+    cross,
+    diagonal,
+    lstsq,
+    matrix_norm,
+    matrix_power,
+    matrix_rank,
+    multi_dot,
+    norm,
+    vecdot,
     vector_norm,
-)  # fmt: skip
-from chainrule.ops.matmul import matmul
-from chainrule.ops.solving import (
-    LinAlgError, det, inv, matrix_exp, pinv, slogdet, solve, solve_triangular,
-)  # fmt: skip
+)
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.linalg.solving import (
+    LinAlgError,
+    det,
+    inv,
+    matrix_exp,
+    pinv,
+    slogdet,
+    solve,
+    solve_triangular,
+)
 
 __all__ = [
-    "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
-    "eigvalsh", "inv", "lstsq", "matmul", "matrix_exp", "matrix_norm", "matrix_power",
-    "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd",
-    "svdvals", "vecdot", "vector_norm",
-]  # fmt: skip
+    "LinAlgError",
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "matmul",
+    "matrix_exp",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "multi_dot",
+    "norm",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "vecdot",
+    "vector_norm",
+]

@@ -65,9 +65,11 @@ def set_printoptions(
             )
         _update(asdict(_PROFILES[profile]))
     given = {
-        "precision": precision, "threshold": threshold, "edgeitems": edgeitems,
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
         "linewidth": linewidth,
-    }  # fmt: skip
+    }
     _update({name: value for name, value in given.items() if value is not None})
     _options.sci_mode = sci_mode
 

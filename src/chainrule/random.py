@@ -18,9 +18,16 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Generator", "Streams", "default_generator", "fork_rng", "get_rng_state", "initial_seed",
-    "manual_seed", "seed", "set_rng_state",
-]  # fmt: skip
+    "Generator",
+    "Streams",
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
 
 _WORDS = 7  # of 64 bits: four of state, two of a half used word, the seed
 

@@ -77,8 +77,15 @@ class Tensor:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_grad", "_node", "_store", "_view", "array", "needs_grad",
-    )  # fmt: skip
+        "__dict__",
+        "__weakref__",
+        "_grad",
+        "_node",
+        "_store",
+        "_view",
+        "array",
+        "needs_grad",
+    )
     array: Any
     needs_grad: bool  # for those who know that a view is up to date; else ``requires_grad``
     _node: Any  # Node | None

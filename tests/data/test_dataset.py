@@ -11,9 +11,16 @@ import pytest
 
 import chainrule
 from chainrule.data import (
-    ChainDataset, ConcatDataset, DataLoader, Dataset, IterableDataset, StackDataset, Subset,
-    TensorDataset, random_split,
-)  # fmt: skip
+    ChainDataset,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
 
 
 def numbered(n: int, start: int = 0) -> TensorDataset:
@@ -234,7 +241,7 @@ def test_random_split_is_seeded() -> None:
         (lambda: Dataset()[0], NotImplementedError, "should implement __getitem__"),
         (lambda: iter(IterableDataset()), NotImplementedError, "should implement __iter__"),
     ],
-)  # fmt: skip
+)
 def test_bad_input(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()

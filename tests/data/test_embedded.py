@@ -12,9 +12,13 @@ import chainrule
 from chainrule import data
 
 SHAPES = {
-    "iris": (150, 4, 3), "wine": (178, 13, 3), "breast_cancer": (569, 30, 2),
-    "digits": (1797, 64, 10), "diabetes": (442, 10, 0), "linnerud": (20, 5, 0),
-}  # fmt: skip
+    "iris": (150, 4, 3),
+    "wine": (178, 13, 3),
+    "breast_cancer": (569, 30, 2),
+    "digits": (1797, 64, 10),
+    "diabetes": (442, 10, 0),
+    "linnerud": (20, 5, 0),
+}
 
 
 def test_all_tables_are_listed() -> None:

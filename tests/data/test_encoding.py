@@ -34,8 +34,13 @@ def test_features_equal_scikit_learn() -> None:
     train, new = mixed_table(), mixed_table(10, seed=1)
     encoder = TableEncoder().fit(train)
     assert encoder.feature_names == [
-        "x", "gaps", "gaps missing", "color=dark, blue", "color=green", "color=red",
-    ]  # fmt: skip
+        "x",
+        "gaps",
+        "gaps missing",
+        "color=dark, blue",
+        "color=green",
+        "color=red",
+    ]
     scaler = preprocessing.StandardScaler()
     numbers = [np.array([t["x"].values, t["gaps"].values]).T for t in (train, new)]
     scaler.fit(numbers[0])

@@ -14,8 +14,15 @@ from PIL import Image
 
 import chainrule
 from chainrule.data import (
-    ImageError, imshow, make_grid, read_image, to_float, to_uint8, unnormalize, write_image,
-)  # fmt: skip
+    ImageError,
+    imshow,
+    make_grid,
+    read_image,
+    to_float,
+    to_uint8,
+    unnormalize,
+    write_image,
+)
 from chainrule.data import transforms_functional as TF
 
 

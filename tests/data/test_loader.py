@@ -19,10 +19,21 @@ import pytest
 
 import chainrule
 from chainrule.data import (
-    BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, Sampler, SequentialSampler,
-    Subset, SubsetRandomSampler, TensorDataset, WeightedRandomSampler, default_collate,
-    default_convert, get_worker_info,
-)  # fmt: skip
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+    default_collate,
+    default_convert,
+    get_worker_info,
+)
 
 
 def seeded(seed: int = 0) -> chainrule.Generator:
@@ -576,14 +587,12 @@ RESUMED: dict[str, Make] = {
         batch_sampler=BatchSampler(SubsetRandomSampler(range(5, 23), seeded(1)), 3, True),
     ),
     "stream": lambda: DataLoader(Count(0, 23), 4),
-    "workers": lambda: DataLoader(
-        Noisy(23), 4, shuffle=True, generator=seeded(1), num_workers=2
-    ),
+    "workers": lambda: DataLoader(Noisy(23), 4, shuffle=True, generator=seeded(1), num_workers=2),
     "persistent workers": lambda: DataLoader(
         Noisy(23), 4, shuffle=True, generator=seeded(1), num_workers=3, persistent_workers=True
     ),
     "stream with workers": lambda: DataLoader(Count(0, 23), 4, generator=seeded(1), num_workers=2),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("stop", [1, 4])
@@ -779,7 +788,7 @@ def test_bad_arguments(kwargs: dict[str, Any], error: type[Exception], message: 
             "batch_size attribute should not be set after",
         ),
     ],
-)  # fmt: skip
+)
 def test_bad_input(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()

@@ -16,9 +16,17 @@ from sklearn import model_selection as reference
 import chainrule
 from chainrule import nn
 from chainrule.data import (
-    GroupKFold, KFold, LeaveOneOut, StratifiedKFold, Subset, TensorDataset, TimeSeriesSplit,
-    cross_validation_risk, train_test_split, train_validation_test_split,
-)  # fmt: skip
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    StratifiedKFold,
+    Subset,
+    TensorDataset,
+    TimeSeriesSplit,
+    cross_validation_risk,
+    train_test_split,
+    train_validation_test_split,
+)
 
 LABELS = np.random.default_rng(0).choice(4, size=97, p=[0.5, 0.3, 0.15, 0.05])
 GROUPS = np.random.default_rng(1).choice(12, size=97)
@@ -26,9 +34,15 @@ GROUPS = np.random.default_rng(1).choice(12, size=97)
 # --- two parts ------------------------------------------------------------------------------------
 
 SIZES: list[dict[str, Any]] = [
-    {}, {"test_size": 0.2}, {"test_size": 0.3}, {"test_size": 7}, {"train_size": 0.7},
-    {"train_size": 11}, {"test_size": 0.33, "train_size": 0.5}, {"test_size": 5, "train_size": 0.1},
-]  # fmt: skip
+    {},
+    {"test_size": 0.2},
+    {"test_size": 0.3},
+    {"test_size": 7},
+    {"train_size": 0.7},
+    {"train_size": 11},
+    {"test_size": 0.33, "train_size": 0.5},
+    {"test_size": 5, "train_size": 0.1},
+]
 
 
 @pytest.mark.parametrize("kwargs", SIZES)
@@ -75,8 +89,10 @@ def test_stratified_shares_are_exact_where_they_can_be() -> None:
     assert Counter(parts[1]) == {"a": 12, "b": 6, "c": 2}
     parts = train_validation_test_split(y, validation_size=0.1, test_size=0.2, stratify=y)
     assert [Counter(p) for p in parts] == [
-        {"a": 42, "b": 21, "c": 7}, {"a": 6, "b": 3, "c": 1}, {"a": 12, "b": 6, "c": 2},
-    ]  # fmt: skip
+        {"a": 42, "b": 21, "c": 7},
+        {"a": 6, "b": 3, "c": 1},
+        {"a": 12, "b": 6, "c": 2},
+    ]
 
 
 def test_groups_are_not_torn_apart() -> None:
@@ -128,9 +144,12 @@ def test_every_kind_of_data_keeps_its_kind() -> None:
 
 @pytest.mark.parametrize(
     ("sizes", "expected"),
-    [({}, [6, 2, 2]), ({"validation_size": 0.1, "test_size": 0.1}, [8, 1, 1]),
-     ({"validation_size": 3, "test_size": 0.15}, [5, 3, 2])],
-)  # fmt: skip
+    [
+        ({}, [6, 2, 2]),
+        ({"validation_size": 0.1, "test_size": 0.1}, [8, 1, 1]),
+        ({"validation_size": 3, "test_size": 0.15}, [5, 3, 2]),
+    ],
+)
 def test_three_parts(sizes: dict[str, Any], expected: list[int]) -> None:
     x, y = chainrule.arange(10), chainrule.arange(10) ** 2
     parts = train_validation_test_split(x, y, random_state=0, **sizes)
@@ -154,9 +173,12 @@ def test_folds_in_order_are_those_of_scikit_learn(k: int) -> None:
         (KFold(k), reference.KFold(k), (x,)),
         (GroupKFold(k), reference.GroupKFold(k), (x, None, GROUPS)),
         (TimeSeriesSplit(k), reference.TimeSeriesSplit(k), (x,)),
-        (TimeSeriesSplit(k, gap=2, test_size=4, max_train_size=20),
-         reference.TimeSeriesSplit(k, gap=2, test_size=4, max_train_size=20), (x,)),
-    ]  # fmt: skip
+        (
+            TimeSeriesSplit(k, gap=2, test_size=4, max_train_size=20),
+            reference.TimeSeriesSplit(k, gap=2, test_size=4, max_train_size=20),
+            (x,),
+        ),
+    ]
     if k <= 3:  # the rarest label has few members
         pairs.append((StratifiedKFold(k), reference.StratifiedKFold(k), (x, LABELS)))
     for ours, theirs, args in pairs:
@@ -402,7 +424,7 @@ X10 = list(range(10))
             "give the generator to KFold",
         ),
     ],
-)  # fmt: skip
+)
 def test_bad_input(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()

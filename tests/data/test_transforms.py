@@ -56,10 +56,12 @@ def warped(x: np.ndarray, forward: np.ndarray, shift: Any, fill: float, order: i
     back = np.linalg.inv(forward)[::-1, ::-1]  # on (row, column)
     middle = (np.array(x.shape[-2:]) - 1) / 2
     offset = middle - back @ (middle + np.array(shift[::-1]))
-    return np.stack([
-        ndimage.affine_transform(c, back, offset, order=order, mode="grid-constant", cval=fill)
-        for c in x
-    ])  # fmt: skip
+    return np.stack(
+        [
+            ndimage.affine_transform(c, back, offset, order=order, mode="grid-constant", cval=fill)
+            for c in x
+        ]
+    )
 
 
 def turn(degrees: float) -> np.ndarray:
@@ -104,10 +106,14 @@ def test_rotate_around_a_point() -> None:
 @pytest.mark.parametrize(
     ("angle", "translate", "scale", "shear"),
     [
-        (0, (3, -2), 1, (0, 0)), (12, (2, -3), 1.3, (0, 0)), (0, (0, 0), 0.6, (0, 0)),
-        (0, (0, 0), 1, (20, 0)), (0, (0, 0), 1, (0, 15)), (-33, (1, 1), 0.9, (10, -8)),
+        (0, (3, -2), 1, (0, 0)),
+        (12, (2, -3), 1.3, (0, 0)),
+        (0, (0, 0), 0.6, (0, 0)),
+        (0, (0, 0), 1, (20, 0)),
+        (0, (0, 0), 1, (0, 15)),
+        (-33, (1, 1), 0.9, (10, -8)),
     ],
-)  # fmt: skip
+)
 def test_affine(angle: float, translate: Any, scale: float, shear: Any) -> None:
     """R(angle) with y sheared by tan(shear_y), x by tan(shear_x), scaled, then shifted."""
     sx, sy = np.tan(np.radians(shear))
@@ -143,8 +149,9 @@ def test_resize_is_pillows(size: tuple[int, int], mode: str) -> None:
     how = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}[mode]
     expected = pillow(lambda im: im.resize(size[::-1], how), x)
     assert_levels(TF.resize(chainrule.tensor(x), size, mode), expected)
-    floats = np.stack([np.asarray(Image.fromarray(c).resize(size[::-1], how))
-                       for c in x.astype(np.float32)])  # fmt: skip
+    floats = np.stack(
+        [np.asarray(Image.fromarray(c).resize(size[::-1], how)) for c in x.astype(np.float32)]
+    )
     assert_close(TF.resize(chainrule.tensor(x).float(), size, mode), floats, rtol=1e-4, atol=1e-3)
 
 
@@ -295,10 +302,12 @@ def test_flat_images() -> None:
 def test_a_factor_for_each_image() -> None:
     x = image(3, 3, 4, 5)
     for adjust, factors in (
-        (TF.adjust_brightness, [0.2, 1.0, 1.6]), (TF.adjust_contrast, [0.2, 1.0, 1.6]),
-        (TF.adjust_saturation, [0.2, 1.0, 1.6]), (TF.adjust_sharpness, [0.2, 1.0, 1.6]),
+        (TF.adjust_brightness, [0.2, 1.0, 1.6]),
+        (TF.adjust_contrast, [0.2, 1.0, 1.6]),
+        (TF.adjust_saturation, [0.2, 1.0, 1.6]),
+        (TF.adjust_sharpness, [0.2, 1.0, 1.6]),
         (TF.adjust_hue, [-0.2, 0.0, 0.4]),
-    ):  # fmt: skip
+    ):
         out = adjust(x, chainrule.tensor(factors, dtype=F64))
         assert_close(out, np.stack([adjust(i, f).numpy() for i, f in zip(x, factors, strict=True)]))
     with pytest.raises(ValueError, match=r"one number for each image.*got shape \(2,\)"):
@@ -349,12 +358,20 @@ def test_a_factor_has_a_gradient() -> None:
 # --- classes --------------------------------------------------------------------------------------
 
 RANDOM = [
-    T.RandomHorizontalFlip(), T.RandomVerticalFlip(), T.RandomGrayscale(0.5), T.RandomRotation(30),
-    T.RandomAffine(10, (0.2, 0.1), (0.8, 1.2), 10, "bilinear"), T.RandomCrop(8, padding=2),
-    T.RandomResizedCrop(8), T.ColorJitter(0.4, 0.4, 0.4, 0.2), T.GaussianNoise(),
-    T.RandomErasing(0.8, value="random"), T.RandAugment(), T.AutoAugment("cifar10"),
+    T.RandomHorizontalFlip(),
+    T.RandomVerticalFlip(),
+    T.RandomGrayscale(0.5),
+    T.RandomRotation(30),
+    T.RandomAffine(10, (0.2, 0.1), (0.8, 1.2), 10, "bilinear"),
+    T.RandomCrop(8, padding=2),
+    T.RandomResizedCrop(8),
+    T.ColorJitter(0.4, 0.4, 0.4, 0.2),
+    T.GaussianNoise(),
+    T.RandomErasing(0.8, value="random"),
+    T.RandAugment(),
+    T.AutoAugment("cifar10"),
     T.RandomApply([T.GaussianNoise(sigma=0.3)]),
-]  # fmt: skip
+]
 NAMES = [type(t).__name__ for t in RANDOM]
 
 
@@ -509,8 +526,10 @@ def test_noise_has_its_moments() -> None:
 def test_policies() -> None:
     """P18: 25 pairs of changes, all of them known, learned on each of three datasets."""
     assert {name: len(pairs) for name, pairs in POLICIES.items()} == {
-        "imagenet": 25, "cifar10": 25, "svhn": 25
-    }  # fmt: skip
+        "imagenet": 25,
+        "cifar10": 25,
+        "svhn": 25,
+    }
     assert POLICIES["cifar10"][1] == (("Rotate", 0.7, 2), ("TranslateX", 0.3, 9))
     assert {step[0] for pairs in POLICIES.values() for pair in pairs for step in pair} <= set(
         CHANGES
@@ -558,11 +577,15 @@ def test_random_apply_applies_all_or_nothing() -> None:
 @pytest.mark.parametrize(
     "transform",
     [
-        T.ToTensor(), T.Normalize([0.1, 0.2, 0.3], 2.0), T.Resize(6), T.CenterCrop((4, 12)),
-        T.Pad(2, 1, "constant"), T.Grayscale(3),
+        T.ToTensor(),
+        T.Normalize([0.1, 0.2, 0.3], 2.0),
+        T.Resize(6),
+        T.CenterCrop((4, 12)),
+        T.Pad(2, 1, "constant"),
+        T.Grayscale(3),
     ],
     ids=lambda t: type(t).__name__,
-)  # fmt: skip
+)
 def test_a_batch_is_transformed_like_its_images(transform: Any) -> None:
     x = image(4, 3, 9, 10)
     one_by_one = np.stack([transform(i).numpy() for i in x])
@@ -639,7 +662,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda: T.AutoAugment([]), ValueError, "the policy is empty"),
     (lambda: T.RandomCrop(0), ValueError, "size must be positive, got 0"),
     (lambda: T.RandomCrop(2)(image(1, 4, 4), generator=3), TypeError, "must be Generator, not int"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda c: c[2][:40])

@@ -23,9 +23,21 @@ from helpers import assert_close
 import chainrule
 from chainrule import data
 from chainrule.data import (
-    CIFAR10, CIFAR100, MNIST, DataLoader, DatasetError, DownloadError, FashionMNIST, ImageError,
-    ImageFolder, ImageNet, Subset, download, transforms, write_image,
-)  # fmt: skip
+    CIFAR10,
+    CIFAR100,
+    MNIST,
+    DataLoader,
+    DatasetError,
+    DownloadError,
+    FashionMNIST,
+    ImageError,
+    ImageFolder,
+    ImageNet,
+    Subset,
+    download,
+    transforms,
+    write_image,
+)
 
 REAL = Path(__file__).parents[3] / "shared" / "data"  # beside the repository, on some machines
 TRAIN = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
@@ -124,8 +136,9 @@ def test_samples_batches_and_transforms(tmp_path: Path) -> None:
     assert type(target) is int
     assert target == y[3]
     assert plain.in_memory
-    changed = MNIST(tmp_path, transform=lambda image: image[0, :2, :2].float(),
-                    target_transform=lambda t: t % 2)  # fmt: skip
+    changed = MNIST(
+        tmp_path, transform=lambda image: image[0, :2, :2].float(), target_transform=lambda t: t % 2
+    )
     assert not changed.in_memory
     image, target = changed[-1]
     assert_close(image, x[-1, :2, :2].astype(np.float32))
@@ -180,8 +193,11 @@ def test_absent_files_say_what_to_do(tmp_path: Path) -> None:
     message = str(caught.value)
     for part in (
         "MNIST: train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz not found in",
-        f"{tmp_path / 'MNIST' / 'raw'}", "download=True", "https://", "CHAINRULE_DATA",
-    ):  # fmt: skip
+        f"{tmp_path / 'MNIST' / 'raw'}",
+        "download=True",
+        "https://",
+        "CHAINRULE_DATA",
+    ):
         assert part in message
     with pytest.raises(FileNotFoundError, match=r"CIFAR10: cifar-10-binary.tar.gz.*download=True"):
         CIFAR10(tmp_path)
@@ -258,8 +274,12 @@ def binary(cifar: Any, x: np.ndarray, y: np.ndarray) -> bytes:
 
 
 def python(cifar: Any, x: np.ndarray, y: np.ndarray) -> bytes:
-    told = {"data": x, cifar.label_key: y.tolist(), "batch_label": "batch 1 of 5",
-            "filenames": [f"{i}.png" for i in range(len(y))]}  # fmt: skip
+    told = {
+        "data": x,
+        cifar.label_key: y.tolist(),
+        "batch_label": "batch 1 of 5",
+        "filenames": [f"{i}.png" for i in range(len(y))],
+    }
     buffer = io.BytesIO()
     Python2(buffer, 2).dump(told)
     return buffer.getvalue()
@@ -434,8 +454,13 @@ def test_image_folder(tmp_path: Path) -> None:
     images, targets = next(iter(loader))
     assert_close(images, x.numpy().astype(np.float32) / 255)
     assert targets.tolist() == [0, 0, 1, 1]
-    other = ImageFolder(tmp_path, loader=lambda p: Path(p).name, target_transform=lambda t: -t,
-                        is_valid_file=lambda p: p.endswith("0.png"), allow_empty=True)  # fmt: skip
+    other = ImageFolder(
+        tmp_path,
+        loader=lambda p: Path(p).name,
+        target_transform=lambda t: -t,
+        is_valid_file=lambda p: p.endswith("0.png"),
+        allow_empty=True,
+    )
     assert (len(other), other[0]) == (1, ("0.png", -1))
 
 
@@ -698,8 +723,10 @@ def test_offline_says_what_to_do(tmp_path: Path, server: Server, monkeypatch: An
         Small(tmp_path, download=True)
     message = str(caught.value)
     for part in (
-        "Small: could not download train-images-idx3-ubyte.gz", f"{url}train-images-idx3-ubyte.gz",
-        "Without a network: get train-images-idx3-ubyte.gz", str(tmp_path / "Small" / "raw"),
+        "Small: could not download train-images-idx3-ubyte.gz",
+        f"{url}train-images-idx3-ubyte.gz",
+        "Without a network: get train-images-idx3-ubyte.gz",
+        str(tmp_path / "Small" / "raw"),
         f"looked in {tmp_path / 'Small' / 'raw'}, ",
-    ):  # fmt: skip
+    ):
         assert part in message

@@ -14,8 +14,9 @@ from chainrule.data import ConcatDataset, DataLoader, WindowDataset
 SERIES = np.random.default_rng(0).normal(size=(23, 3))
 
 
-def pieces(series: np.ndarray, goal: np.ndarray, window: int, horizon: int, stride: int, gap: int
-           ) -> list[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
+def pieces(
+    series: np.ndarray, goal: np.ndarray, window: int, horizon: int, stride: int, gap: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """The definition, step by step."""
     out, t = [], 0
     while t + max(window, window + gap + horizon) <= len(series):
@@ -28,9 +29,17 @@ def pieces(series: np.ndarray, goal: np.ndarray, window: int, horizon: int, stri
 @pytest.mark.parametrize("channels", [0, 3])
 @pytest.mark.parametrize(
     ("window", "horizon", "stride", "gap"),
-    [(4, 1, 1, 0), (4, 2, 3, 0), (5, 5, 5, 0), (3, 2, 2, 4), (6, 1, 1, -1), (6, 6, 2, -6),
-     (22, 1, 1, 0), (4, 2, 4, -3)],
-)  # fmt: skip
+    [
+        (4, 1, 1, 0),
+        (4, 2, 3, 0),
+        (5, 5, 5, 0),
+        (3, 2, 2, 4),
+        (6, 1, 1, -1),
+        (6, 6, 2, -6),
+        (22, 1, 1, 0),
+        (4, 2, 4, -3),
+    ],
+)
 def test_windows_and_targets(
     channels: int, window: int, horizon: int, stride: int, gap: int
 ) -> None:

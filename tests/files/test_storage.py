@@ -230,12 +230,14 @@ def _module(told: Any) -> Any:
         (lambda t: _module(t)["children"][0][1].update(args=["a", "b"]), "cannot be made"),
         (lambda t: _module(t)["children"][0][1].update(args=[4, 2]), "does not fit.*size mismatch"),
         (
-            lambda t: _module(t).update({"class": "nn.LSTM", "args": [1, 1, 10**9], "kwargs": {}})
-            or _module(t).pop("children"),
+            lambda t: (
+                _module(t).update({"class": "nn.LSTM", "args": [1, 1, 10**9], "kwargs": {}})
+                or _module(t).pop("children")
+            ),
             "larger than the weights|cannot be made",
         ),
     ],
-)  # fmt: skip
+)
 def test_hostile_descriptions(saved: Path, change: Any, message: str) -> None:
     saved.write_bytes(rewritten(saved.read_bytes(), lambda t: change(t) and None))
     with pytest.raises(ValueError, match=f"(?s){message}"):

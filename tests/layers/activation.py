@@ -40,8 +40,9 @@ LAYERS: list[Layer] = [
     pieces("ReLU6", lambda nn: nn.ReLU6(), lambda r: (2 * apart(4, 5)(r)[0],)),
     pieces("LeakyReLU", lambda nn: nn.LeakyReLU(), apart(3, 4)),
     pieces("LeakyReLU", lambda nn: nn.LeakyReLU(0.3), apart(3, 4), note="slope"),
-    in_place("LeakyReLU", lambda nn: nn.LeakyReLU(0.3, inplace=True), apart(3, 4),
-             second_order=False),
+    in_place(
+        "LeakyReLU", lambda nn: nn.LeakyReLU(0.3, inplace=True), apart(3, 4), second_order=False
+    ),
     Layer("PReLU", lambda nn: nn.PReLU(), apart(3, 4)),
     Layer("PReLU", lambda nn: nn.PReLU(4, 0.1), apart(3, 4, 2), note="channels"),
     pieces("RReLU", lambda nn: nn.RReLU(), apart(3, 4), random=True),
@@ -79,14 +80,29 @@ LAYERS: list[Layer] = [
     own("LeCunTanh", lambda nn: nn.LeCunTanh(), normal(3, 4)),
     own("SobolevaTanh", lambda nn: nn.SobolevaTanh(0.5, 1.0, 1.5, 2.0), normal(3, 4)),
     own("Gaussian", lambda nn: nn.Gaussian(), normal(3, 4)),
-    own("ParametricActivation", lambda nn: nn.ParametricActivation(
-        nn.functional.soboleva_tanh, a=0.5, b=1.0, c=1.5, d=2.0), normal(3, 4)),
-    own("ParametricActivation", lambda nn: nn.ParametricActivation(nn.functional.elu, alpha=1.5),
-        apart(3, 4), note="alpha of ELU"),
-    own("ParametricActivation", lambda nn: nn.ParametricActivation(drawn, tau=0.5), normal(3, 4),
-        random=True, differentiable=False, vmap=False, float32=False, note="random"),
+    own(
+        "ParametricActivation",
+        lambda nn: nn.ParametricActivation(nn.functional.soboleva_tanh, a=0.5, b=1.0, c=1.5, d=2.0),
+        normal(3, 4),
+    ),
+    own(
+        "ParametricActivation",
+        lambda nn: nn.ParametricActivation(nn.functional.elu, alpha=1.5),
+        apart(3, 4),
+        note="alpha of ELU",
+    ),
+    own(
+        "ParametricActivation",
+        lambda nn: nn.ParametricActivation(drawn, tau=0.5),
+        normal(3, 4),
+        random=True,
+        differentiable=False,
+        vmap=False,
+        float32=False,
+        note="random",
+    ),
     Layer("Identity", lambda nn: nn.Identity(3, unused=True), normal(3, 4)),
     Layer("Flatten", lambda nn: nn.Flatten(), normal(2, 3, 4)),
     Layer("Flatten", lambda nn: nn.Flatten(0, 1), normal(2, 3, 4), note="dims"),
     Layer("Unflatten", lambda nn: nn.Unflatten(1, (2, 3)), normal(2, 6, 2)),
-]  # fmt: skip
+]

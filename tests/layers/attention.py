@@ -45,13 +45,25 @@ def stack(nn: Any) -> Any:
 
 
 def attention(note: str, inputs: Args, call: Any = None, **kwargs: Any) -> Layer:
-    return Layer("MultiheadAttention", lambda nn: nn.MultiheadAttention(6, 2, **kwargs), inputs,
-                 call=call, same_repr=False, note=note)  # fmt: skip
+    return Layer(
+        "MultiheadAttention",
+        lambda nn: nn.MultiheadAttention(6, 2, **kwargs),
+        inputs,
+        call=call,
+        same_repr=False,
+        note=note,
+    )
 
 
 def layer(note: str, inputs: Args, call: Any = None, **kwargs: Any) -> Layer:
-    return Layer("TransformerEncoderLayer", lambda nn: encoder(nn, **kwargs), inputs, call=call,
-                 same_repr=False, note=note)  # fmt: skip
+    return Layer(
+        "TransformerEncoderLayer",
+        lambda nn: encoder(nn, **kwargs),
+        inputs,
+        call=call,
+        same_repr=False,
+        note=note,
+    )
 
 
 LAYERS: list[Layer] = [
@@ -64,10 +76,13 @@ LAYERS: list[Layer] = [
     attention("bias_kv, zero", one(3, 2, 6), own(), add_bias_kv=True, add_zero_attn=True),
     attention("padding", padded, own(), add_zero_attn=True),
     attention("causal", lambda r: (r.normal(size=(3, 2, 6)), None, True, causal(3)), own()),
-    attention("added mask", lambda r: (r.normal(size=(3, 2, 6)), None, True,
-                                       r.normal(size=(4, 3, 3))), own()),
+    attention(
+        "added mask",
+        lambda r: (r.normal(size=(3, 2, 6)), None, True, r.normal(size=(4, 3, 3))),
+        own(),
+    ),
     layer("after", one(3, 2, 4)),
     layer("before, gelu", one(2, 3, 4), norm_first=True, activation="gelu", batch_first=True),
     layer("causal, no bias", lambda r: (r.normal(size=(3, 2, 4)), causal(3)), bias=False),
     Layer("TransformerEncoder", stack, one(3, 2, 4), same_repr=False),
-]  # fmt: skip
+]

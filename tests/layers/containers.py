@@ -24,7 +24,5 @@ LAYERS = [
         lambda r: (r.normal(size=(2, 3)),),
         note="nested, by name",
     ),
-    Layer(
-        "Sequential", lambda nn: nn.Sequential(), lambda r: (r.normal(size=(2,)),), note="empty"
-    ),
-]  # fmt: skip
+    Layer("Sequential", lambda nn: nn.Sequential(), lambda r: (r.normal(size=(2,)),), note="empty"),
+]

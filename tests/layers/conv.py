@@ -19,8 +19,9 @@ def image(channels: int, nd: int, batch: bool = True) -> Any:
 
 def conv(nd: int, note: str, *args: Any, batch: bool = True, **kwargs: Any) -> Layer:
     name = f"Conv{nd}d"
-    return Layer(name, lambda nn: getattr(nn, name)(*args, **kwargs), image(args[0], nd, batch),
-                 note=note)  # fmt: skip
+    return Layer(
+        name, lambda nn: getattr(nn, name)(*args, **kwargs), image(args[0], nd, batch), note=note
+    )
 
 
 def transposed(nd: int, note: str, *args: Any, **kwargs: Any) -> Layer:
@@ -59,7 +60,12 @@ LAYERS: list[Layer] = [
     *in_each_dimension(),
     conv(2, "pairs", 2, 3, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2)),
     conv(2, "depthwise", 3, 6, 3, groups=3),
-    Layer("ConvTranspose2d", lambda nn: nn.ConvTranspose2d(2, 3, 3, 2, 1), image(2, 2),
-          call=to_size, note="output size"),
+    Layer(
+        "ConvTranspose2d",
+        lambda nn: nn.ConvTranspose2d(2, 3, 3, 2, 1),
+        image(2, 2),
+        call=to_size,
+        note="output size",
+    ),
     Layer("Conv2d", lambda nn: nn.Conv2d(2, 3, 3, flip=True), flipped, torch=False, note="flip"),
-]  # fmt: skip
+]

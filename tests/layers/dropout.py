@@ -16,12 +16,24 @@ LAYERS: list[Layer] = [
     Layer("Dropout3d", lambda nn: nn.Dropout3d(0.2), normal(2, 3, 2, 1, 2), random=True),
     Layer("AlphaDropout", lambda nn: nn.AlphaDropout(0.1), normal(4, 3), random=True),
     Layer("AlphaDropout", lambda nn: nn.AlphaDropout(1.0), normal(4, 3), note="always"),
-    Layer("FeatureAlphaDropout", lambda nn: nn.FeatureAlphaDropout(0.1), normal(2, 3, 4),
-          random=True),
-    Layer("UnscaledDropout", lambda nn: nn.UnscaledDropout(0.2), normal(4, 3), torch=False,
-          random=True),
-    Layer("GaussianNoise", lambda nn: nn.GaussianNoise(0.2), normal(4, 3), torch=False,
-          random=True),
-    Layer("WeightNoise", lambda nn: nn.WeightNoise(nn.Linear(3, 2), 0.2), normal(4, 3),
-          torch=False, random=True),
-]  # fmt: skip
+    Layer(
+        "FeatureAlphaDropout", lambda nn: nn.FeatureAlphaDropout(0.1), normal(2, 3, 4), random=True
+    ),
+    Layer(
+        "UnscaledDropout",
+        lambda nn: nn.UnscaledDropout(0.2),
+        normal(4, 3),
+        torch=False,
+        random=True,
+    ),
+    Layer(
+        "GaussianNoise", lambda nn: nn.GaussianNoise(0.2), normal(4, 3), torch=False, random=True
+    ),
+    Layer(
+        "WeightNoise",
+        lambda nn: nn.WeightNoise(nn.Linear(3, 2), 0.2),
+        normal(4, 3),
+        torch=False,
+        random=True,
+    ),
+]

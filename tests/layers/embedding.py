@@ -24,13 +24,23 @@ def weighted(r: np.random.Generator) -> tuple[Any, ...]:
 
 
 def embedding(note: str, *shape: int, **kwargs: Any) -> Layer:
-    return Layer("Embedding", lambda nn: nn.Embedding(6, 3, **kwargs), integers(*shape), note=note,
-                 differentiable=not kwargs)  # fmt: skip
+    return Layer(
+        "Embedding",
+        lambda nn: nn.Embedding(6, 3, **kwargs),
+        integers(*shape),
+        note=note,
+        differentiable=not kwargs,
+    )
 
 
 def bag(note: str, inputs: Any, **kwargs: Any) -> Layer:
-    return Layer("EmbeddingBag", lambda nn: nn.EmbeddingBag(6, 3, **kwargs), inputs, note=note,
-                 differentiable="scale_grad_by_freq" not in kwargs)  # fmt: skip
+    return Layer(
+        "EmbeddingBag",
+        lambda nn: nn.EmbeddingBag(6, 3, **kwargs),
+        inputs,
+        note=note,
+        differentiable="scale_grad_by_freq" not in kwargs,
+    )
 
 
 # Not differentiable here: what gives less gradient than there is (padding_idx of Embedding and
@@ -47,10 +57,13 @@ LAYERS: list[Layer] = [
     bag("offsets", bags),
     bag("offsets, max", bags, mode="max"),
     bag("weights", weighted, mode="sum"),
-    bag("last offset", lambda r: (r.integers(0, 6, size=7), np.array([0, 3, 7])),
-        include_last_offset=True),
+    bag(
+        "last offset",
+        lambda r: (r.integers(0, 6, size=7), np.array([0, 3, 7])),
+        include_last_offset=True,
+    ),
     bag("padding", integers(3, 8), padding_idx=2),
     bag("padding, max", integers(3, 8), padding_idx=2, mode="max"),
     bag("padding, sum", bags, padding_idx=0, mode="sum"),
     bag("frequency", integers(3, 8), scale_grad_by_freq=True),
-]  # fmt: skip
+]

@@ -25,12 +25,21 @@ LAYERS: list[Layer] = [
     Layer("Linear", lambda nn: nn.Linear(3, 2), normal((4, 3))),
     Layer("Linear", lambda nn: nn.Linear(3, 2, bias=False), normal((3,)), note="no batch or bias"),
     Layer("Linear", lambda nn: nn.Linear(3, 2), normal((2, 4, 3)), note="3 dimensions"),
-    Layer("FeedbackLinear", lambda nn: nn.FeedbackLinear(3, 2), normal((4, 3)), torch=False,
-          exact=False),
+    Layer(
+        "FeedbackLinear",
+        lambda nn: nn.FeedbackLinear(3, 2),
+        normal((4, 3)),
+        torch=False,
+        exact=False,
+    ),
     Layer("Bilinear", lambda nn: nn.Bilinear(3, 2, 4), normal((5, 3), (5, 2))),
-    Layer("Bilinear", lambda nn: nn.Bilinear(3, 2, 4, bias=False), normal((2, 3, 3), (2, 3, 2)),
-          note="3 dimensions, no bias"),
+    Layer(
+        "Bilinear",
+        lambda nn: nn.Bilinear(3, 2, 4, bias=False),
+        normal((2, 3, 3), (2, 3, 2)),
+        note="3 dimensions, no bias",
+    ),
     Layer("SecondOrder", lambda nn: nn.SecondOrder(3, 2), normal((4, 3)), torch=False),
     Layer("Maxout", lambda nn: nn.Maxout(3, 2, 4), apart, torch=False),
     Layer("UnitGraph", lambda nn: nn.UnitGraph(LINKS), normal((4, 2)), torch=False),
-]  # fmt: skip
+]

@@ -39,7 +39,9 @@ LAYERS = [
         note="convolution",
     ),
     Layer(
-        "spectral_norm", lambda nn: nn.utils.parametrizations.spectral_norm(nn.Linear(3, 5)), rows,
+        "spectral_norm",
+        lambda nn: nn.utils.parametrizations.spectral_norm(nn.Linear(3, 5)),
+        rows,
         exact=False,
     ),
     Layer(
@@ -75,4 +77,4 @@ LAYERS = [
         torch=False,
         note="householder, wide",
     ),
-]  # fmt: skip
+]

@@ -29,8 +29,9 @@ def positive(*shape: int) -> Any:
 def record(name: str, nd: int, note: str, *args: Any, **kwargs: Any) -> Layer:
     make = positive if name.startswith("LP") else distinct
     full = f"{name}{nd}d"
-    return Layer(full, lambda nn: getattr(nn, full)(*args, **kwargs), make(2, 2, *SPATIAL[nd]),
-                 note=note)  # fmt: skip
+    return Layer(
+        full, lambda nn: getattr(nn, full)(*args, **kwargs), make(2, 2, *SPATIAL[nd]), note=note
+    )
 
 
 def maxima(nd: int) -> Any:
@@ -61,9 +62,13 @@ def in_each_dimension() -> list[Layer]:
             record("LPPool", nd, "plain", 2, 3, 2),
             record("AdaptiveMaxPool", nd, "plain", 3),
             record("AdaptiveAvgPool", nd, "plain", 3),
-            Layer(f"MaxUnpool{nd}d", lambda nn, nd=nd: getattr(nn, f"MaxUnpool{nd}d")(2),
-                  maxima(nd), call=to_size),
-        ]  # fmt: skip
+            Layer(
+                f"MaxUnpool{nd}d",
+                lambda nn, nd=nd: getattr(nn, f"MaxUnpool{nd}d")(2),
+                maxima(nd),
+                call=to_size,
+            ),
+        ]
     return found
 
 
@@ -72,8 +77,18 @@ LAYERS: list[Layer] = [
     record("MaxPool", 2, "dilated", (2, 3), (1, 2), (1, 0), (2, 1)),
     record("AvgPool", 2, "divisor", (2, 3), 1, divisor_override=5),
     record("AdaptiveAvgPool", 2, "None", (3, None)),
-    Layer("AvgPool2d", lambda nn: nn.AvgPool2d(2, 1, dilation=2), distinct(2, 2, 6, 7), torch=False,
-          note="dilated"),
-    Layer("MaxPool2d", lambda nn: nn.MaxPool2d(2, return_indices=True), distinct(1, 2, 4, 4),
-          pick=lambda out: out[0], note="indices"),
-]  # fmt: skip
+    Layer(
+        "AvgPool2d",
+        lambda nn: nn.AvgPool2d(2, 1, dilation=2),
+        distinct(2, 2, 6, 7),
+        torch=False,
+        note="dilated",
+    ),
+    Layer(
+        "MaxPool2d",
+        lambda nn: nn.MaxPool2d(2, return_indices=True),
+        distinct(1, 2, 4, 4),
+        pick=lambda out: out[0],
+        note="indices",
+    ),
+]

@@ -57,11 +57,17 @@ def family(kind: str, *states: int) -> list[Layer]:
         layer(kind, normals((N, L, D)), "batch first, no bias", batch_first=True, bias=False),
         layer(kind, with_states(4, *states), "stacked, both", **both),
         layer(kind, x, "packed", packed, bidirectional=True),
-        Layer(kind, lambda nn: getattr(nn, kind)(D, H, 2, dropout=0.4), x, random=True,
-              note="dropout"),
-        of_our_own(kind, lambda nn: getattr(nn, kind)(D, H, **both),
-                   lambda r: (r.normal(size=(L, N, D)), MASK), "masked", masked),
-    ]  # fmt: skip
+        Layer(
+            kind, lambda nn: getattr(nn, kind)(D, H, 2, dropout=0.4), x, random=True, note="dropout"
+        ),
+        of_our_own(
+            kind,
+            lambda nn: getattr(nn, kind)(D, H, **both),
+            lambda r: (r.normal(size=(L, N, D)), MASK),
+            "masked",
+            masked,
+        ),
+    ]
 
 
 LAYERS: list[Layer] = [
@@ -70,8 +76,12 @@ LAYERS: list[Layer] = [
     *family("LSTM", H, H),
     layer("RNN", normals((L, N, D)), "relu", nonlinearity="relu"),
     layer("LSTM", with_states(4, 2, H), "projected", num_layers=2, bidirectional=True, proj_size=2),
-    of_our_own("RNN", lambda nn: nn.RNN(D, H, nonlinearity=nn.functional.softsign),
-               normals((L, N, D)), "any activation"),
+    of_our_own(
+        "RNN",
+        lambda nn: nn.RNN(D, H, nonlinearity=nn.functional.softsign),
+        normals((L, N, D)),
+        "any activation",
+    ),
     layer("RNNCell", normals((N, D), (N, H)), "tanh"),
     layer("RNNCell", normals((N, D), (N, H)), "relu", nonlinearity="relu", bias=False),
     layer("GRUCell", normals((N, D), (N, H)), "batch"),
@@ -79,21 +89,45 @@ LAYERS: list[Layer] = [
     layer("LSTMCell", lambda r: (r.normal(size=(N, D)), tuple(r.normal(size=(2, N, H)))), "batch"),
     layer("LSTMCell", normals((D,)), "no batch", bias=False),
     of_our_own("PeepholeLSTM", lambda nn: nn.PeepholeLSTM(D, H), normals((L, N, D)), "diagonal"),
-    of_our_own("PeepholeLSTM", lambda nn: nn.PeepholeLSTM(D, H, full=True, bias=False),
-               lambda r: (r.normal(size=(L, N, D)), MASK), "full, masked", masked),
+    of_our_own(
+        "PeepholeLSTM",
+        lambda nn: nn.PeepholeLSTM(D, H, full=True, bias=False),
+        lambda r: (r.normal(size=(L, N, D)), MASK),
+        "full, masked",
+        masked,
+    ),
     of_our_own("DeepRNN", lambda nn: nn.DeepRNN(D, H, 2), normals((L, N, D)), "Elman"),
-    of_our_own("DeepRNN", lambda nn: nn.DeepRNN(
-        D, H, 2, [3], [4], [2], "sigmoid", "tanh", True, True), normals((L, N, D), (N, H)), "deep"),
-    of_our_own("Bidirectional", lambda nn: nn.Bidirectional(nn.RNN(D, H), nn.LSTM(D, 2), 2, "tanh"),
-               lambda r: (r.normal(size=(L, N, D)), MASK), "", masked),
-    of_our_own("TimeDistributed", lambda nn: nn.TimeDistributed(nn.Linear(D, H)),
-               normals((L, N, D))),
-    of_our_own("ConvRNNCell", lambda nn: nn.ConvRNNCell(1, 2, 3, nonlinearity="sigmoid"),
-               normals((1, 1, 3, 3))),
+    of_our_own(
+        "DeepRNN",
+        lambda nn: nn.DeepRNN(D, H, 2, [3], [4], [2], "sigmoid", "tanh", True, True),
+        normals((L, N, D), (N, H)),
+        "deep",
+    ),
+    of_our_own(
+        "Bidirectional",
+        lambda nn: nn.Bidirectional(nn.RNN(D, H), nn.LSTM(D, 2), 2, "tanh"),
+        lambda r: (r.normal(size=(L, N, D)), MASK),
+        "",
+        masked,
+    ),
+    of_our_own(
+        "TimeDistributed", lambda nn: nn.TimeDistributed(nn.Linear(D, H)), normals((L, N, D))
+    ),
+    of_our_own(
+        "ConvRNNCell",
+        lambda nn: nn.ConvRNNCell(1, 2, 3, nonlinearity="sigmoid"),
+        normals((1, 1, 3, 3)),
+    ),
     of_our_own("ConvLSTMCell", lambda nn: nn.ConvLSTMCell(1, 2, 3, dim=1), normals((2, 1, 4))),
-    of_our_own("ConvRNN", lambda nn: nn.ConvRNN(1, 2, 3, dim=1),
-               lambda r: (r.normal(size=(L, N, 1, 4)), MASK), "masked", masked),
+    of_our_own(
+        "ConvRNN",
+        lambda nn: nn.ConvRNN(1, 2, 3, dim=1),
+        lambda r: (r.normal(size=(L, N, 1, 4)), MASK),
+        "masked",
+        masked,
+    ),
     of_our_own("ConvLSTM", lambda nn: nn.ConvLSTM(1, 2, (1, 3)), normals((3, 1, 1, 2, 3))),
-    of_our_own("RecurrentConv", lambda nn: nn.RecurrentConv(1, 2, 3, dim=1, steps=2),
-               normals((2, 1, 4))),
-]  # fmt: skip
+    of_our_own(
+        "RecurrentConv", lambda nn: nn.RecurrentConv(1, 2, 3, dim=1, steps=2), normals((2, 1, 4))
+    ),
+]

@@ -28,14 +28,16 @@ LAYERS: list[Layer] = [
     record("bilinear aligned", (2, 2, 4, 5), scale_factor=2.5, mode="bilinear", align_corners=True),
     record("bicubic", (2, 2, 4, 5), size=(7, 3), mode="bicubic"),
     record("bicubic aligned", (2, 2, 4, 5), size=(3, 9), mode="bicubic", align_corners=True),
-    record("trilinear", (1, 2, 3, 2, 4), scale_factor=2, mode="trilinear",
-           recompute_scale_factor=True),
-    Layer("UpsamplingNearest2d", lambda nn: nn.UpsamplingNearest2d(scale_factor=2),
-          normal(1, 2, 3, 4)),
+    record(
+        "trilinear", (1, 2, 3, 2, 4), scale_factor=2, mode="trilinear", recompute_scale_factor=True
+    ),
+    Layer(
+        "UpsamplingNearest2d", lambda nn: nn.UpsamplingNearest2d(scale_factor=2), normal(1, 2, 3, 4)
+    ),
     Layer("UpsamplingBilinear2d", lambda nn: nn.UpsamplingBilinear2d((5, 6)), normal(1, 2, 3, 4)),
     Layer("PixelShuffle", lambda nn: nn.PixelShuffle(2), normal(2, 8, 3, 2)),
     Layer("PixelUnshuffle", lambda nn: nn.PixelUnshuffle(2), normal(2, 2, 4, 6)),
     Layer("ChannelShuffle", lambda nn: nn.ChannelShuffle(2), normal(2, 6, 3, 2)),
     Layer("Unfold", lambda nn: nn.Unfold((2, 3), padding=1, stride=2), normal(2, 3, 5, 6)),
     Layer("Fold", lambda nn: nn.Fold((4, 5), 2, dilation=(1, 2)), normal(2, 8, 9)),
-]  # fmt: skip
+]

@@ -50,10 +50,19 @@ class Case:
     """Arrays x, w and y that fit together, with the settings."""
 
     def __init__(
-        self, dtype: Any, batch: int, groups: int, channels: tuple[int, int], inputs: list[int],
-        kernel: list[int], stride: list[int], padding: list[int], dilation: list[int],
-        outputs: list[int] | None = None, seed: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        dtype: Any,
+        batch: int,
+        groups: int,
+        channels: tuple[int, int],
+        inputs: list[int],
+        kernel: list[int],
+        stride: list[int],
+        padding: list[int],
+        dilation: list[int],
+        outputs: list[int] | None = None,
+        seed: int = 0,
+    ) -> None:
         rng = np.random.default_rng(seed)
         each = zip(inputs, kernel, stride, padding, dilation, strict=True)
         fits = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in each]
@@ -67,9 +76,11 @@ class Case:
         self.w = rng.standard_normal((groups * o, c, *kernel)).astype(dtype)
         self.y = rng.standard_normal((batch, groups * o, *(outputs or fits))).astype(dtype)
         self.settings: dict[str, Any] = {
-            "stride": tuple(stride), "padding": tuple(padding), "dilation": tuple(dilation),
+            "stride": tuple(stride),
+            "padding": tuple(padding),
+            "dilation": tuple(dilation),
             "groups": groups,
-        }  # fmt: skip
+        }
 
     def operands(self, kernel: str) -> tuple[Array, Array]:
         return {
@@ -114,9 +125,18 @@ def random_case(rng: np.random.Generator) -> Case | None:
         return None
     dtype = np.float32 if rng.random() < 0.5 else np.float64
     return Case(
-        dtype, int(rng.integers(1, 6)), groups, channels, inputs, kernel, stride, padding,
-        dilation, outputs, int(rng.integers(1 << 30)),
-    )  # fmt: skip
+        dtype,
+        int(rng.integers(1, 6)),
+        groups,
+        channels,
+        inputs,
+        kernel,
+        stride,
+        padding,
+        dilation,
+        outputs,
+        int(rng.integers(1 << 30)),
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))

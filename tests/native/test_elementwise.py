@@ -11,18 +11,55 @@ import pytest
 from native.twins import FLOATS, SETTINGS, agree, in_setting, native, numbers, reference
 
 UNARY = [
-    "exp", "tanh", "sigmoid", "erf", "relu", "softplus", "log_sigmoid", "silu", "gelu_tanh",
-    "normal_cdf", "gelu", "neg", "square",
-]  # fmt: skip
+    "exp",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "relu",
+    "softplus",
+    "log_sigmoid",
+    "silu",
+    "gelu_tanh",
+    "normal_cdf",
+    "gelu",
+    "neg",
+    "square",
+]
 SLOPES = [
-    "relu_backward", "tanh_backward", "sigmoid_backward", "softplus_backward",
-    "log_sigmoid_backward", "silu_backward", "gelu_tanh_backward", "gelu_backward", "erf_backward",
+    "relu_backward",
+    "tanh_backward",
+    "sigmoid_backward",
+    "softplus_backward",
+    "log_sigmoid_backward",
+    "silu_backward",
+    "gelu_tanh_backward",
+    "gelu_backward",
+    "erf_backward",
     "binary_cross_entropy_with_logits",
-]  # fmt: skip
+]
 # Empty, one element, fewer and more than a register, enough for several threads.
 SHAPES: list[tuple[int, ...]] = [(), (0,), (1,), (3, 5), (40,), (2, 0, 3), (7, 11, 13), (300, 1001)]
-ODD = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-30, 1e30, -1e30, 88.8, -88.8, -104.0,
-       709.9, -746.0, 1.0, -1.0, 1e-8, -1e-8]  # fmt: skip
+ODD = [
+    0.0,
+    -0.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1e-45,
+    -1e-45,
+    1e-30,
+    1e30,
+    -1e30,
+    88.8,
+    -88.8,
+    -104.0,
+    709.9,
+    -746.0,
+    1.0,
+    -1.0,
+    1e-8,
+    -1e-8,
+]
 
 
 @pytest.fixture(autouse=True, params=SETTINGS, ids=str)
@@ -80,8 +117,9 @@ def test_slopes(name: str, dtype: Any) -> None:
 def test_relu_of_what_is_not_finite() -> None:
     out, g = np.array([np.nan, 0.0, -0.0, np.inf], "f"), np.array([2, 3, 4, 5], "f")
     np.testing.assert_array_equal(native.relu_backward(g, out), [2, 0, 0, 5])
-    np.testing.assert_array_equal(native.relu(np.array([np.nan, -np.inf, np.inf], "f")),
-                                  [np.nan, 0, np.inf])  # fmt: skip
+    np.testing.assert_array_equal(
+        native.relu(np.array([np.nan, -np.inf, np.inf], "f")), [np.nan, 0, np.inf]
+    )
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -91,9 +91,30 @@ SMALL = [0, -1, -2, 1, 2, 3, 7]
 # No memory is that large.
 HUGE = [2**48, 2**62, 2**63 - 1, 2**63, 2**64, 10**30, -(2**48), -(2**63), -(2**63) - 1]
 WRONG: list[Any] = [
-    None, True, False, 1.5, float("nan"), -1, "mean", "", b"x", (), [], {}, (1,), [2, 3], object,
-    ..., slice(None), range(2), 1j, np.float32(2), np.int64(1), np.zeros(3), np.zeros((2, 2), "f"),
-]  # fmt: skip
+    None,
+    True,
+    False,
+    1.5,
+    float("nan"),
+    -1,
+    "mean",
+    "",
+    b"x",
+    (),
+    [],
+    {},
+    (1,),
+    [2, 3],
+    object,
+    ...,
+    slice(None),
+    range(2),
+    1j,
+    np.float32(2),
+    np.int64(1),
+    np.zeros(3),
+    np.zeros((2, 2), "f"),
+]
 
 
 def _filled(d: Draw, a: np.ndarray) -> np.ndarray:

@@ -71,8 +71,12 @@ def test_rows(chosen: tuple[int, ...], width: tuple[int, ...], dtype: Any) -> No
     g = numbers(2, (*chosen, *width), dtype)
     given["shape"] = a.shape
     agree(native.index_place(g, at, **given), reference("index_place")(g, at, **given), 4.0, 50.0)
-    agree(native.index_place(g, at - 11, **given),
-          reference("index_place")(g, at - 11, **given), 4.0, 50.0)  # fmt: skip
+    agree(
+        native.index_place(g, at - 11, **given),
+        reference("index_place")(g, at - 11, **given),
+        4.0,
+        50.0,
+    )
 
 
 def test_rows_out_of_range_are_refused() -> None:
@@ -124,10 +128,14 @@ def test_masks_are_random() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, bool, np.complex128, object])
 def test_broadcast_to_is_a_view(dtype: Any) -> None:
     for a, shape in (
-        (np.ones(3), (2, 3)), (np.ones((2, 1)), (2, 4)), (np.array(1.0), (2, 3)),
-        (np.ones((3, 4))[::2, ::-1], (5, 2, 4)), (np.ones((0, 1)), (0, 7)), (np.array(1.0), ()),
+        (np.ones(3), (2, 3)),
+        (np.ones((2, 1)), (2, 4)),
+        (np.array(1.0), (2, 3)),
+        (np.ones((3, 4))[::2, ::-1], (5, 2, 4)),
+        (np.ones((0, 1)), (0, 7)),
+        (np.array(1.0), ()),
         (np.ones(1), (0,)),
-    ):  # fmt: skip
+    ):
         a = a.astype(dtype)
         ours, theirs = native.broadcast_to(a, shape), np.broadcast_to(a, shape)
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)

@@ -112,9 +112,14 @@ def test_averages_of_infinities() -> None:
     x = np.zeros((1, 6, 9))
     x[0, 2, 3], x[0, 5, 8] = np.inf, np.nan
     windows: dict[str, Any] = {
-        "size": (4, 5), "kernel": (3, 3), "stride": (2, 2), "padding": (1, 1), "dilation": (1, 1),
-        "divisor": None, "count_pad": False,
-    }  # fmt: skip
+        "size": (4, 5),
+        "kernel": (3, 3),
+        "stride": (2, 2),
+        "padding": (1, 1),
+        "dilation": (1, 1),
+        "divisor": None,
+        "count_pad": False,
+    }
     agree("avg_pool", x, **(windows | {"size": (3, 5)}))
     agree("avg_pool_transpose", x[:, :3, :5], **(windows | {"size": (6, 9)}))
 
@@ -122,8 +127,12 @@ def test_averages_of_infinities() -> None:
 def test_any_strides_and_other_dtypes() -> None:
     rng = np.random.default_rng(0)
     windows: dict[str, Any] = {
-        "size": (3, 4), "kernel": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1),
-    }  # fmt: skip
+        "size": (3, 4),
+        "kernel": (2, 2),
+        "stride": (2, 2),
+        "padding": (0, 0),
+        "dilation": (1, 1),
+    }
     x = rng.standard_normal((2, 3, 6, 8))
     for a in (x, x.swapaxes(0, 1), np.asfortranarray(x), x[::-1, ::-1], x.astype(">f8")):
         index = agree("max_pool_indices", a, exact=True, **windows)
@@ -173,16 +182,26 @@ def test_settings_beyond_all_measure() -> None:
     assert native.max_pool_indices(x, size=(1,), **far).tolist() == [0]
     with pytest.raises((MemoryError, ValueError)):
         native.avg_pool_transpose(
-            x, size=(1 << 30,) * 3, kernel=(1,) * 3, stride=(1,) * 3, padding=(0,) * 3,
-            dilation=(1,) * 3, divisor=1, count_pad=True,
-        )  # fmt: skip
+            x,
+            size=(1 << 30,) * 3,
+            kernel=(1,) * 3,
+            stride=(1,) * 3,
+            padding=(0,) * 3,
+            dilation=(1,) * 3,
+            divisor=1,
+            count_pad=True,
+        )
 
 
 def test_number_of_threads_changes_nothing() -> None:
     x = np.random.default_rng(0).standard_normal((8, 16, 33, 35)).astype(np.float32)
     windows: dict[str, Any] = {
-        "size": (17, 18), "kernel": (3, 3), "stride": (2, 2), "padding": (1, 1), "dilation": (1, 1),
-    }  # fmt: skip
+        "size": (17, 18),
+        "kernel": (3, 3),
+        "stride": (2, 2),
+        "padding": (1, 1),
+        "dilation": (1, 1),
+    }
     results = []
     for threads in (1, 2, 3):
         native.set_num_threads(threads)

@@ -11,8 +11,17 @@ import pytest
 from native.twins import FLOATS, SETTINGS, agree, in_setting, native, numbers, reference
 
 SHAPES: list[tuple[int, ...]] = [
-    (1, 1), (5, 3), (3,), (70, 10), (2, 3, 4), (3, 16), (9, 33), (4, 5000), (700, 201), (2, 70000),
-]  # fmt: skip
+    (1, 1),
+    (5, 3),
+    (3,),
+    (70, 10),
+    (2, 3, 4),
+    (3, 16),
+    (9, 33),
+    (4, 5000),
+    (700, 201),
+    (2, 70000),
+]
 
 
 @pytest.fixture(autouse=True, params=SETTINGS, ids=str)
@@ -83,9 +92,16 @@ def test_cross_entropy(reduction: str, ignore: int, dtype: Any) -> None:
 def test_cross_entropy_of_a_stack(reduction: str, ignore: int, dtype: Any) -> None:
     """A reduction for each entry of the dimensions in front, one of which ignores all targets."""
     for shape, within in (
-        ((5, 32, 3), 1), ((1, 7, 4), 1), ((3, 1, 2), 1), ((4, 3), 1), ((2, 3, 5, 4), 1),
-        ((2, 3, 5, 4), 2), ((2, 3, 5, 4), 3), ((3, 400, 10), 1), ((2, 3000, 40), 1),
-    ):  # fmt: skip
+        ((5, 32, 3), 1),
+        ((1, 7, 4), 1),
+        ((3, 1, 2), 1),
+        ((4, 3), 1),
+        ((2, 3, 5, 4), 1),
+        ((2, 3, 5, 4), 2),
+        ((2, 3, 5, 4), 3),
+        ((3, 400, 10), 1),
+        ((2, 3000, 40), 1),
+    ):
         x = numbers(0, shape, dtype)
         target = np.random.default_rng(1).integers(0, shape[-1], shape[:-1])
         target[-1] = ignore
@@ -125,9 +141,13 @@ def test_cross_entropy_in_other_cases() -> None:
     """Classes in another dimension, no samples, other integers: by NumPy."""
     x = numbers(0, (2, 5, 3), np.float32)
     target = np.random.default_rng(0).integers(0, 5, (2, 3))
-    agree(native.cross_entropy(x, target, -2, -100, "mean"),
-          reference("cross_entropy")(x, target, -2, -100, "mean"))  # fmt: skip
+    agree(
+        native.cross_entropy(x, target, -2, -100, "mean"),
+        reference("cross_entropy")(x, target, -2, -100, "mean"),
+    )
     x = numbers(0, (4, 5), np.float32)
-    agree(native.cross_entropy(x, np.array([1, 2, 3, 4], np.int32), -1, -100, "mean"),
-          reference("cross_entropy")(x, np.array([1, 2, 3, 4]), -1, -100, "mean"))  # fmt: skip
+    agree(
+        native.cross_entropy(x, np.array([1, 2, 3, 4], np.int32), -1, -100, "mean"),
+        reference("cross_entropy")(x, np.array([1, 2, 3, 4]), -1, -100, "mean"),
+    )
     assert native.cross_entropy(x[:0], np.zeros(0, np.int64), -1, -100, "sum") == 0

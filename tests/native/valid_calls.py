@@ -71,18 +71,37 @@ def makes(*names: str) -> Callable[[Any], Any]:
 
 
 @makes(
-    "exp", "tanh", "sigmoid", "erf", "relu", "softplus", "log_sigmoid", "silu", "gelu_tanh",
-    "normal_cdf", "gelu", "neg", "square", "sqrt",
-)  # fmt: skip
+    "exp",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "relu",
+    "softplus",
+    "log_sigmoid",
+    "silu",
+    "gelu_tanh",
+    "normal_cdf",
+    "gelu",
+    "neg",
+    "square",
+    "sqrt",
+)
 def _unary(d: Draw, name: str) -> Call:
     return (d.array(*d.sizes()),), {}
 
 
 @makes(
-    "relu_backward", "tanh_backward", "sigmoid_backward", "softplus_backward", "silu_backward",
-    "log_sigmoid_backward", "gelu_tanh_backward", "gelu_backward", "erf_backward",
+    "relu_backward",
+    "tanh_backward",
+    "sigmoid_backward",
+    "softplus_backward",
+    "silu_backward",
+    "log_sigmoid_backward",
+    "gelu_tanh_backward",
+    "gelu_backward",
+    "erf_backward",
     "binary_cross_entropy_with_logits",
-)  # fmt: skip
+)
 def _binary(d: Draw, name: str) -> Call:
     shape = d.sizes()
     return (d.array(*shape), d.array(*shape)), {}

@@ -137,15 +137,48 @@ def test_slopes_at_kinks_are_those_of_pytorch() -> None:
     assert slope(F.softshrink, -0.5, 0.5) == [0.0, 0.0]
 
 
-EDGES = [-math.inf, -1e30, -6.0, -3.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 3.0, 6.0, 20.0, 21.0,
-         1e30, math.inf, math.nan]  # fmt: skip
+EDGES = [
+    -math.inf,
+    -1e30,
+    -6.0,
+    -3.0,
+    -1.0,
+    -0.5,
+    -0.0,
+    0.0,
+    0.5,
+    1.0,
+    3.0,
+    6.0,
+    20.0,
+    21.0,
+    1e30,
+    math.inf,
+    math.nan,
+]
 
 
 @pytest.mark.parametrize(
     "name",
-    ["relu", "relu6", "hardtanh", "hardswish", "leaky_relu", "elu", "selu", "celu", "gelu", "silu",
-     "mish", "softplus", "softsign", "softshrink", "tanhshrink", "logsigmoid"],
-)  # fmt: skip
+    [
+        "relu",
+        "relu6",
+        "hardtanh",
+        "hardswish",
+        "leaky_relu",
+        "elu",
+        "selu",
+        "celu",
+        "gelu",
+        "silu",
+        "mish",
+        "softplus",
+        "softsign",
+        "softshrink",
+        "tanhshrink",
+        "logsigmoid",
+    ],
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_edges_are_those_of_pytorch(name: str, dtype: str) -> None:
     torch = pytest.importorskip("torch")
@@ -189,9 +222,19 @@ def test_large_arrays_take_another_way_to_the_same_values(dtype: Any) -> None:
 # --- in place -------------------------------------------------------------------------------------
 
 IN_PLACE = [
-    nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.RReLU, nn.ELU, nn.CELU, nn.SELU, nn.SiLU, nn.Mish,
-    nn.Hardtanh, nn.Hardsigmoid, nn.Hardswish,
-]  # fmt: skip
+    nn.ReLU,
+    nn.ReLU6,
+    nn.LeakyReLU,
+    nn.RReLU,
+    nn.ELU,
+    nn.CELU,
+    nn.SELU,
+    nn.SiLU,
+    nn.Mish,
+    nn.Hardtanh,
+    nn.Hardsigmoid,
+    nn.Hardswish,
+]
 
 
 @pytest.mark.parametrize("make", IN_PLACE)

@@ -15,7 +15,7 @@ from chainrule import nn
 from chainrule.nn import activation_properties
 from chainrule.nn import functional as F
 
-module = importlib.import_module("chainrule.nn.activation_properties")
+module = importlib.import_module("chainrule.nn.activations.properties")
 LAMBDA_ALPHA = 1.7580993408473766
 
 # Name or module, range, monotonic, largest slope, identity near 0.

@@ -9,11 +9,18 @@ import pytest
 
 import chainrule
 from chainrule import nn
-from chainrule.nn import arithmetic
-from chainrule.nn.arithmetic import (
-    conv_cost, conv_output_size, conv_transpose_output_size, dense_weights, effective_kernel_size,
-    half_width, receptive_field, shared_weights, stack_cost,
-)  # fmt: skip
+from chainrule.nn.layers import arithmetic
+from chainrule.nn.layers.arithmetic import (
+    conv_cost,
+    conv_output_size,
+    conv_transpose_output_size,
+    dense_weights,
+    effective_kernel_size,
+    half_width,
+    receptive_field,
+    shared_weights,
+    stack_cost,
+)
 
 
 def test_half_width() -> None:
@@ -41,8 +48,9 @@ def test_shared_weights() -> None:
     [(1, 20, 5), (3, 6, 5), (4, 6, (3, 2), 2), (4, 8, 3, 4, False)],
 )
 def test_counts_are_those_of_layers(settings: Any) -> None:
-    inputs, outputs, kernel, groups, bias = (*settings, 1, True)[:5] if len(settings) == 3 else (
-        *settings, True)[:5]  # fmt: skip
+    inputs, outputs, kernel, groups, bias = (
+        (*settings, 1, True)[:5] if len(settings) == 3 else (*settings, True)[:5]
+    )
     layer = nn.Conv2d(inputs, outputs, kernel, groups=groups, bias=bias)
     count = sum(p.numel() for p in layer.parameters())
     assert shared_weights(inputs, outputs, kernel, groups, bias) == count
@@ -56,10 +64,12 @@ def test_cost() -> None:
     assert conv_cost(4, 6, (3, 2), (5, 7), groups=2) == 2 * 6 * 6 * 35
     assert conv_cost(2, 3, 3, 10, nd=1) == 180
     net = nn.Sequential(
-        nn.Conv2d(3, 6, 5), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(3, 6, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
         nn.Sequential(nn.Conv2d(6, 16, 3, stride=2, padding=1), nn.ReLU()),
         nn.Conv2d(16, 8, 4, padding="same"),
-    )  # fmt: skip
+    )
     assert stack_cost(net, 32) == 3 * 6 * 25 * 28**2 + 6 * 16 * 9 * 7**2 + 16 * 8 * 16 * 7**2
 
 

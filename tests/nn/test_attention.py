@@ -111,9 +111,22 @@ def test_static_keys_take_the_place_of_projected_ones() -> None:
 
     def forward(**given: Any) -> Tensor:
         return F.multi_head_attention_forward(
-            x, x, x, 4, 2, layer.in_proj_weight, layer.in_proj_bias, None, None, False, 0.0,
-            layer.out_proj.weight, layer.out_proj.bias, need_weights=False, **given,
-        )[0]  # fmt: skip
+            x,
+            x,
+            x,
+            4,
+            2,
+            layer.in_proj_weight,
+            layer.in_proj_bias,
+            None,
+            None,
+            False,
+            0.0,
+            layer.out_proj.weight,
+            layer.out_proj.bias,
+            need_weights=False,
+            **given,
+        )[0]
 
     projected = x[:, 0] @ layer.in_proj_weight.mT + layer.in_proj_bias
     k, v = (t.reshape(3, 2, 2).transpose(0, 1) for t in (projected[:, 4:8], projected[:, 8:]))
@@ -145,10 +158,16 @@ CASES: list[Any] = [
     (lambda: M(X, X, X, attn_mask=chainrule.zeros(2, 2)), RuntimeError, r"should be \(3, 3\)"),
     (lambda: M(X, X, X, attn_mask=chainrule.zeros(3, 3, 3)), RuntimeError, r"\(4, 3, 3\)"),
     (lambda: M(X, X, X, attn_mask=chainrule.zeros(3)), AssertionError, "2-D or 3-D"),
-    (lambda: M(X, X, X, attn_mask=chainrule.zeros(3, 3).long()), AssertionError,
-     "only bool and floating types of attn_mask"),
-    (lambda: M(X, X, X, key_padding_mask=chainrule.zeros(3, 2).bool()), AssertionError,
-     r"shape \(2, 3\)"),
+    (
+        lambda: M(X, X, X, attn_mask=chainrule.zeros(3, 3).long()),
+        AssertionError,
+        "only bool and floating types of attn_mask",
+    ),
+    (
+        lambda: M(X, X, X, key_padding_mask=chainrule.zeros(3, 2).bool()),
+        AssertionError,
+        r"shape \(2, 3\)",
+    ),
     (lambda: M(X, X, X, is_causal=True), RuntimeError, "Need attn_mask"),
     (lambda: nn.MultiheadAttention(5, 2), AssertionError, "divisible by num_heads"),
     (lambda: nn.MultiheadAttention(0, 2), ValueError, "embed_dim=0"),
@@ -158,10 +177,15 @@ CASES: list[Any] = [
     (lambda: SDPA(X, X, X.double()), RuntimeError, "same dtype"),
     (lambda: SDPA(X, X, X, chainrule.zeros(2, 2).long()), RuntimeError, "bool and floating"),
     (lambda: SDPA(X, X, X, dropout_p=1.5), RuntimeError, "between 0 and 1, but got 1.5"),
-    (lambda: SDPA(chainrule.ones(1, 4, 3, 2), *[chainrule.ones(1, 3, 3, 2)] * 2, enable_gqa=True),
-     RuntimeError, "must divide"),
+    (
+        lambda: SDPA(
+            chainrule.ones(1, 4, 3, 2), *[chainrule.ones(1, 3, 3, 2)] * 2, enable_gqa=True
+        ),
+        RuntimeError,
+        "must divide",
+    ),
     (lambda: nn.TransformerEncoderLayer(4, 2, activation="tanh"), RuntimeError, "relu/gelu"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "error", "match"), CASES)

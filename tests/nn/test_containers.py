@@ -177,7 +177,7 @@ def test_sequential_sums_and_multiples() -> None:
         (lambda s: nn.Sequential(zeros(1)), TypeError, "Tensor is not a Module subclass"),
         (lambda s: nn.Sequential({"a.b": nn.Tanh()}), KeyError, "empty or contain"),
     ],
-)  # fmt: skip
+)
 def test_what_sequential_refuses(change: Any, error: type[Exception], message: str) -> None:
     s = chain()
     with pytest.raises(error, match=message):

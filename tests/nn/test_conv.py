@@ -59,8 +59,10 @@ def test_one_entry_of_the_sum() -> None:
     w, b = layer.weight.detach().numpy(), layer.bias.detach().numpy()
     s = b[1] + sum(
         w[1, c, i, j] * x.numpy()[0, c, 2 + i, 1 + j]
-        for c in range(2) for i in range(2) for j in range(2)
-    )  # fmt: skip
+        for c in range(2)
+        for i in range(2)
+        for j in range(2)
+    )
     assert float(layer(x)[0, 1, 2, 1]) == pytest.approx(s)
 
 
@@ -383,7 +385,9 @@ def test_settings_of_another_type_are_refused_after_a_good_call() -> None:
 def test_operands_that_are_no_tensors() -> None:
     x, w, b = normal(1, 2, 6, 6), normal(3, 2, 3, 3), normal(3)
     for name, given in {
-        "weight": (x, w.numpy(), b), "bias": (x, w, b.numpy()), "input": (x.numpy(), w, b)
-    }.items():  # fmt: skip
+        "weight": (x, w.numpy(), b),
+        "bias": (x, w, b.numpy()),
+        "input": (x.numpy(), w, b),
+    }.items():
         with pytest.raises(TypeError, match=rf"conv2d\(\): argument '{name}' must be Tensor"):
             conv2d(*given)

@@ -59,13 +59,22 @@ def test_parameters_names_and_modules() -> None:
     net = Classifier()
     counts = {name: p.numel() for name, p in net.named_parameters()}
     assert counts == {
-        "conv.weight": 18, "conv.bias": 2, "fc1.weight": 144, "fc1.bias": 8, "fc2.weight": 24,
+        "conv.weight": 18,
+        "conv.bias": 2,
+        "fc1.weight": 144,
+        "fc1.bias": 8,
+        "fc2.weight": 24,
         "fc2.bias": 3,
-    }  # fmt: skip
+    }
     assert sum(p.numel() for p in net.parameters() if p.requires_grad) == sum(counts.values())
     assert [type(m).__name__ for m in net.modules()] == [
-        "Classifier", "Conv2d", "MaxPool2d", "Dropout", "Linear", "Linear",
-    ]  # fmt: skip
+        "Classifier",
+        "Conv2d",
+        "MaxPool2d",
+        "Dropout",
+        "Linear",
+        "Linear",
+    ]
 
 
 def test_apply_initializes_every_layer() -> None:

@@ -116,9 +116,17 @@ def test_weight_scaling_needs_a_weight() -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.5, float("nan")])
 @pytest.mark.parametrize(
-    "make", [nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout,
-             nn.FeatureAlphaDropout, nn.UnscaledDropout],
-)  # fmt: skip
+    "make",
+    [
+        nn.Dropout,
+        nn.Dropout1d,
+        nn.Dropout2d,
+        nn.Dropout3d,
+        nn.AlphaDropout,
+        nn.FeatureAlphaDropout,
+        nn.UnscaledDropout,
+    ],
+)
 def test_a_probability_outside_0_and_1_is_refused(make: Any, p: float) -> None:
     with pytest.raises(ValueError, match=f"between 0 and 1, but got {p}"):
         make(p)

@@ -147,15 +147,24 @@ def test_embedding_refuses() -> None:
         ({"input": chainrule.tensor([1])}, ValueError, "offsets has to be a 1D Tensor"),
         ({"input": chainrule.tensor(1)}, ValueError, "input has to be 1D or 2D"),
         ({"per_sample_weights": chainrule.ones(2)}, ValueError, "same shape as input"),
-        ({"per_sample_weights": chainrule.ones(2, 2), "mode": "max"}, NotImplementedError,
-         "only supported for mode='sum', got mode='max'"),
+        (
+            {"per_sample_weights": chainrule.ones(2, 2), "mode": "max"},
+            NotImplementedError,
+            "only supported for mode='sum', got mode='max'",
+        ),
         ({"mode": "max", "scale_grad_by_freq": True}, ValueError, "max mode does not support"),
-        ({"input": chainrule.tensor([1, 2]), "offsets": chainrule.tensor([1])}, RuntimeError,
-         r"offsets must begin with 0.*got \[1\]"),
-        ({"input": chainrule.tensor([1, 2]), "offsets": chainrule.tensor([0, 3])}, RuntimeError,
-         r"not exceed the length of input \(2\)"),
+        (
+            {"input": chainrule.tensor([1, 2]), "offsets": chainrule.tensor([1])},
+            RuntimeError,
+            r"offsets must begin with 0.*got \[1\]",
+        ),
+        (
+            {"input": chainrule.tensor([1, 2]), "offsets": chainrule.tensor([0, 3])},
+            RuntimeError,
+            r"not exceed the length of input \(2\)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bags_refuse(arguments: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         embedding_bag(

@@ -32,11 +32,20 @@ def weight(*shape: int) -> Any:
 # --- all of them ----------------------------------------------------------------------------------
 
 RANDOM: dict[str, tuple[Any, ...]] = {
-    "uniform_": (), "normal_": (), "trunc_normal_": (), "xavier_uniform_": (),
-    "xavier_normal_": (), "kaiming_uniform_": (), "kaiming_normal_": (), "orthogonal_": (),
-    "sparse_": (0.5,), "lecun_normal_": (), "lecun_uniform_": (), "variance_scaling_": (),
+    "uniform_": (),
+    "normal_": (),
+    "trunc_normal_": (),
+    "xavier_uniform_": (),
+    "xavier_normal_": (),
+    "kaiming_uniform_": (),
+    "kaiming_normal_": (),
+    "orthogonal_": (),
+    "sparse_": (0.5,),
+    "lecun_normal_": (),
+    "lecun_uniform_": (),
+    "variance_scaling_": (),
     "self_normalizing_": (),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", RANDOM)
@@ -51,8 +60,9 @@ def test_fills_in_place_without_gradient_from_a_generator(name: str, dtype: Any)
     assert p.requires_grad
     assert p.dtype is dtype
     assert p.std().item() > 0
-    again = fill(weight(20, 30).to(dtype), *RANDOM[name],
-                 generator=chainrule.Generator().manual_seed(3))  # fmt: skip
+    again = fill(
+        weight(20, 30).to(dtype), *RANDOM[name], generator=chainrule.Generator().manual_seed(3)
+    )
     assert_close(again.detach(), p.detach(), rtol=0, atol=0)
 
 
@@ -62,20 +72,35 @@ def test_fills_in_place_without_gradient_from_a_generator(name: str, dtype: Any)
         (lambda t: init.uniform_(t, -0.01, 0.01), scipy.stats.uniform(-0.01, 0.02)),
         (lambda t: init.normal_(t, 0.5, 2.0), scipy.stats.norm(0.5, 2.0)),
         (lambda t: init.trunc_normal_(t), scipy.stats.truncnorm(-2, 2)),
-        (lambda t: init.trunc_normal_(t, 1.0, 0.5, 0.8, 3.0),
-         scipy.stats.truncnorm(-0.4, 4.0, 1.0, 0.5)),
+        (
+            lambda t: init.trunc_normal_(t, 1.0, 0.5, 0.8, 3.0),
+            scipy.stats.truncnorm(-0.4, 4.0, 1.0, 0.5),
+        ),
         (lambda t: init.xavier_uniform_(t), scipy.stats.uniform(-0.1732051, 0.3464102)),
         (lambda t: init.xavier_normal_(t, 2.0), scipy.stats.norm(0, 0.2)),
         (lambda t: init.kaiming_uniform_(t), scipy.stats.uniform(-0.244949, 0.489898)),
         (lambda t: init.kaiming_normal_(t), scipy.stats.norm(0, 0.1414214)),
         (lambda t: init.lecun_normal_(t), scipy.stats.norm(0, 0.1)),
         (lambda t: init.lecun_uniform_(t), scipy.stats.uniform(-0.1732051, 0.3464102)),
-        (lambda t: init.variance_scaling_(t, 4.0, "fan_out", "truncated_normal"),
-         scipy.stats.truncnorm(-2, 2, 0, 0.2 / 0.8796256610342398)),
+        (
+            lambda t: init.variance_scaling_(t, 4.0, "fan_out", "truncated_normal"),
+            scipy.stats.truncnorm(-2, 2, 0, 0.2 / 0.8796256610342398),
+        ),
     ],
-    ids=["uniform", "normal", "truncated", "truncated, shifted", "xavier uniform", "xavier normal",
-         "kaiming uniform", "kaiming normal", "lecun normal", "lecun uniform", "scaling"],
-)  # fmt: skip
+    ids=[
+        "uniform",
+        "normal",
+        "truncated",
+        "truncated, shifted",
+        "xavier uniform",
+        "xavier normal",
+        "kaiming uniform",
+        "kaiming normal",
+        "lecun normal",
+        "lecun uniform",
+        "scaling",
+    ],
+)
 def test_distribution(fill: Any, distribution: Any) -> None:
     """By the test of Kolmogorov and Smirnov, on a layer with both fans 100."""
     draws = fill(weight(100, 100)).detach().double().numpy().reshape(-1)
@@ -132,9 +157,14 @@ def test_fans() -> None:
 
 @pytest.mark.parametrize(
     ("activation", "expected", "digits"),
-    [("relu", 2.0, 1e-9), ("tanh", 2.536, 5e-4), ("sigmoid", 3.409, 5e-4), ("selu", 1.0, 1e-9),
-     ("identity", 1.0, 1e-9)],
-)  # fmt: skip
+    [
+        ("relu", 2.0, 1e-9),
+        ("tanh", 2.536, 5e-4),
+        ("sigmoid", 3.409, 5e-4),
+        ("selu", 1.0, 1e-9),
+        ("identity", 1.0, 1e-9),
+    ],
+)
 def test_gain_on_the_variance(activation: str, expected: float, digits: float) -> None:
     assert init.gain(activation) == pytest.approx(expected, abs=digits)
 
@@ -148,9 +178,16 @@ def test_gain_depends_on_q_and_is_linearized_for_small_q() -> None:
 
 def test_calculate_gain_is_on_the_standard_deviation() -> None:
     torch = pytest.importorskip("torch")
-    for name, param in [("linear", None), ("conv2d", None), ("sigmoid", None), ("tanh", None),
-                        ("relu", None), ("leaky_relu", None), ("leaky_relu", 0.3),
-                        ("selu", None)]:  # fmt: skip
+    for name, param in [
+        ("linear", None),
+        ("conv2d", None),
+        ("sigmoid", None),
+        ("tanh", None),
+        ("relu", None),
+        ("leaky_relu", None),
+        ("leaky_relu", 0.3),
+        ("selu", None),
+    ]:
         assert init.calculate_gain(name, param) == torch.nn.init.calculate_gain(name, param)
     assert init.calculate_gain("relu") ** 2 == pytest.approx(init.gain("relu"))
 
@@ -443,9 +480,12 @@ ERRORS = [
     (lambda: init.bias_to_mean_(nn.Linear(2, 2, bias=False), weight(3, 2)), ValueError, "no bias"),
     (lambda: init.bias_to_mean_(nn.Linear(2, 2), weight(3, 4)), ValueError, "4 means.*\\(2,\\)"),
     (lambda: init.pretrain_layerwise(nn.Linear(2, 2), weight(3, 2)), TypeError, "Sequential"),
-    (lambda: init.unit_variance_(nn.Linear(2, 2, bias=False), chainrule.zeros(3, 2)), RuntimeError,
-     "layer 0 .Linear. has variance 0"),
-]  # fmt: skip
+    (
+        lambda: init.unit_variance_(nn.Linear(2, 2, bias=False), chainrule.zeros(3, 2)),
+        RuntimeError,
+        "layer 0 .Linear. has variance 0",
+    ),
+]
 
 
 @pytest.mark.parametrize(("call", "error", "match"), ERRORS, ids=[m for *_, m in ERRORS])

@@ -15,7 +15,7 @@ import chainrule
 from chainrule import nn, tensor
 from chainrule.func import grad, jacrev
 from chainrule.nn import functional as F
-from chainrule.nn.reduction import Loss
+from chainrule.nn.losses.reduction import Loss
 from chainrule.tensor import Tensor
 
 
@@ -423,10 +423,20 @@ def test_softmax_delta_needs_the_whole_jacobian() -> None:
 # --- wrong calls ----------------------------------------------------------------------------------
 
 ELEMENTWISE = [
-    "l1_loss", "mse_loss", "half_squared_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss",
-    "kl_div", "binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss",
-    "hinge_embedding_loss", "multilabel_soft_margin_loss", "perceptron_loss",
-]  # fmt: skip
+    "l1_loss",
+    "mse_loss",
+    "half_squared_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "poisson_nll_loss",
+    "kl_div",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "soft_margin_loss",
+    "hinge_embedding_loss",
+    "multilabel_soft_margin_loss",
+    "perceptron_loss",
+]
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)

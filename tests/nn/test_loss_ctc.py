@@ -16,7 +16,7 @@ from chainrule import nn, tensor
 from chainrule.backend import K
 from chainrule.func import grad, hessian, jvp, vmap
 from chainrule.nn import functional as F
-from chainrule.ops.ctc import _posterior
+from chainrule.ops.layers.ctc import _posterior
 from chainrule.tensor import Tensor
 
 
@@ -188,27 +188,51 @@ X, Y = log_probs(3, 2, 4), tensor([[1, 2], [3, 1]])
     [
         (RuntimeError, r"\(T, N, C\) or \(T, C\).*got \(3,\)", (X[:, 0, 0], Y, (3,), (1,)), {}),
         (RuntimeError, r"empty, got \(3, 0, 4\)", (X[:, :0], Y[:0], (), ()), {}),
-        (RuntimeError, r"blank must be a label in \[0, 3\], got 4", (X, Y, (3, 3), (2, 2)),
-         {"blank": 4}),
+        (
+            RuntimeError,
+            r"blank must be a label in \[0, 3\], got 4",
+            (X, Y, (3, 3), (2, 2)),
+            {"blank": 4},
+        ),
         (RuntimeError, "input_lengths to be at most 3.*got 4", (X, Y, (3, 4), (2, 2)), {}),
         (RuntimeError, "input_lengths to be at least 0, but got -1", (X, Y, (3, -1), (2, 2)), {}),
         (RuntimeError, "target_lengths to be at least 0, but got -2", (X, Y, (3, 3), (2, -2)), {}),
         (RuntimeError, "each of the 2 sequences, got 1", (X, Y, (3,), (2, 2)), {}),
         (RuntimeError, "each of the 2 sequences, got 3", (X, Y, (3, 3), (2, 2, 1)), {}),
-        (RuntimeError, "input_lengths must be integers, got", (X, Y, tensor([3.0, 3.0]), (2, 2)),
-         {}),
+        (
+            RuntimeError,
+            "input_lengths must be integers, got",
+            (X, Y, tensor([3.0, 3.0]), (2, 2)),
+            {},
+        ),
         (RuntimeError, r"N = 2 sequences and L >= 3.*got \(2, 2\)", (X, Y, (3, 3), (2, 3)), {}),
-        (RuntimeError, r"sum\(target_lengths\) = 4 labels, got 3",
-         (X, tensor([1, 2, 3]), (3, 3), (2, 2)), {}),
-        (IndexError, r"target 4 is out of bounds; with 4 classes.*\[0, 3\]",
-         (X, Y + 1, (3, 3), (2, 2)), {}),
-        (NotImplementedError, "not implemented for log_probs of type", (X.long(), Y, (3, 3),
-                                                                       (2, 2)), {}),
-        (ValueError, "'all' is not a valid value for reduction", (X, Y, (3, 3), (2, 2)),
-         {"reduction": "all"}),
+        (
+            RuntimeError,
+            r"sum\(target_lengths\) = 4 labels, got 3",
+            (X, tensor([1, 2, 3]), (3, 3), (2, 2)),
+            {},
+        ),
+        (
+            IndexError,
+            r"target 4 is out of bounds; with 4 classes.*\[0, 3\]",
+            (X, Y + 1, (3, 3), (2, 2)),
+            {},
+        ),
+        (
+            NotImplementedError,
+            "not implemented for log_probs of type",
+            (X.long(), Y, (3, 3), (2, 2)),
+            {},
+        ),
+        (
+            ValueError,
+            "'all' is not a valid value for reduction",
+            (X, Y, (3, 3), (2, 2)),
+            {"reduction": "all"},
+        ),
         (TypeError, "argument 'targets' must be Tensor, not list", (X, [[1]], (3, 3), (2, 2)), {}),
     ],
-)  # fmt: skip
+)
 def test_wrong_calls(
     error: type[Exception], message: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:

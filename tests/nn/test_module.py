@@ -99,7 +99,7 @@ def test_none_keeps_the_place_of_a_parameter() -> None:
         (lambda n: n.set_submodule("x", nn.Tanh(), strict=True), AttributeError, "no attribute"),
         (lambda n: nn.Module()(1), NotImplementedError, 'missing the required "forward"'),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused(change: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         change(Net())

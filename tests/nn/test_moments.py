@@ -14,9 +14,13 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import nn
-from chainrule.nn.moments import (
-    gaussian_expectation, selu_fixed_point, selu_jacobian, selu_moments, slope,
-)  # fmt: skip
+from chainrule.nn.activations.moments import (
+    gaussian_expectation,
+    selu_fixed_point,
+    selu_jacobian,
+    selu_moments,
+    slope,
+)
 
 
 def by_scipy(f: Any, mean: float, variance: float, kinks: tuple[float, ...] = (0.0,)) -> float:

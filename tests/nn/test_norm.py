@@ -122,9 +122,13 @@ def test_training_inside_vmap_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: nn.LayerNorm(50), lambda: nn.GroupNorm(5, 50), lambda: nn.InstanceNorm1d(2),
-     lambda: nn.BatchNorm1d(2, affine=False)],
-)  # fmt: skip
+    [
+        lambda: nn.LayerNorm(50),
+        lambda: nn.GroupNorm(5, 50),
+        lambda: nn.InstanceNorm1d(2),
+        lambda: nn.BatchNorm1d(2, affine=False),
+    ],
+)
 def test_a_large_mean_costs_no_digits(make: Any) -> None:
     x = normal(2, 2, 50) if "1d" in str(make()) else normal(4, 50)
     layer = make()
@@ -177,44 +181,74 @@ def test_gradient_flows_across_only_what_normalizing_keeps() -> None:
 # --- errors ---------------------------------------------------------------------------------------
 
 CASES: list[Any] = [
-    (lambda: nn.BatchNorm1d(3)(chainrule.ones(1, 3)), ValueError,
-     r"Expected more than 1 value per channel when training, got input size \(1, 3\)"),
+    (
+        lambda: nn.BatchNorm1d(3)(chainrule.ones(1, 3)),
+        ValueError,
+        r"Expected more than 1 value per channel when training, got input size \(1, 3\)",
+    ),
     (lambda: nn.BatchNorm2d(3)(chainrule.ones(1, 3, 1, 1)), ValueError, r"\(1, 3, 1, 1\)"),
     (lambda: nn.BatchNorm1d(3)(chainrule.ones(0, 3)), ValueError, "the variance of 0"),
-    (lambda: nn.BatchNorm1d(3)(chainrule.ones(2, 4)), RuntimeError,
-     "running_mean should contain 4 elements not 3"),
+    (
+        lambda: nn.BatchNorm1d(3)(chainrule.ones(2, 4)),
+        RuntimeError,
+        "running_mean should contain 4 elements not 3",
+    ),
     (lambda: nn.BatchNorm2d(3)(chainrule.ones(2, 3)), ValueError, "expected 4D input"),
-    (lambda: nn.BatchNorm1d(3)(chainrule.ones(2, 3, 2, 2)), ValueError,
-     "BatchNorm1d: expected 2D or 3D input"),
+    (
+        lambda: nn.BatchNorm1d(3)(chainrule.ones(2, 3, 2, 2)),
+        ValueError,
+        "BatchNorm1d: expected 2D or 3D input",
+    ),
     (lambda: nn.BatchNorm1d(3)(chainrule.ones(2, 3).double()), RuntimeError, "mixed dtype"),
     (lambda: nn.BatchNorm1d(3)(chainrule.ones(2, 3).long()), NotImplementedError, "int64"),
     (lambda: nn.BatchNorm1d(3, eps=0)(chainrule.ones(2, 3)), ValueError, "eps must be positive"),
     (lambda: nn.BatchNorm1d(3, eps=-1).eval()(chainrule.ones(2, 3)), ValueError, "non-negative"),
-    (lambda: F.batch_norm(chainrule.ones(2, 3), None, None), RuntimeError,
-     "running_mean must be defined in evaluation mode"),
+    (
+        lambda: F.batch_norm(chainrule.ones(2, 3), None, None),
+        RuntimeError,
+        "running_mean must be defined in evaluation mode",
+    ),
     (lambda: F.batch_norm(chainrule.ones(3), None, None, training=True), IndexError, "channels"),
-    (lambda: nn.LayerNorm(3)(chainrule.ones(2, 4)), RuntimeError,
-     r"Given normalized_shape=\[3\], expected input with shape \[\*, 3\].*\[2, 4\]"),
+    (
+        lambda: nn.LayerNorm(3)(chainrule.ones(2, 4)),
+        RuntimeError,
+        r"Given normalized_shape=\[3\], expected input with shape \[\*, 3\].*\[2, 4\]",
+    ),
     (lambda: nn.LayerNorm([])(chainrule.ones(2)), RuntimeError, "at least 1-dimensional"),
-    (lambda: F.layer_norm(chainrule.ones(2, 3), (3,), chainrule.ones(2)), RuntimeError,
-     "same shape as normalized_shape"),
+    (
+        lambda: F.layer_norm(chainrule.ones(2, 3), (3,), chainrule.ones(2)),
+        RuntimeError,
+        "same shape as normalized_shape",
+    ),
     (lambda: nn.RMSNorm(3)(chainrule.ones(2, 4)), RuntimeError, "normalized_shape"),
-    (lambda: nn.GroupNorm(2, 3), ValueError,
-     r"num_channels \(3\) must be divisible by num_groups \(2\)"),
+    (
+        lambda: nn.GroupNorm(2, 3),
+        ValueError,
+        r"num_channels \(3\) must be divisible by num_groups \(2\)",
+    ),
     (lambda: F.group_norm(chainrule.ones(2, 5, 3), 2), RuntimeError, "divisible by num_groups"),
     (lambda: nn.GroupNorm(2, 4)(chainrule.ones(2, 6, 5)), RuntimeError, "vector of size equal"),
     (lambda: nn.GroupNorm(2, 4)(chainrule.ones(4)), RuntimeError, "at least 2 dimensions"),
     (lambda: nn.GroupNorm(4, 4)(chainrule.ones(1, 4)), ValueError, "more than 1 value"),
-    (lambda: nn.InstanceNorm1d(3)(chainrule.ones(2, 3, 1)), ValueError,
-     "more than 1 spatial element"),
+    (
+        lambda: nn.InstanceNorm1d(3)(chainrule.ones(2, 3, 1)),
+        ValueError,
+        "more than 1 spatial element",
+    ),
     (lambda: nn.InstanceNorm1d(3)(chainrule.ones(2, 3, 4, 4)), ValueError, "2D or 3D"),
-    (lambda: nn.InstanceNorm1d(3, affine=True)(chainrule.ones(2, 4, 5)), ValueError,
-     r"dim=1 to match num_features \(3\), but got: 4"),
-    (lambda: F.instance_norm(chainrule.ones(2, 3, 4), use_input_stats=False), RuntimeError,
-     "running_mean must be defined"),
+    (
+        lambda: nn.InstanceNorm1d(3, affine=True)(chainrule.ones(2, 4, 5)),
+        ValueError,
+        r"dim=1 to match num_features \(3\), but got: 4",
+    ),
+    (
+        lambda: F.instance_norm(chainrule.ones(2, 3, 4), use_input_stats=False),
+        RuntimeError,
+        "running_mean must be defined",
+    ),
     (lambda: nn.LocalResponseNorm(2)(chainrule.ones(2, 4)), ValueError, "3D or higher"),
     (lambda: nn.LocalResponseNorm(0)(chainrule.ones(2, 4, 3)), ValueError, "size"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "error", "match"), CASES)

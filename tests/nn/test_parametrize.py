@@ -121,8 +121,10 @@ def test_several_originals() -> None:
     best = np.linalg.svd(layer.weight.numpy(force=True))
     register_parametrization(layer, "weight", RankOne())
     assert list(layer.state_dict()) == [
-        "bias", "parametrizations.weight.original0", "parametrizations.weight.original1",
-    ]  # fmt: skip
+        "bias",
+        "parametrizations.weight.original0",
+        "parametrizations.weight.original1",
+    ]
     assert_close(layer.weight, best[1][0] * np.outer(best[0][:, 0], best[2][0]))
     layer.weight = ones(3, 4, dtype=float64)
     assert_close(layer.weight, np.ones((3, 4)))
@@ -158,7 +160,7 @@ def test_mode_follows_the_module() -> None:
         (Changed(lambda x: x, lambda x: 3), "must return a Tensor or a Sequence of tensors.*int"),
         (Changed(lambda x: x, lambda x: (3,)), "must return a Tensor or a Sequence of tensors"),
     ],
-)  # fmt: skip
+)
 def test_functions_that_do_not_fit(function: nn.Module, message: str) -> None:
     layer = square()
     with pytest.raises(ValueError, match=message):

@@ -153,8 +153,11 @@ def test_error_falls_with_the_number_of_centers() -> None:
 @pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
 def test_third_step_lowers_the_loss(task: str, centers: str) -> None:
     x, labels = blobs(4, n=15)
-    y: Any = {"regression": chainrule.sin(x[:, 0]) + x[:, 1], "binary": labels % 2,
-              "multiclass": labels}[task]  # fmt: skip
+    y: Any = {
+        "regression": chainrule.sin(x[:, 0]) + x[:, 1],
+        "binary": labels % 2,
+        "multiclass": labels,
+    }[task]
 
     def loss(model: Any) -> float:
         scores = model(x)
@@ -165,10 +168,18 @@ def test_third_step_lowers_the_loss(task: str, centers: str) -> None:
         return float(chainrule.binary_cross_entropy_with_logits(scores[:, 0], y.double()))
 
     two, three = (
-        F.fit_rbf(x, y, 5, task, centers, steps, max_iter=30,
-                  generator=chainrule.Generator().manual_seed(1))
+        F.fit_rbf(
+            x,
+            y,
+            5,
+            task,
+            centers,
+            steps,
+            max_iter=30,
+            generator=chainrule.Generator().manual_seed(1),
+        )
         for steps in (2, 3)
-    )  # fmt: skip
+    )
     assert loss(three) < loss(two)
     if task != "regression" and centers != "uniform":
         p = three.predict(x)
@@ -212,7 +223,7 @@ CASES: list[Any] = [
     (lambda: F.kmeans(P, 0), ValueError, "0 centers"),
     (lambda: F.kmeans(P[0], 1), ValueError, r"\(N, D\)"),
     (lambda: F.kmeans(P, 2, init=P), ValueError, "init must be of shape"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "error", "match"), CASES)

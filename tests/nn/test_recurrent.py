@@ -13,7 +13,7 @@ import chainrule
 from chainrule import nn
 from chainrule.func import jvp, vmap
 from chainrule.nn import functional as F
-from chainrule.ops.recurrent_steps import gru_steps, lstm_steps, rnn_steps
+from chainrule.ops.recurrent.steps import gru_steps, lstm_steps, rnn_steps
 from chainrule.tensor import Tensor
 
 L, N, D, H, S = 5, 3, 2, 3, 2
@@ -43,17 +43,32 @@ def pairs(mask: Tensor | None, reverse: bool) -> dict[str, tuple[Any, Any, Any]]
     tanh, relu = how | {"nonlinearity": "tanh"}, how | {"nonlinearity": "relu"}
     plain, projected = how | {"projected": False}, how | {"projected": True}
     return {
-        "tanh": (lambda *a: F.rnn_sequence(*a, *m, **tanh),
-                 lambda *a: rnn_steps(*a, *m, **tanh), RNN),
-        "relu": (lambda *a: F.rnn_sequence(*a, *m, **relu),
-                 lambda *a: rnn_steps(*a, *m, **relu), RNN),
-        "lstm": (lambda *a: F.lstm_sequence(*a, None, *m, **how),
-                 lambda *a: lstm_steps(*a, *m, **plain)[:2], LSTM),
-        "projected": (lambda *a: F.lstm_sequence(*a, *m, **how),
-                      lambda *a: lstm_steps(*a, *m, **projected)[:2], PROJECTED),
-        "gru": (lambda *a: F.gru_sequence(*a, *m, **how),
-                lambda *a: gru_steps(*a, *m, **how)[0], GRU),
-    }  # fmt: skip
+        "tanh": (
+            lambda *a: F.rnn_sequence(*a, *m, **tanh),
+            lambda *a: rnn_steps(*a, *m, **tanh),
+            RNN,
+        ),
+        "relu": (
+            lambda *a: F.rnn_sequence(*a, *m, **relu),
+            lambda *a: rnn_steps(*a, *m, **relu),
+            RNN,
+        ),
+        "lstm": (
+            lambda *a: F.lstm_sequence(*a, None, *m, **how),
+            lambda *a: lstm_steps(*a, *m, **plain)[:2],
+            LSTM,
+        ),
+        "projected": (
+            lambda *a: F.lstm_sequence(*a, *m, **how),
+            lambda *a: lstm_steps(*a, *m, **projected)[:2],
+            PROJECTED,
+        ),
+        "gru": (
+            lambda *a: F.gru_sequence(*a, *m, **how),
+            lambda *a: gru_steps(*a, *m, **how)[0],
+            GRU,
+        ),
+    }
 
 
 each_kind = pytest.mark.parametrize("kind", ["tanh", "relu", "lstm", "projected", "gru"])
@@ -380,9 +395,11 @@ def test_backward_direction_starts_at_the_end() -> None:
     hb, expected = np.zeros(H), np.zeros((L, H))
     for t in reversed(range(L)):
         hb = np.tanh(
-            w["weight_hh_l0_reverse"] @ hb + w["weight_ih_l0_reverse"] @ x.numpy()[t, 0]
-            + w["bias_ih_l0_reverse"] + w["bias_hh_l0_reverse"]
-        )  # fmt: skip
+            w["weight_hh_l0_reverse"] @ hb
+            + w["weight_ih_l0_reverse"] @ x.numpy()[t, 0]
+            + w["bias_ih_l0_reverse"]
+            + w["bias_hh_l0_reverse"]
+        )
         expected[t] = hb
     output, h_n = rnn(x)
     assert_close(output[:, 0, H:].detach(), expected, rtol=1e-12, atol=1e-13)
@@ -485,42 +502,104 @@ LAYER_ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: nn.RNN(2, 3)(chainrule.ones(0, 1, 2)), RuntimeError, r"one step.*\(0, 1, 2\)"),
     (lambda: nn.RNN(2, 3)(chainrule.ones(4, 0, 2)), RuntimeError, r"at least one sequence"),
     (lambda: nn.RNN(2, 3)(chainrule.ones(4, 1, 2).double()), ValueError, "does not match weight"),
-    (lambda: nn.RNN(2, 3)(chainrule.ones(4, 1, 2), chainrule.ones(1, 2, 3)), RuntimeError,
-     r"expected hidden size \(1, 1, 3\), got \(1, 2, 3\)"),
-    (lambda: nn.LSTM(2, 3)(chainrule.ones(4, 1, 2),
-                           (chainrule.ones(1, 1, 3), chainrule.ones(1, 1, 4))), RuntimeError,
-     r"hidden\[1\] size"),
-    (lambda: nn.GRU(2, 3)(chainrule.ones(4, 2), chainrule.ones(1, 1, 3)), RuntimeError,
-     "for unbatched 2-D input"),
-    (lambda: nn.RNN(2, 3)(chainrule.ones(4, 1, 2), mask=chainrule.ones(4, 1)), RuntimeError,
-     "mask must be boolean"),
-    (lambda: nn.RNN(2, 3)(chainrule.ones(4, 1, 2), mask=chainrule.ones(1, 4) > 0), RuntimeError,
-     r"shape \(4, 1\).*got.*\(1, 4\)"),
+    (
+        lambda: nn.RNN(2, 3)(chainrule.ones(4, 1, 2), chainrule.ones(1, 2, 3)),
+        RuntimeError,
+        r"expected hidden size \(1, 1, 3\), got \(1, 2, 3\)",
+    ),
+    (
+        lambda: nn.LSTM(2, 3)(
+            chainrule.ones(4, 1, 2), (chainrule.ones(1, 1, 3), chainrule.ones(1, 1, 4))
+        ),
+        RuntimeError,
+        r"hidden\[1\] size",
+    ),
+    (
+        lambda: nn.GRU(2, 3)(chainrule.ones(4, 2), chainrule.ones(1, 1, 3)),
+        RuntimeError,
+        "for unbatched 2-D input",
+    ),
+    (
+        lambda: nn.RNN(2, 3)(chainrule.ones(4, 1, 2), mask=chainrule.ones(4, 1)),
+        RuntimeError,
+        "mask must be boolean",
+    ),
+    (
+        lambda: nn.RNN(2, 3)(chainrule.ones(4, 1, 2), mask=chainrule.ones(1, 4) > 0),
+        RuntimeError,
+        r"shape \(4, 1\).*got.*\(1, 4\)",
+    ),
     (lambda: nn.RNNCell(2, 3)(chainrule.ones(1, 4)), RuntimeError, "got 4 .*expected 2"),
     (lambda: nn.LSTMCell(2, 3)(chainrule.ones(1, 1, 2)), ValueError, "LSTMCell: expected input to"),
-    (lambda: nn.GRUCell(2, 3)(chainrule.ones(1, 2), chainrule.ones(2, 3)), RuntimeError,
-     "batch size 1 doesn't match hidden batch size 2"),
+    (
+        lambda: nn.GRUCell(2, 3)(chainrule.ones(1, 2), chainrule.ones(2, 3)),
+        RuntimeError,
+        "batch size 1 doesn't match hidden batch size 2",
+    ),
     (lambda: nn.RNNCell(2, 3, nonlinearity="sine")(chainrule.ones(1, 2)), RuntimeError, "sine"),
-    (lambda: F.rnn_sequence(chainrule.ones(4, 1, 3), chainrule.ones(1, 3), chainrule.ones(3, 2)),
-     RuntimeError, r"weight_hh has shape \(3, 2\), but the state needs \(3, 3\)"),
-    (lambda: F.rnn_sequence(chainrule.ones(4, 1, 2), chainrule.ones(1, 3), chainrule.ones(3, 3)),
-     RuntimeError, r"\(4, 1, 2\) must be 3"),
-    (lambda: F.rnn_sequence(chainrule.ones(4, 1, 3), chainrule.ones(2, 3), chainrule.ones(3, 3)),
-     RuntimeError, "the batch"),
-    (lambda: F.rnn_sequence(chainrule.ones(4, 3), chainrule.ones(1, 3), chainrule.ones(3, 3)),
-     RuntimeError, r"\(steps, batch, gates\)"),
-    (lambda: F.rnn_sequence(chainrule.ones(4, 1, 3), chainrule.ones(1, 3), chainrule.ones(3, 3),
-                            nonlinearity="sine"), ValueError, "'tanh', 'relu', 'sigmoid' or"),
+    (
+        lambda: F.rnn_sequence(chainrule.ones(4, 1, 3), chainrule.ones(1, 3), chainrule.ones(3, 2)),
+        RuntimeError,
+        r"weight_hh has shape \(3, 2\), but the state needs \(3, 3\)",
+    ),
+    (
+        lambda: F.rnn_sequence(chainrule.ones(4, 1, 2), chainrule.ones(1, 3), chainrule.ones(3, 3)),
+        RuntimeError,
+        r"\(4, 1, 2\) must be 3",
+    ),
+    (
+        lambda: F.rnn_sequence(chainrule.ones(4, 1, 3), chainrule.ones(2, 3), chainrule.ones(3, 3)),
+        RuntimeError,
+        "the batch",
+    ),
+    (
+        lambda: F.rnn_sequence(chainrule.ones(4, 3), chainrule.ones(1, 3), chainrule.ones(3, 3)),
+        RuntimeError,
+        r"\(steps, batch, gates\)",
+    ),
+    (
+        lambda: F.rnn_sequence(
+            chainrule.ones(4, 1, 3), chainrule.ones(1, 3), chainrule.ones(3, 3), nonlinearity="sine"
+        ),
+        ValueError,
+        "'tanh', 'relu', 'sigmoid' or",
+    ),
     (lambda: F.rnn_sequence([1.0], chainrule.ones(1, 3), chainrule.ones(3, 3)), TypeError, "list"),
-    (lambda: F.rnn_sequence(chainrule.ones(4, 1, 3), chainrule.ones(1, 3).double(),
-                            chainrule.ones(3, 3)), RuntimeError, "one floating dtype"),
-    (lambda: F.rnn_sequence(chainrule.ones(4, 1, 3), chainrule.ones(1, 3), chainrule.ones(3, 3),
-                            chainrule.ones(4, 2) > 0), RuntimeError, r"mask of shape \(4, 2\)"),
-    (lambda: F.lstm_sequence(chainrule.ones(4, 1, 12), chainrule.ones(1, 2), chainrule.ones(1, 3),
-                             chainrule.ones(12, 2)), RuntimeError, "without a projection"),
-    (lambda: F.gru_sequence(chainrule.ones(4, 1, 9), chainrule.ones(1, 3), chainrule.ones(9, 3),
-                            chainrule.ones(3)), RuntimeError, "bias_hh has shape"),
-]  # fmt: skip
+    (
+        lambda: F.rnn_sequence(
+            chainrule.ones(4, 1, 3), chainrule.ones(1, 3).double(), chainrule.ones(3, 3)
+        ),
+        RuntimeError,
+        "one floating dtype",
+    ),
+    (
+        lambda: F.rnn_sequence(
+            chainrule.ones(4, 1, 3),
+            chainrule.ones(1, 3),
+            chainrule.ones(3, 3),
+            chainrule.ones(4, 2) > 0,
+        ),
+        RuntimeError,
+        r"mask of shape \(4, 2\)",
+    ),
+    (
+        lambda: F.lstm_sequence(
+            chainrule.ones(4, 1, 12),
+            chainrule.ones(1, 2),
+            chainrule.ones(1, 3),
+            chainrule.ones(12, 2),
+        ),
+        RuntimeError,
+        "without a projection",
+    ),
+    (
+        lambda: F.gru_sequence(
+            chainrule.ones(4, 1, 9), chainrule.ones(1, 3), chainrule.ones(9, 3), chainrule.ones(3)
+        ),
+        RuntimeError,
+        "bias_hh has shape",
+    ),
+]
 
 
 @pytest.mark.parametrize(("call", "error", "match"), LAYER_ERRORS)

@@ -14,8 +14,8 @@ from chainrule import nn
 from chainrule.func import jvp, vmap
 from chainrule.graph import Node
 from chainrule.nn import functional as F
-from chainrule.ops.recurrent_conv import CONVOLUTION
-from chainrule.ops.recurrent_steps import deep_rnn_steps, lstm_steps, peephole_steps, rnn_steps
+from chainrule.ops.recurrent.conv import CONVOLUTION
+from chainrule.ops.recurrent.steps import deep_rnn_steps, lstm_steps, peephole_steps, rnn_steps
 from chainrule.tensor import Tensor
 
 # --- the primitive is the composition -------------------------------------------------------------
@@ -82,12 +82,16 @@ def given(mask: Tensor | None) -> tuple[Tensor, ...]:
 
 
 KINDS: dict[str, tuple[Any, Any]] = {
-    "peephole": (peephole_pair, False), "full peephole": (peephole_pair, True),
-    "deep tanh": (deep_pair, "tanh"), "deep relu": (deep_pair, "relu"),
-    "deep sigmoid": (deep_pair, "sigmoid"), "conv tanh": (conv_pair, "tanh"),
-    "conv relu": (conv_pair, "relu"), "conv sigmoid": (conv_pair, "sigmoid"),
+    "peephole": (peephole_pair, False),
+    "full peephole": (peephole_pair, True),
+    "deep tanh": (deep_pair, "tanh"),
+    "deep relu": (deep_pair, "relu"),
+    "deep sigmoid": (deep_pair, "sigmoid"),
+    "conv tanh": (conv_pair, "tanh"),
+    "conv relu": (conv_pair, "relu"),
+    "conv sigmoid": (conv_pair, "sigmoid"),
     "conv lstm": (conv_pair, "lstm"),
-}  # fmt: skip
+}
 
 
 def made(kind: str, seed: int, masked: bool, reverse: bool) -> tuple[Pair, list[np.ndarray]]:
@@ -106,9 +110,10 @@ def tuple_of(out: Any) -> tuple[Tensor, ...]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    ("masked", "reverse"), [(False, False), (True, False), (True, True)],
+    ("masked", "reverse"),
+    [(False, False), (True, False), (True, True)],
     ids=["whole", "masked", "masked, reverse"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_primitive_equals_single_steps(kind: str, masked: bool, reverse: bool, seed: int) -> None:
     """Value, gradient by the kernel and by the rule in operations, second order, forward mode."""
@@ -302,28 +307,63 @@ def ones(*shape: int) -> Tensor:
 
 
 ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: F.peephole_sequence(ones(4, 1, 12), ones(1, 3), ones(1, 3), ones(12, 3),
-                                 [ones(3), ones(3, 3), ones(3)]), RuntimeError,
-     r"weight_cf has shape \(3, 3\), but the state needs \(3,\)"),
-    (lambda: F.peephole_sequence(ones(4, 1, 9), ones(1, 3), ones(1, 3), ones(12, 3), [ones(3)] * 3),
-     RuntimeError, r"\(4, 1, 9\) must be 12"),
-    (lambda: F.deep_rnn_sequence(ones(4, 1, 2), ones(1, 3), ones(2, 3), [(ones(3, 4), None)]),
-     RuntimeError, r"weight of layer 0 has shape \(3, 4\).*needs \(3, 2\)"),
-    (lambda: F.deep_rnn_sequence(ones(4, 1, 2), ones(1, 3), ones(2, 3), []), RuntimeError,
-     r"weight_hh has shape \(2, 3\).*needs \(3, 3\)"),
-    (lambda: F.deep_rnn_sequence(ones(4, 1, 3), ones(1, 3), ones(3, 3), [], nonlinearity="sine"),
-     ValueError, "'sine'"),
-    (lambda: F.conv_rnn_sequence(ones(4, 1, 2, 5), ones(1, 2, 4), ones(2, 2, 3)), RuntimeError,
-     r"\(1, 2, 4\) must be \(batch, channels, \*space\).*and its space"),
-    (lambda: F.conv_rnn_sequence(ones(4, 1, 2), ones(1, 2), ones(2, 2)), RuntimeError,
-     "kernel of 1, 2 or 3 dimensions"),
-    (lambda: F.conv_rnn_sequence(ones(4, 1, 2, 5), ones(1, 2, 5), ones(2, 2, 3),
-                                 nonlinearity="sine"), ValueError, "'sigmoid' or a function"),
-    (lambda: F.conv_lstm_sequence(ones(4, 1, 8, 5), ones(1, 2, 5), ones(1, 2, 5), ones(2, 2, 3)),
-     RuntimeError, r"weight_hh has shape \(2, 2, 3\), but the state needs \(8, 2, 3\)"),
-    (lambda: F.conv_lstm_sequence(ones(4, 1, 8), ones(1, 2, 5), ones(1, 2, 5), ones(8, 2, 3)),
-     RuntimeError, r"\(steps, batch, gates, \*space\) of 4 dimensions"),
-]  # fmt: skip
+    (
+        lambda: F.peephole_sequence(
+            ones(4, 1, 12), ones(1, 3), ones(1, 3), ones(12, 3), [ones(3), ones(3, 3), ones(3)]
+        ),
+        RuntimeError,
+        r"weight_cf has shape \(3, 3\), but the state needs \(3,\)",
+    ),
+    (
+        lambda: F.peephole_sequence(
+            ones(4, 1, 9), ones(1, 3), ones(1, 3), ones(12, 3), [ones(3)] * 3
+        ),
+        RuntimeError,
+        r"\(4, 1, 9\) must be 12",
+    ),
+    (
+        lambda: F.deep_rnn_sequence(ones(4, 1, 2), ones(1, 3), ones(2, 3), [(ones(3, 4), None)]),
+        RuntimeError,
+        r"weight of layer 0 has shape \(3, 4\).*needs \(3, 2\)",
+    ),
+    (
+        lambda: F.deep_rnn_sequence(ones(4, 1, 2), ones(1, 3), ones(2, 3), []),
+        RuntimeError,
+        r"weight_hh has shape \(2, 3\).*needs \(3, 3\)",
+    ),
+    (
+        lambda: F.deep_rnn_sequence(ones(4, 1, 3), ones(1, 3), ones(3, 3), [], nonlinearity="sine"),
+        ValueError,
+        "'sine'",
+    ),
+    (
+        lambda: F.conv_rnn_sequence(ones(4, 1, 2, 5), ones(1, 2, 4), ones(2, 2, 3)),
+        RuntimeError,
+        r"\(1, 2, 4\) must be \(batch, channels, \*space\).*and its space",
+    ),
+    (
+        lambda: F.conv_rnn_sequence(ones(4, 1, 2), ones(1, 2), ones(2, 2)),
+        RuntimeError,
+        "kernel of 1, 2 or 3 dimensions",
+    ),
+    (
+        lambda: F.conv_rnn_sequence(
+            ones(4, 1, 2, 5), ones(1, 2, 5), ones(2, 2, 3), nonlinearity="sine"
+        ),
+        ValueError,
+        "'sigmoid' or a function",
+    ),
+    (
+        lambda: F.conv_lstm_sequence(ones(4, 1, 8, 5), ones(1, 2, 5), ones(1, 2, 5), ones(2, 2, 3)),
+        RuntimeError,
+        r"weight_hh has shape \(2, 2, 3\), but the state needs \(8, 2, 3\)",
+    ),
+    (
+        lambda: F.conv_lstm_sequence(ones(4, 1, 8), ones(1, 2, 5), ones(1, 2, 5), ones(8, 2, 3)),
+        RuntimeError,
+        r"\(steps, batch, gates, \*space\) of 4 dimensions",
+    ),
+]
 
 
 @pytest.mark.parametrize(("call", "error", "match"), ERRORS)

@@ -66,8 +66,13 @@ def test_without_links_the_same_depth_gets_no_gradient() -> None:
 def test_block_has_the_names_of_torchvision_s() -> None:
     block = nn.ResidualBlock(4, 8, stride=2)
     assert [name for name, _ in block.named_children()] == [
-        "conv1", "bn1", "relu", "conv2", "bn2", "downsample",
-    ]  # fmt: skip
+        "conv1",
+        "bn1",
+        "relu",
+        "conv2",
+        "bn2",
+        "downsample",
+    ]
     assert "downsample.1.running_var" in block.state_dict()
     assert nn.ResidualBlock(4, 4).downsample is None
 

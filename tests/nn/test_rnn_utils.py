@@ -12,9 +12,15 @@ from helpers import assert_close
 import chainrule
 from chainrule.nn.utils import rnn
 from chainrule.nn.utils.rnn import (
-    PackedSequence, invert_permutation, pack_padded_sequence, pack_sequence, pad_packed_sequence,
-    pad_sequence, unpack_sequence, unpad_sequence,
-)  # fmt: skip
+    PackedSequence,
+    invert_permutation,
+    pack_padded_sequence,
+    pack_sequence,
+    pad_packed_sequence,
+    pad_sequence,
+    unpack_sequence,
+    unpad_sequence,
+)
 from chainrule.tensor import Tensor
 
 
@@ -98,9 +104,15 @@ def test_inverse_of_a_permutation() -> None:
 
 def test_names() -> None:
     assert set(rnn.__all__) == {
-        "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence",
-        "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
-    }  # fmt: skip
+        "PackedSequence",
+        "invert_permutation",
+        "pack_padded_sequence",
+        "pack_sequence",
+        "pad_packed_sequence",
+        "pad_sequence",
+        "unpack_sequence",
+        "unpad_sequence",
+    }
 
 
 ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
@@ -114,9 +126,12 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: pad_sequence(5), RuntimeError, "iterable.*int"),  # type: ignore[arg-type]
     (lambda: pad_sequence([normal(2, 3), normal(2, 4)]), RuntimeError, r"\(2, 3\) and \(2, 4\)"),
     (lambda: pad_sequence([normal(2)], padding_side="top"), RuntimeError, "'top'"),
-    (lambda: pad_packed_sequence(pack_sequence([normal(3)]), total_length=2), ValueError,
-     "longest sequence, 3, but got 2"),
-]  # fmt: skip
+    (
+        lambda: pad_packed_sequence(pack_sequence([normal(3)]), total_length=2),
+        ValueError,
+        "longest sequence, 3, but got 2",
+    ),
+]
 
 
 @pytest.mark.parametrize(("call", "error", "match"), ERRORS)

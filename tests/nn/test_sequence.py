@@ -135,11 +135,14 @@ def test_deep_maps_and_extra_inputs_of_the_output() -> None:
     assert_close(h_n[0].detach(), h, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("make", [
-    lambda: nn.DeepRNN(D, H, K, hidden_layers=[2]),
-    lambda: nn.DeepRNN(D, H, K, nonlinearity="relu", output_from_previous=True),
-    lambda: nn.PeepholeLSTM(D, H),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.DeepRNN(D, H, K, hidden_layers=[2]),
+        lambda: nn.DeepRNN(D, H, K, nonlinearity="relu", output_from_previous=True),
+        lambda: nn.PeepholeLSTM(D, H),
+    ],
+)
 def test_masked_steps_do_not_count(make: Callable[[], Any]) -> None:
     net = make().double()
     lengths = [5, 2, 3]
@@ -211,10 +214,15 @@ def test_conv_lstm_of_kernel_1_is_an_lstm_at_every_place() -> None:
     output, (_, c) = conv(x)
     places = x.permute(0, 1, 3, 4, 2).reshape(L, N * 8, D)
     expected, (_, c_n) = lstm(places)
-    assert_close(output.permute(0, 1, 3, 4, 2).reshape(L, N * 8, H).detach(), expected.detach(),
-                 rtol=1e-11, atol=1e-12)  # fmt: skip
-    assert_close(c.permute(0, 2, 3, 1).reshape(N * 8, H).detach(), c_n[0].detach(), rtol=1e-11,
-                 atol=1e-12)  # fmt: skip
+    assert_close(
+        output.permute(0, 1, 3, 4, 2).reshape(L, N * 8, H).detach(),
+        expected.detach(),
+        rtol=1e-11,
+        atol=1e-12,
+    )
+    assert_close(
+        c.permute(0, 2, 3, 1).reshape(N * 8, H).detach(), c_n[0].detach(), rtol=1e-11, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
@@ -277,20 +285,29 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: nn.PeepholeLSTM(2, 3)(normal(4, 1, 5)), RuntimeError, r"D = 2.*got \(4, 1, 5\)"),
     (lambda: nn.DeepRNN(2, 3, 1, nonlinearity="sine"), ValueError, "'sine'.*sigmoid"),
     (lambda: nn.DeepRNN(2, 3, 1)(normal(0, 1, 2)), RuntimeError, "at least one step"),
-    (lambda: nn.DeepRNN(2, 3, 1)(chainrule.ones(4, 1, 2), mask=chainrule.ones(4, 1)), RuntimeError,
-     "DeepRNN: mask must be boolean"),
-    (lambda: nn.Bidirectional(nn.RNN(2, 3), nn.RNN(2, 3, batch_first=True), 1), ValueError,
-     "agree in batch_first"),
+    (
+        lambda: nn.DeepRNN(2, 3, 1)(chainrule.ones(4, 1, 2), mask=chainrule.ones(4, 1)),
+        RuntimeError,
+        "DeepRNN: mask must be boolean",
+    ),
+    (
+        lambda: nn.Bidirectional(nn.RNN(2, 3), nn.RNN(2, 3, batch_first=True), 1),
+        ValueError,
+        "agree in batch_first",
+    ),
     (lambda: nn.TimeDistributed(nn.Identity())(normal(3)), RuntimeError, "at least 2 dimensions"),
     (lambda: F.time_summed(F.mse_loss, normal(4, 2, 1), normal(4, 3, 1)), ValueError, "samples"),
     (lambda: nn.ConvLSTM(1, 2, 3, dim=4), ValueError, "dim must be 1, 2 or 3, got 4"),
     (lambda: nn.ConvRNN(1, 2, (3,)), ValueError, "2 sizes of the kernel"),
     (lambda: nn.ConvLSTM(1, 2, 3)(chainrule.ones(4, 1, 3, 5, 5)), RuntimeError, r"\(N, 1, \*sp"),
     (lambda: nn.ConvLSTM(1, 2, 3)(chainrule.ones(4, 1, 1, 5)), RuntimeError, "of 5 dimensions"),
-    (lambda: nn.ConvRNNCell(1, 2, 3)(chainrule.ones(1, 1, 5, 5), chainrule.ones(1, 2, 5, 4)),
-     RuntimeError, r"expected hidden size \(1, 2, 5, 5\)"),
+    (
+        lambda: nn.ConvRNNCell(1, 2, 3)(chainrule.ones(1, 1, 5, 5), chainrule.ones(1, 2, 5, 4)),
+        RuntimeError,
+        r"expected hidden size \(1, 2, 5, 5\)",
+    ),
     (lambda: nn.RecurrentConv(1, 2, 3, steps=0), ValueError, "steps must be positive, got 0"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("call", "error", "match"), ERRORS)

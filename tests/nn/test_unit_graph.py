@@ -10,7 +10,7 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import nn
-from chainrule.ops.apply import on_recorded
+from chainrule.ops.core.apply import on_recorded
 
 
 def random_links(seed: int, units: int = 9) -> list[tuple[int, int]]:

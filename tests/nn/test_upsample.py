@@ -12,8 +12,12 @@ from scipy import ndimage
 import chainrule
 from chainrule import nn
 from chainrule.nn.functional import (
-    affine_grid, grid_sample, interpolate, pixel_shuffle, pixel_unshuffle,
-)  # fmt: skip
+    affine_grid,
+    grid_sample,
+    interpolate,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
 
 
 def image(*shape: int) -> chainrule.Tensor:

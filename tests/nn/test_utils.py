@@ -140,12 +140,16 @@ def test_vectors_that_do_not_fit() -> None:
     ("layer", "norm", "shape", "transpose"),
     [
         (lambda: nn.Conv2d(2, 3, 3), lambda: nn.BatchNorm2d(3), (2, 2, 5, 5), False),
-        (lambda: nn.Conv1d(4, 6, 2, groups=2, bias=False), lambda: nn.BatchNorm1d(6, affine=False),
-         (2, 4, 5), False),
+        (
+            lambda: nn.Conv1d(4, 6, 2, groups=2, bias=False),
+            lambda: nn.BatchNorm1d(6, affine=False),
+            (2, 4, 5),
+            False,
+        ),
         (lambda: nn.ConvTranspose2d(2, 3, 3), lambda: nn.BatchNorm2d(3), (2, 2, 5, 5), True),
         (lambda: nn.Linear(4, 3), lambda: nn.BatchNorm1d(3), (5, 4), False),
     ],
-)  # fmt: skip
+)
 def test_fused_normalization(
     layer: Any, norm: Any, shape: tuple[int, ...], transpose: bool
 ) -> None:

@@ -143,9 +143,7 @@ def test_steepest_descent_zigzags_at_the_rate_of_the_condition_number() -> None:
     """From the worst start the loss falls by ((k - 1) / (k + 1))^2 at every exact step; k = 5."""
     w = chainrule.tensor([5.0, 1.0], dtype=chainrule.float64, requires_grad=True)
     optimizer = SteepestDescent([w], "exact")
-    losses = [
-        float(optimizer.step(lambda: w[0] ** 2 + 5 * w[1] ** 2)) for _ in range(10)
-    ]  # fmt: skip
+    losses = [float(optimizer.step(lambda: w[0] ** 2 + 5 * w[1] ** 2)) for _ in range(10)]
     ratios = np.array(losses[1:]) / np.array(losses[:-1])
     np.testing.assert_allclose(ratios, (4 / 6) ** 2, rtol=1e-9)
 

@@ -161,9 +161,7 @@ def test_bias_correction_depends_on_the_step() -> None:
     assert steps[[0, 1, 9, 99, 1999]].tolist() == pytest.approx([0.1] * 5, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "factor"), [("Adam", 1.0), ("RMSprop", 0.1), ("Adagrad", 1.0)]
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "factor"), [("Adam", 1.0), ("RMSprop", 0.1), ("Adagrad", 1.0)])
 def test_epsilon_beside_or_under_the_root(name: str, factor: float) -> None:
     """Erratum 34: a convention; beside the root as in PyTorch, or under it with eps_in_root.
     ``factor`` is what the rule makes of the first |g|."""

@@ -249,17 +249,29 @@ def test_one_group_of_one_dtype() -> None:
     [
         (lambda f, m: f.step(), ValueError, "needs a closure that returns the outputs"),
         (lambda f, m: f.step(lambda: m(tensor(np.ones(3)))), ValueError, "and their targets"),
-        (lambda f, m: f.step(lambda: m(tensor(np.ones(3))), tensor([1.0, 2.0])), ValueError,
-         r"outputs of shape \(1,\) and targets of shape \(2,\)"),
-        (lambda f, m: f.step(lambda: m(tensor(np.ones((0, 3)))), tensor(np.ones((0, 1)))),
-         ValueError, "one or more outputs"),
-        (lambda f, m: f.step(lambda: tensor([1.0]), tensor([1.0])), RuntimeError,
-         "computed from the parameters"),
-        (lambda f, m: f.step(lambda: m(tensor([np.inf, 1, 1])), tensor([1.0])), RuntimeError,
-         "NaN or infinite values; no parameter was changed"),
+        (
+            lambda f, m: f.step(lambda: m(tensor(np.ones(3))), tensor([1.0, 2.0])),
+            ValueError,
+            r"outputs of shape \(1,\) and targets of shape \(2,\)",
+        ),
+        (
+            lambda f, m: f.step(lambda: m(tensor(np.ones((0, 3)))), tensor(np.ones((0, 1)))),
+            ValueError,
+            "one or more outputs",
+        ),
+        (
+            lambda f, m: f.step(lambda: tensor([1.0]), tensor([1.0])),
+            RuntimeError,
+            "computed from the parameters",
+        ),
+        (
+            lambda f, m: f.step(lambda: m(tensor([np.inf, 1, 1])), tensor([1.0])),
+            RuntimeError,
+            "NaN or infinite values; no parameter was changed",
+        ),
     ],
     ids=["nothing", "no target", "shape", "empty", "constant", "infinite"],
-)  # fmt: skip
+)
 def test_wrong_calls_change_nothing(call: Any, error: Any, message: str) -> None:
     model = linear()
     before = values(model)

@@ -158,9 +158,7 @@ def test_strong_wolfe_extrapolates_on_a_straight_line() -> None:
     ],
     ids=["log", "sqrt", "exp", "wall", "hole", "kink"],
 )
-def test_shrinks_where_the_loss_is_not_finite(
-    name: str, function: Function, start: float
-) -> None:  # fmt: skip
+def test_shrinks_where_the_loss_is_not_finite(name: str, function: Function, start: float) -> None:
     f, x, loss, g = objective(function, [start])
     found = LINE_SEARCHES[name](f, x, loss, g, -g, 100.0, max_evals=60)
     assert found.step > 0

@@ -713,7 +713,7 @@ def test_bad_labels(name: str, labels: list[float], message: str) -> None:
         (lambda x, y: optim.softmax_regression(x, y, 1), "must lie below classes = 1, found 1"),
         (lambda x, y: optim.softmax_regression(x, y[:, None]), r"y \(N,\) with the same N"),
     ],
-)  # fmt: skip
+)
 def test_bad_settings(call: Callable[..., Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(tensor([[0.0], [1.0]]), tensor([0, 1]))

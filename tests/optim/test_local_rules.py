@@ -150,20 +150,32 @@ def test_a_schedule_moves_the_rate_and_files_keep_it() -> None:
     ("call", "error", "message"),
     [
         (lambda: optim.Hebbian(nn.Tanh()), TypeError, "Hebbian: expected an nn.Linear, got Tanh"),
-        (lambda: optim.Hebbian(layer_of(W), normalization="ojas"), ValueError,
-         "normalization must be None, 'oja' or 'sanger', got 'ojas'"),
+        (
+            lambda: optim.Hebbian(layer_of(W), normalization="ojas"),
+            ValueError,
+            "normalization must be None, 'oja' or 'sanger', got 'ojas'",
+        ),
         (lambda: optim.Hebbian(layer_of(W), lr=-1), ValueError, "invalid lr: -1"),
         (lambda: optim.Hebbian(layer_of(W)).step(lambda: 0), TypeError, "not a closure"),
         (lambda: optim.Hebbian(layer_of(W)).step(), TypeError, "needs the input of the layer"),
-        (lambda: optim.Hebbian(layer_of(W)).step(tensor(X[:, :2])), RuntimeError,
-         r"input of shape \(\*, in\), got \(2, 3\) and \(6, 2\)"),
-        (lambda: optim.Hebbian(layer_of(W)).step(tensor(X), tensor(Y[:3])), RuntimeError,
-         r"expected an output of shape \(6, 2\), got \(3, 2\)"),
+        (
+            lambda: optim.Hebbian(layer_of(W)).step(tensor(X[:, :2])),
+            RuntimeError,
+            r"input of shape \(\*, in\), got \(2, 3\) and \(6, 2\)",
+        ),
+        (
+            lambda: optim.Hebbian(layer_of(W)).step(tensor(X), tensor(Y[:3])),
+            RuntimeError,
+            r"expected an output of shape \(6, 2\), got \(3, 2\)",
+        ),
         (lambda: optim.Hebbian(layer_of(W)).step(tensor(X[:0])), RuntimeError, "batch is empty"),
-        (lambda: optim.Hebbian(layer_of(W)).step(tensor(X * np.inf)), RuntimeError,
-         "the weight was not changed"),
+        (
+            lambda: optim.Hebbian(layer_of(W)).step(tensor(X * np.inf)),
+            RuntimeError,
+            "the weight was not changed",
+        ),
     ],
-)  # fmt: skip
+)
 def test_hebbian_errors(call: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
@@ -228,8 +240,10 @@ def test_it_learns_and_its_gradient_comes_to_agree_with_the_true_one() -> None:
     loss = lambda: F.mse_loss(model(x), y)  # noqa: E731
 
     def angle() -> float:
-        a, b = (np.concatenate([g.ravel() for g in gradients(model, loss, mode)[:2]])
-                for mode in (True, False))  # fmt: skip
+        a, b = (
+            np.concatenate([g.ravel() for g in gradients(model, loss, mode)[:2]])
+            for mode in (True, False)
+        )
         return float(np.degrees(np.arccos(a @ b / np.linalg.norm(a) / np.linalg.norm(b))))
 
     first, first_angle = loss().item(), angle()

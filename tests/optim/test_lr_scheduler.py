@@ -72,8 +72,15 @@ FORMULAS: dict[str, tuple[Callable[[Any], Any], Callable[[int], float]]] = {
     ),
     "CosineAnnealingWarmRestarts": (
         lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2),
-        lambda i: 0.4 * (1 + math.cos(math.pi * (i + 2 - 2 ** int(math.log2(i + 2)))
-                                      / 2 ** int(math.log2(i + 2)))),
+        lambda i: (
+            0.4
+            * (
+                1
+                + math.cos(
+                    math.pi * (i + 2 - 2 ** int(math.log2(i + 2))) / 2 ** int(math.log2(i + 2))
+                )
+            )
+        ),
     ),
     "CyclicLR": (
         lambda o: schedules.CyclicLR(o, 0.1, 0.9, 4, cycle_momentum=False),
@@ -81,8 +88,14 @@ FORMULAS: dict[str, tuple[Callable[[Any], Any], Callable[[int], float]]] = {
     ),
     "OneCycleLR": (
         lambda o: schedules.OneCycleLR(
-            o, 1.0, 31, pct_start=11 / 31, anneal_strategy="linear", cycle_momentum=False,
-            div_factor=2.0, final_div_factor=10.0,
+            o,
+            1.0,
+            31,
+            pct_start=11 / 31,
+            anneal_strategy="linear",
+            cycle_momentum=False,
+            div_factor=2.0,
+            final_div_factor=10.0,
         ),
         lambda i: 0.5 + 0.05 * i if i <= 10 else 1.0 - 0.95 * (i - 10) / 20,
     ),
@@ -111,7 +124,7 @@ FORMULAS: dict[str, tuple[Callable[[Any], Any], Callable[[int], float]]] = {
         lambda o: schedules.WarmupLR(o, 4, start_factor=0.5),
         lambda i: 0.4 + 0.1 * i if i < 4 else 0.8,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FORMULAS)

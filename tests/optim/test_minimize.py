@@ -16,9 +16,14 @@ from chainrule.optim.minimize import METHODS
 LEAST_SQUARES = ["gauss-newton", "levenberg-marquardt"]
 ALL = [name for name in METHODS if name not in LEAST_SQUARES]
 FIRST_ORDER = [
-    "steepest-descent", "cg", "fletcher-reeves", "polak-ribiere", "hestenes-stiefel", "bfgs",
+    "steepest-descent",
+    "cg",
+    "fletcher-reeves",
+    "polak-ribiere",
+    "hestenes-stiefel",
+    "bfgs",
     "lbfgs",
-]  # fmt: skip
+]
 
 
 def bowl(w: Any) -> Any:
@@ -337,8 +342,11 @@ def test_start_that_is_not_finite() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda w: optim.minimize(bowl, w, "sgd"), ValueError,
-         "unknown method 'sgd'; there are steepest-descent, cg, .*hessian-free"),
+        (
+            lambda w: optim.minimize(bowl, w, "sgd"),
+            ValueError,
+            "unknown method 'sgd'; there are steepest-descent, cg, .*hessian-free",
+        ),
         (lambda w: optim.minimize(bowl, w, object), ValueError, "unknown method <class 'object'>"),
         (lambda w: optim.minimize(bowl, w, max_iter=-1), ValueError, "invalid max_iter: -1"),
         (lambda w: optim.minimize(bowl, 3.0), TypeError, "must be a tensor, tensors, or .*float"),
@@ -353,7 +361,7 @@ def test_start_that_is_not_finite() -> None:
         (lambda w: optim.minimize(lambda: 1.0, w), RuntimeError, "does not depend on the param"),
         (lambda w: optim.minimize(bowl, w, "bfgs", momentum=1), TypeError, "'momentum'"),
     ],
-)  # fmt: skip
+)
 def test_wrong_calls(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
     w = chainrule.tensor([3.0, 1.0])
     with pytest.raises(error, match=message):

@@ -153,14 +153,16 @@ def test_float32_stays_float32(make: Any) -> None:
         (lambda p: optim.SGDW(p, lr=-1.0), r"SGDW: invalid lr: -1.0; it must lie in \[0"),
         (lambda p: optim.SGDW(p, weight_decay=-0.1), r"invalid weight_decay: -0.1"),
         (lambda p: optim.SGDW(p, nesterov=True), r"Nesterov momentum requires a momentum"),
-        (lambda p: optim.AveragedMomentum(p, momentum=1.0),
-         r"AveragedMomentum: invalid momentum: 1.0; it must lie in \[0.0, 1.0\)"),
+        (
+            lambda p: optim.AveragedMomentum(p, momentum=1.0),
+            r"AveragedMomentum: invalid momentum: 1.0; it must lie in \[0.0, 1.0\)",
+        ),
         (lambda p: optim.AveragedMomentum(p, weight_decay=-1), r"invalid weight_decay: -1"),
         (lambda p: optim.Lion(p, betas=(0.9, 1.5)), r"Lion: invalid betas: \(0.9, 1.5\)"),
         (lambda p: optim.Lion(p, betas=(0.9,)), r"Lion: betas must be a pair of numbers"),
         (lambda p: optim.Lion([{"params": p, "weight_decay": -2}]), r"invalid weight_decay: -2"),
     ],
-)  # fmt: skip
+)
 def test_errors(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call([parameter()])

@@ -52,14 +52,20 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "non-leaf": (lambda: optim.SGD([W * 2]), ValueError, "can't optimize a non-leaf Tensor"),
     "expanded": (
-        lambda: optim.SGD([chainrule.zeros(1).expand(3)]), ValueError, r"share memory.*clone\(\)",
+        lambda: optim.SGD([chainrule.zeros(1).expand(3)]),
+        ValueError,
+        r"share memory.*clone\(\)",
     ),
     "no params": (lambda: optim.SGD([{"lr": 1.0}]), ValueError, "needs the key 'params'"),
     "no dict": (
-        lambda: optim.SGD([W]).add_param_group([weight(1.0)]), TypeError, "must be a dict",
+        lambda: optim.SGD([W]).add_param_group([weight(1.0)]),
+        TypeError,
+        "must be a dict",
     ),
     "unknown argument": (
-        lambda: optim.SGD([W], learning_rate=1), TypeError, "unexpected keyword .*learning_rate",
+        lambda: optim.SGD([W], learning_rate=1),
+        TypeError,
+        "unexpected keyword .*learning_rate",
     ),
     "unknown setting": (
         lambda: optim.SGD([{"params": [W], "learning_rate": 1}]),
@@ -69,13 +75,19 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "negative lr": (lambda: optim.SGD([W], lr=-0.1), ValueError, r"SGD: invalid lr: -0.1; .*\[0"),
     "NaN lr": (lambda: optim.Adam([W], lr=float("nan")), ValueError, "Adam: invalid lr: nan"),
     "negative lr of a group": (
-        lambda: optim.SGD([{"params": [W], "lr": -1}]), ValueError, "SGD: invalid lr: -1",
+        lambda: optim.SGD([{"params": [W], "lr": -1}]),
+        ValueError,
+        "SGD: invalid lr: -1",
     ),
     "negative lr under a valid one": (
-        lambda: optim.SGD([{"params": [W], "lr": 0.1}], lr=-1), ValueError, "SGD: invalid lr: -1",
+        lambda: optim.SGD([{"params": [W], "lr": 0.1}], lr=-1),
+        ValueError,
+        "SGD: invalid lr: -1",
     ),
     "lr tensor": (
-        lambda: optim.SGD([W], lr=chainrule.tensor([0.1, -0.1])), ValueError, "SGD: invalid lr",
+        lambda: optim.SGD([W], lr=chainrule.tensor([0.1, -0.1])),
+        ValueError,
+        "SGD: invalid lr",
     ),
     "lr of another shape": (
         lambda: optim.SGD([W], lr=chainrule.ones(3)),
@@ -83,7 +95,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"learning rate of shape \(3,\) does not fit a parameter of shape \(2,\)",
     ),
     "too many rates": (
-        lambda: optim.SGD([W], lr=[0.1, 0.2]), ValueError, "2 learning rates for 1 parameters",
+        lambda: optim.SGD([W], lr=[0.1, 0.2]),
+        ValueError,
+        "2 learning rates for 1 parameters",
     ),
     "betas": (
         lambda: optim.Adam([W], betas=(0.9, 1.0)),
@@ -99,28 +113,38 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "rho": (lambda: optim.Adadelta([W], rho=1.1), ValueError, r"rho: 1.1; .*\[0.0, 1.0\]"),
     "alpha": (lambda: optim.RMSprop([W], alpha=1.1), ValueError, "RMSprop: invalid alpha"),
     "nesterov of a group": (
-        lambda: optim.SGD([{"params": [W], "nesterov": True}]), ValueError, "requires a momentum",
+        lambda: optim.SGD([{"params": [W], "nesterov": True}]),
+        ValueError,
+        "requires a momentum",
     ),
     "etas": (lambda: optim.Rprop([W], etas=(1.2, 0.5)), ValueError, "0 < etaminus < 1 < etaplus"),
     "step_sizes": (
-        lambda: optim.Rprop([W], step_sizes=(1, 0.1)), ValueError, "0 <= smallest <= largest",
+        lambda: optim.Rprop([W], step_sizes=(1, 0.1)),
+        ValueError,
+        "0 <= smallest <= largest",
     ),
     "rates of ASGD": (
-        lambda: optim.ASGD([W], lr=chainrule.ones(2)), ValueError, "ASGD: lr must be one number",
+        lambda: optim.ASGD([W], lr=chainrule.ones(2)),
+        ValueError,
+        "ASGD: lr must be one number",
     ),
     "capturable": (lambda: optim.Adam([W], capturable=True), ValueError, "CUDA graphs"),
     "fused and foreach": (
-        lambda: optim.Adam([W], fused=True, foreach=True), RuntimeError, "`fused` and `foreach`",
+        lambda: optim.Adam([W], fused=True, foreach=True),
+        RuntimeError,
+        "`fused` and `foreach`",
     ),
     "fused and differentiable": (
-        lambda: optim.Adam([W], fused=True, differentiable=True), RuntimeError, "differentiable",
+        lambda: optim.Adam([W], fused=True, differentiable=True),
+        RuntimeError,
+        "differentiable",
     ),
     "state of other groups": (
         lambda: optim.SGD([W]).load_state_dict({"param_groups": [], "state": {}}),
         ValueError,
         "has 0 parameter groups, this optimizer has 1",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "error", "message"), REFUSED.values(), ids=REFUSED.keys())
@@ -138,11 +162,16 @@ def test_a_generator_that_is_used_up() -> None:
 
 def test_intervals_and_their_ends() -> None:
     assert [x in Interval(0, 1, "(]") for x in (0, 0.5, 1, float("nan"))] == [
-        False, True, True, False,
-    ]  # fmt: skip
+        False,
+        True,
+        True,
+        False,
+    ]
     assert [str(Interval(0, 1, ends)) for ends in ("[)", "[]", "()")] == [
-        "[0, 1)", "[0, 1]", "(0, 1)",
-    ]  # fmt: skip
+        "[0, 1)",
+        "[0, 1]",
+        "(0, 1)",
+    ]
     assert str(Interval(1)) == "[1, infinity)"
 
 
@@ -356,10 +385,16 @@ def test_a_rate_can_be_changed_between_steps() -> None:
 
 DIFFERENTIABLE = {
     "SGD": {"momentum": 0.9, "weight_decay": 0.1},
-    "Adam": {"weight_decay": 0.1}, "AdamW": {"amsgrad": True}, "Adamax": {}, "NAdam": {},
-    "RAdam": {"betas": (0.9, 0.5)}, "Adagrad": {"lr_decay": 0.1}, "Adadelta": {"eps": 1e-2},
-    "RMSprop": {"centered": True, "momentum": 0.5}, "Rprop": {},
-}  # fmt: skip
+    "Adam": {"weight_decay": 0.1},
+    "AdamW": {"amsgrad": True},
+    "Adamax": {},
+    "NAdam": {},
+    "RAdam": {"betas": (0.9, 0.5)},
+    "Adagrad": {"lr_decay": 0.1},
+    "Adadelta": {"eps": 1e-2},
+    "RMSprop": {"centered": True, "momentum": 0.5},
+    "Rprop": {},
+}
 
 
 def loss_after(name: str, start: Tensor, lr: Any, steps: int = 3) -> Tensor:
@@ -432,9 +467,13 @@ def test_the_decay_and_betas_can_be_learned() -> None:
         w = weight(1.0, -2.0) + 0 * decay
         betas = (beta, chainrule.tensor(0.99, dtype=chainrule.float64))
         optimizer = optim.Adam(
-            [w], lr=0.1, betas=betas, weight_decay=decay, decoupled_weight_decay=True,
+            [w],
+            lr=0.1,
+            betas=betas,
+            weight_decay=decay,
+            decoupled_weight_decay=True,
             differentiable=True,
-        )  # fmt: skip
+        )
         for _ in range(2):
             w.grad = chainrule.cos(w.clone())
             optimizer.step()

@@ -214,9 +214,15 @@ class Weighted(nn.Module):
 def network() -> nn.Sequential:
     chainrule.manual_seed(3)
     model = nn.Sequential(
-        nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), Replaces(), nn.BatchNorm1d(4),
-        nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4)), nn.Tanh(), nn.Linear(4, 2),
-    )  # fmt: skip
+        nn.Linear(3, 4),
+        nn.BatchNorm1d(4),
+        nn.Dropout(0.5),
+        Replaces(),
+        nn.BatchNorm1d(4),
+        nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4)),
+        nn.Tanh(),
+        nn.Linear(4, 2),
+    )
     model[4].eval()
     model[0].bias.requires_grad_(False)
     return model
@@ -225,10 +231,12 @@ def network() -> nn.Sequential:
 def data() -> list[tuple[Any, Any]]:
     r = np.random.default_rng(0)
     return [
-        (chainrule.tensor(r.normal(size=(6, 3)).astype("f")),
-         chainrule.tensor(r.normal(size=(6, 2)).astype("f")))
+        (
+            chainrule.tensor(r.normal(size=(6, 3)).astype("f")),
+            chainrule.tensor(r.normal(size=(6, 2)).astype("f")),
+        )
         for _ in range(3)
-    ]  # fmt: skip
+    ]
 
 
 def bits(x: Any) -> Any:

@@ -132,8 +132,9 @@ def test_a_saved_run_goes_on(case: Case) -> None:
 
 
 @each_that_resumes
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
-                         ids=["deepcopy", "pickle"])  # fmt: skip
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["deepcopy", "pickle"]
+)
 def test_a_copy_goes_on(case: Case, copied: Callable[[Any], Any]) -> None:
     bowl = Bowl(case)
     bowl.steps(3)

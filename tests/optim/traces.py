@@ -13,8 +13,13 @@ import chainrule
 from chainrule import Tensor
 
 __all__ = [
-    "GRADIENTS", "START", "check_left_alone", "check_resume", "follow", "parameter",
-]  # fmt: skip
+    "GRADIENTS",
+    "START",
+    "check_left_alone",
+    "check_resume",
+    "follow",
+    "parameter",
+]
 
 START = np.array([0.5, -1.0, 2.0, 0.3])
 # Signs that stay, change, change twice, and zeros; a scale that varies.

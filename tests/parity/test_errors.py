@@ -53,13 +53,43 @@ def assert_same_error(program: Program, message: str) -> None:
 # --- shapes that do not fit -----------------------------------------------------------------------
 
 BINARY = [
-    "add", "sub", "mul", "div", "true_divide", "floor_divide", "remainder", "fmod", "pow", "atan2",
-    "hypot", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", "xlogy", "copysign",
-    "heaviside", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
-]  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "true_divide",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "pow",
+    "atan2",
+    "hypot",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "logaddexp",
+    "logaddexp2",
+    "xlogy",
+    "copysign",
+    "heaviside",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+]
 BITWISE = [
-    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
-]  # fmt: skip
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+]
 
 
 @pytest.mark.parametrize("name", BINARY + BITWISE)
@@ -184,14 +214,20 @@ TYPES: list[tuple[str, Program, str]] = [
     ("negative bool", lambda t: -(ones(t, 2) > 0), r"neg: .*bool"),
     ("plus bool", lambda t: +(ones(t, 2) > 0), r"positive: .*bool"),
     ("condition of floats", lambda t: t.where(ones(t, 2), 1.0, 2.0), r"where: .*boolean.*float32"),
-    ("matmul of two types", lambda t: ones(t, 2, 2) @ ones(t, 2, 2, dtype="float64"),
-     r"matmul: .*float32.*float64"),
+    (
+        "matmul of two types",
+        lambda t: ones(t, 2, 2) @ ones(t, 2, 2, dtype="float64"),
+        r"matmul: .*float32.*float64",
+    ),
     ("rounding mode", lambda t: t.div(ones(t, 2), 2, rounding_mode="up"), r"div: .*'up'"),
     ("imag of real", lambda t: t.imag(ones(t, 2)), r"imag: .*float32"),
     ("clamp without limits", lambda t: t.clamp(ones(t, 2)), r"clamp: .*'min' or 'max'"),
     ("addcdiv of integers", lambda t: t.addcdiv(ints(t, 2), ints(t, 2), ints(t, 2)), r"addcdiv: "),
-    ("isclose of two types", lambda t: t.isclose(ones(t, 2), ints(t, 2)),
-     r"isclose: .*float32.*int64"),
+    (
+        "isclose of two types",
+        lambda t: t.isclose(ones(t, 2), ints(t, 2)),
+        r"isclose: .*float32.*int64",
+    ),
     ("negative polygamma", lambda t: t.polygamma(-1, ones(t, 2)), r"polygamma: .*-1"),
     ("mean of integers", lambda t: ints(t, 2).mean(), r"mean: .*int64"),
     ("fraction of an index", lambda t: ones(t, 2)[0.5], r"float"),
@@ -200,7 +236,7 @@ TYPES: list[tuple[str, Program, str]] = [
     ("index from floats", lambda t: [1, 2][ones(t)], r"index: .*float32"),
     ("in place to integers", lambda t: ints(t, 2).add_(0.5), r"add_: .*float32.*int64"),
     ("default type", lambda t: t.set_default_dtype(t.int64), r"set_default_dtype: .*int64"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("program", "message"), [p[1:] for p in TYPES], ids=[p[0] for p in TYPES])

@@ -175,8 +175,10 @@ def test_line_search_tries_the_steps_of_pytorch(seed: int) -> None:
     scale, first = 10.0 ** q.uniform(-3, 2), 10.0 ** q.uniform(-3, 2)
     assert_same_search(
         lambda lib, x: scale * (0.1 * (x - a) ** 2 + b * lib.sin(c * x)),
-        q.normal(), first, c2=0.1 if seed % 2 else 0.9,
-    )  # fmt: skip
+        q.normal(),
+        first,
+        c2=0.1 if seed % 2 else 0.9,
+    )
 
 
 def test_line_search_goes_on_over_a_cliff_as_pytorch_does() -> None:
@@ -248,9 +250,8 @@ def test_refused_by_both(lib: Any, settings: dict[str, Any], error: type[Excepti
     params = [lib.ones(2, requires_grad=True), lib.ones(1, requires_grad=True)]
     given: Any = [{"params": [p]} for p in params] if "groups" in settings else params
     options = {
-        k: lib.tensor(v) if isinstance(v, list) else v
-        for k, v in settings.items() if k != "groups"
-    }  # fmt: skip
+        k: lib.tensor(v) if isinstance(v, list) else v for k, v in settings.items() if k != "groups"
+    }
 
     def closure() -> Any:
         loss = (params[0] ** 2).sum() + (params[1] ** 2).sum()

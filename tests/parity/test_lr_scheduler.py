@@ -64,18 +64,25 @@ class Powers:
 
 def sequential(s: Any, o: Any) -> Any:
     parts = [
-        s.ConstantLR(o, 0.1, 100), s.LinearLR(o, 0.2, 1.0, 10), s.ExponentialLR(o, 0.9),
-        s.CosineAnnealingLR(o, 6, 0.001), s.StepLR(o, 3, 0.5), s.MultiStepLR(o, [2, 4], 0.3),
-    ]  # fmt: skip
+        s.ConstantLR(o, 0.1, 100),
+        s.LinearLR(o, 0.2, 1.0, 10),
+        s.ExponentialLR(o, 0.9),
+        s.CosineAnnealingLR(o, 6, 0.001),
+        s.StepLR(o, 3, 0.5),
+        s.MultiStepLR(o, [2, 4], 0.3),
+    ]
     return s.SequentialLR(o, parts, milestones=[5, 15, 25, 40, 50])
 
 
 def sequential_of_cycles(s: Any, o: Any) -> Any:
     parts = [
-        s.CosineAnnealingWarmRestarts(o, 4, 2), s.CyclicLR(o, 0.1, 0.4, 4),
-        s.LambdaLR(o, shrinking), s.MultiplicativeLR(o, shrinking), s.PolynomialLR(o, 20, 2.0),
+        s.CosineAnnealingWarmRestarts(o, 4, 2),
+        s.CyclicLR(o, 0.1, 0.4, 4),
+        s.LambdaLR(o, shrinking),
+        s.MultiplicativeLR(o, shrinking),
+        s.PolynomialLR(o, 20, 2.0),
         s.CosineAnnealingWarmRestarts(o, 3),
-    ]  # fmt: skip
+    ]
     return s.SequentialLR(o, parts, milestones=[9, 20, 30, 35, 50])
 
 

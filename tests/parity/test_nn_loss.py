@@ -22,9 +22,13 @@ ELEMENTWISE_SHAPES = [(), (5,), (4, 3), (2, 3, 2), (0, 3)]
 
 
 def agree(
-    name: str, variables: Sequence[np.ndarray], constants: Sequence[Any] = (), *,
-    second_order: bool = True, **settings: Any,
-) -> None:  # fmt: skip
+    name: str,
+    variables: Sequence[np.ndarray],
+    constants: Sequence[Any] = (),
+    *,
+    second_order: bool = True,
+    **settings: Any,
+) -> None:
     """Compares a loss as a function of its first arguments; the others, and settings that are
     arrays, are tensors of either library."""
     __tracebackhide__ = True
@@ -39,8 +43,9 @@ def agree(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kl_div's reduction="mean"
-        assert_agree(bound(F, chainrule.Tensor), bound(TF, torch.from_numpy), variables,
-                     second_order)  # fmt: skip
+        assert_agree(
+            bound(F, chainrule.Tensor), bound(TF, torch.from_numpy), variables, second_order
+        )
 
 
 def normal(*shape: int, count: int = 1, seed: int = 0) -> list[np.ndarray]:
@@ -85,8 +90,13 @@ def test_elementwise(name: str, settings: Any, shape: tuple[int, ...], reduction
 @each_reduction
 @pytest.mark.parametrize("name", ["l1_loss", "mse_loss", "huber_loss"])
 def test_weights_of_elements(name: str, reduction: str) -> None:
-    agree(name, normal(4, 3, count=2), reduction=reduction, weight=positive(4, 3),
-          second_order=name != "l1_loss")  # fmt: skip
+    agree(
+        name,
+        normal(4, 3, count=2),
+        reduction=reduction,
+        weight=positive(4, 3),
+        second_order=name != "l1_loss",
+    )
 
 
 @each_reduction
@@ -169,8 +179,7 @@ def test_many_classes(
     weight = positive(3) if weighted else None
     agree("nll_loss", x, [target, weight, None, ignore_index, None, reduction])
     for smoothing in (0.0, 0.2):
-        agree("cross_entropy", x,
-              [target, weight, None, ignore_index, None, reduction, smoothing])  # fmt: skip
+        agree("cross_entropy", x, [target, weight, None, ignore_index, None, reduction, smoothing])
 
 
 @each_reduction
@@ -183,11 +192,21 @@ def test_multi_margin(
 ) -> None:
     target = np.asarray(np.random.default_rng(3).integers(0, shape[-1], size=shape[:-1]))
     weight = positive(shape[-1]) if weighted else None
-    agree("multi_margin_loss", normal(*shape), [target, p, margin, weight], reduction=reduction,
-          second_order=False)  # fmt: skip
+    agree(
+        "multi_margin_loss",
+        normal(*shape),
+        [target, p, margin, weight],
+        reduction=reduction,
+        second_order=False,
+    )
     if len(shape) == 1:
-        agree("multi_margin_loss", normal(*shape), [target.reshape(1), p, margin, weight],
-              reduction=reduction, second_order=False)  # fmt: skip
+        agree(
+            "multi_margin_loss",
+            normal(*shape),
+            [target.reshape(1), p, margin, weight],
+            reduction=reduction,
+            second_order=False,
+        )
 
 
 @each_reduction
@@ -205,8 +224,13 @@ def test_multi_margin(
 def test_multilabel_margin(labels: Any, reduction: str) -> None:
     """Lists that end early, never, at once; labels named twice."""
     target = np.array(labels)
-    agree("multilabel_margin_loss", normal(*target.shape), [target], reduction=reduction,
-          second_order=False)  # fmt: skip
+    agree(
+        "multilabel_margin_loss",
+        normal(*target.shape),
+        [target],
+        reduction=reduction,
+        second_order=False,
+    )
 
 
 @each_reduction
@@ -222,10 +246,18 @@ def test_multilabel_soft_margin(weight: Any, reduction: str) -> None:
 
 @pytest.mark.parametrize(
     ("first", "second", "dim"),
-    [((4, 3), (4, 3), 1), ((4, 3), (4, 3), 0), ((3,), (3,), 0), ((2, 3, 4), (2, 3, 4), -1),
-     ((2, 1, 4), (3, 4), 2), ((2, 1, 4), (3, 4), 1), ((3,), (4, 3), -1), ((4, 3), (1, 3), 1)],
+    [
+        ((4, 3), (4, 3), 1),
+        ((4, 3), (4, 3), 0),
+        ((3,), (3,), 0),
+        ((2, 3, 4), (2, 3, 4), -1),
+        ((2, 1, 4), (3, 4), 2),
+        ((2, 1, 4), (3, 4), 1),
+        ((3,), (4, 3), -1),
+        ((4, 3), (1, 3), 1),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_cosine_similarity(first: Any, second: Any, dim: int) -> None:
     x, y = normal(*first)[0], normal(*second, seed=1)[0]
     agree("cosine_similarity", [x, y], dim=dim)
@@ -242,9 +274,10 @@ def test_cosine_similarity_of_nothing() -> None:
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, np.inf])
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize(
-    ("first", "second"), [((4, 3), (4, 3)), ((3,), (4, 3)), ((2, 4, 3), (4, 3)), ((3,), (3,))],
+    ("first", "second"),
+    [((4, 3), (4, 3)), ((3,), (4, 3)), ((2, 4, 3), (4, 3)), ((3,), (3,))],
     ids=str,
-)  # fmt: skip
+)
 def test_pairwise_distance(first: Any, second: Any, keepdim: bool, p: float) -> None:
     x, y = normal(*first)[0], normal(*second, seed=1)[0]
     agree("pairwise_distance", [x, y], p=p, keepdim=keepdim, second_order=p in (2, 3))
@@ -254,8 +287,13 @@ def test_pairwise_distance(first: Any, second: Any, keepdim: bool, p: float) -> 
 @pytest.mark.parametrize("shape", [(4, 3), (3,)], ids=str)
 @pytest.mark.parametrize("margin", [0.0, 0.3, -0.5])
 def test_cosine_embedding(shape: tuple[int, ...], margin: float, reduction: str) -> None:
-    agree("cosine_embedding_loss", normal(*shape, count=2), [signs(*shape[:-1])], margin=margin,
-          reduction=reduction)  # fmt: skip
+    agree(
+        "cosine_embedding_loss",
+        normal(*shape, count=2),
+        [signs(*shape[:-1])],
+        margin=margin,
+        reduction=reduction,
+    )
 
 
 @each_reduction
@@ -264,8 +302,14 @@ def test_cosine_embedding(shape: tuple[int, ...], margin: float, reduction: str)
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
 def test_triplets(shape: tuple[int, ...], swap: bool, p: float, reduction: str) -> None:
     settings = {"swap": swap, "reduction": reduction}
-    agree("triplet_margin_loss", normal(*shape, count=3), p=p, margin=2.0, second_order=p > 1,
-          **settings)  # fmt: skip
+    agree(
+        "triplet_margin_loss",
+        normal(*shape, count=3),
+        p=p,
+        margin=2.0,
+        second_order=p > 1,
+        **settings,
+    )
     agree("triplet_margin_with_distance_loss", normal(*shape, count=3), margin=2.0, **settings)
 
 
@@ -282,8 +326,9 @@ def test_ctc(seed: int, joined: bool, reduction: str) -> None:
     granted that they are normalized.
     """
     r = np.random.default_rng(seed)
-    steps, n, classes, longest = (int(r.integers(*limits)) for limits in ((1, 8), (1, 5), (2, 5),
-                                                                          (1, 4)))  # fmt: skip
+    steps, n, classes, longest = (
+        int(r.integers(*limits)) for limits in ((1, 8), (1, 5), (2, 5), (1, 4))
+    )
     blank = int(r.integers(0, classes))
     labels = r.choice([k for k in range(classes) if k != blank], size=(n, longest))
     inputs, outputs = r.integers(0, steps + 1, size=n), r.integers(0, longest + 1, size=n)
@@ -400,9 +445,11 @@ WRONG: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "rank": ("ctc_loss", (np.zeros(3), np.ones(1, int), (3,), (1,)), {}),
     "empty": ("ctc_loss", (np.zeros((3, 0, 2)), np.ones((0, 1), int), (), ()), {}),
     "integers in ctc": (
-        "ctc_loss", (np.zeros((3, 1, 2), int), np.ones((1, 1), int), (3,), (1,)), {},
+        "ctc_loss",
+        (np.zeros((3, 1, 2), int), np.ones((1, 1), int), (3,), (1,)),
+        {},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", WRONG)

@@ -159,11 +159,15 @@ def assigning(lib: Any) -> Any:
         attempt(lambda n, name=name, value=value: setattr(n, name, value()))
         for name in ("scale", "count", "hidden", "first", "nothing", "absent", "new")
         for value in (
-            lambda: None, lambda: 3, lambda: lib.zeros(1), lambda: nn.Parameter(lib.zeros(1)),
-            lambda: nn.Buffer(lib.zeros(1)), lambda: nn.Buffer(lib.zeros(1), persistent=False),
+            lambda: None,
+            lambda: 3,
+            lambda: lib.zeros(1),
+            lambda: nn.Parameter(lib.zeros(1)),
+            lambda: nn.Buffer(lib.zeros(1)),
+            lambda: nn.Buffer(lib.zeros(1), persistent=False),
             lambda: nn.Tanh(),
         )
-    ]  # fmt: skip
+    ]
 
 
 @program
@@ -243,12 +247,20 @@ def training_mode(lib: Any) -> Any:
 def types(lib: Any) -> Any:
     facts = []
     for change in (
-        lambda n: n.float(), lambda n: n.half(), lambda n: n.double(), lambda n: n.to("cpu"),
-        lambda n: n.to(lib.float16), lambda n: n.to(dtype=lib.float32), lambda n: n.cpu(),
-        lambda n: n.to(device="cpu", dtype=lib.float32), lambda n: n.to(lib.zeros(1)),
-        lambda n: n.to("cpu", lib.float16), lambda n: n.to(lib.int64), lambda n: n.to(wrong=1),
+        lambda n: n.float(),
+        lambda n: n.half(),
+        lambda n: n.double(),
+        lambda n: n.to("cpu"),
+        lambda n: n.to(lib.float16),
+        lambda n: n.to(dtype=lib.float32),
+        lambda n: n.cpu(),
+        lambda n: n.to(device="cpu", dtype=lib.float32),
+        lambda n: n.to(lib.zeros(1)),
+        lambda n: n.to("cpu", lib.float16),
+        lambda n: n.to(lib.int64),
+        lambda n: n.to(wrong=1),
         lambda n: n.type(lib.float32),
-    ):  # fmt: skip
+    ):
         n = net(lib)
         n.register_buffer("steps", lib.zeros(1, dtype=lib.int64))
         n(rows(lib)).sum().backward()
@@ -388,20 +400,28 @@ def replaced_gradients(lib: Any) -> Any:
 def loading(lib: Any) -> Any:
     facts = []
     for change in (
-        lambda s: s.pop("scale"), lambda s: s.update(extra=lib.zeros(1)),
-        lambda s: s.update(scale=lib.zeros(3)), lambda s: s.update(scale=3),
-        lambda s: s.update({"last.out.bias": lib.full((2,), 7.0)}), lambda s: s.clear(),
-    ):  # fmt: skip
+        lambda s: s.pop("scale"),
+        lambda s: s.update(extra=lib.zeros(1)),
+        lambda s: s.update(scale=lib.zeros(3)),
+        lambda s: s.update(scale=3),
+        lambda s: s.update({"last.out.bias": lib.full((2,), 7.0)}),
+        lambda s: s.clear(),
+    ):
         for strict in (True, False):
             for assign in (True, False):
                 n, state = net(lib), dict(net(lib).state_dict())
                 change(state)
-                facts.append([
-                    outcome(lambda n=n, s=state, k=strict, a=assign: [
-                        *map(list, n.load_state_dict(s, strict=k, assign=a))
-                    ]),
-                    n.last.out.bias, str(n.last.out.bias.dtype).rpartition(".")[2],
-                ])  # fmt: skip
+                facts.append(
+                    [
+                        outcome(
+                            lambda n=n, s=state, k=strict, a=assign: [
+                                *map(list, n.load_state_dict(s, strict=k, assign=a))
+                            ]
+                        ),
+                        n.last.out.bias,
+                        str(n.last.out.bias.dtype).rpartition(".")[2],
+                    ]
+                )
     return facts, outcome(lambda: net(lib).load_state_dict(3))
 
 
@@ -484,18 +504,40 @@ def sequential(lib: Any) -> Any:
         result = outcome(lambda: repr(change(s)))
         return result, repr(s), list(s.state_dict())
 
-    return [attempt(f) for f in (
-        lambda s: s[0], lambda s: s[-1], lambda s: s[1:3], lambda s: s[::-1], lambda s: s[9],
-        lambda s: s.__setitem__(1, nn.ReLU()), lambda s: s.__setitem__(9, nn.ReLU()),
-        lambda s: s.__delitem__(0), lambda s: s.__delitem__(slice(1, 3)), lambda s: s.pop(1),
-        lambda s: s.append(nn.ReLU()), lambda s: s.insert(1, nn.ReLU()), lambda s: s.pop(-1),
-        lambda s: s.insert(9, nn.ReLU()), lambda s: s.insert(-1, nn.ReLU()), lambda s: s.append(3),
-        lambda s: s.extend([nn.ReLU(), nn.Tanh()]), lambda s: s + fresh(), lambda s: s.__add__([1]),
-        lambda s: s.__iadd__(fresh()), lambda s: s * 2, lambda s: 2 * s, lambda s: s * 0,
-        lambda s: s * 1.5, lambda s: s.__imul__(2), lambda s: len(s),
-        lambda s: s.add_module("2", s[0]), lambda s: [type(m).__name__ for m in s],
-        lambda s: nn.Sequential(OrderedDict(a=s, b=s)),
-    )]  # fmt: skip
+    return [
+        attempt(f)
+        for f in (
+            lambda s: s[0],
+            lambda s: s[-1],
+            lambda s: s[1:3],
+            lambda s: s[::-1],
+            lambda s: s[9],
+            lambda s: s.__setitem__(1, nn.ReLU()),
+            lambda s: s.__setitem__(9, nn.ReLU()),
+            lambda s: s.__delitem__(0),
+            lambda s: s.__delitem__(slice(1, 3)),
+            lambda s: s.pop(1),
+            lambda s: s.append(nn.ReLU()),
+            lambda s: s.insert(1, nn.ReLU()),
+            lambda s: s.pop(-1),
+            lambda s: s.insert(9, nn.ReLU()),
+            lambda s: s.insert(-1, nn.ReLU()),
+            lambda s: s.append(3),
+            lambda s: s.extend([nn.ReLU(), nn.Tanh()]),
+            lambda s: s + fresh(),
+            lambda s: s.__add__([1]),
+            lambda s: s.__iadd__(fresh()),
+            lambda s: s * 2,
+            lambda s: 2 * s,
+            lambda s: s * 0,
+            lambda s: s * 1.5,
+            lambda s: s.__imul__(2),
+            lambda s: len(s),
+            lambda s: s.add_module("2", s[0]),
+            lambda s: [type(m).__name__ for m in s],
+            lambda s: nn.Sequential(OrderedDict(a=s, b=s)),
+        )
+    ]
 
 
 @program
@@ -507,15 +549,29 @@ def module_list(lib: Any) -> Any:
         result = outcome(lambda: repr(change(m)))
         return result, repr(m), list(m.state_dict())
 
-    return [attempt(f) for f in (
-        lambda m: m[0], lambda m: m[-1], lambda m: m[1:], lambda m: m[4], lambda m: m.pop(0),
-        lambda m: m.append(nn.Tanh()), lambda m: m.extend([nn.Tanh()]), lambda m: m.extend(3),
-        lambda m: m.__delitem__(1), lambda m: m.__delitem__(slice(0, 2)),
-        lambda m: m.__add__([nn.Tanh()]), lambda m: m.__iadd__([nn.Tanh()]),
-        lambda m: m.__setitem__(2, nn.Linear(2, 2)),
-        lambda m: m(1), lambda m: len(m), lambda m: m.append(3), lambda m: nn.ModuleList(),
-        lambda m: nn.ModuleList([nn.ModuleList(m), nn.ModuleList(m)]),
-    )]  # fmt: skip
+    return [
+        attempt(f)
+        for f in (
+            lambda m: m[0],
+            lambda m: m[-1],
+            lambda m: m[1:],
+            lambda m: m[4],
+            lambda m: m.pop(0),
+            lambda m: m.append(nn.Tanh()),
+            lambda m: m.extend([nn.Tanh()]),
+            lambda m: m.extend(3),
+            lambda m: m.__delitem__(1),
+            lambda m: m.__delitem__(slice(0, 2)),
+            lambda m: m.__add__([nn.Tanh()]),
+            lambda m: m.__iadd__([nn.Tanh()]),
+            lambda m: m.__setitem__(2, nn.Linear(2, 2)),
+            lambda m: m(1),
+            lambda m: len(m),
+            lambda m: m.append(3),
+            lambda m: nn.ModuleList(),
+            lambda m: nn.ModuleList([nn.ModuleList(m), nn.ModuleList(m)]),
+        )
+    ]
 
 
 @program
@@ -527,15 +583,32 @@ def module_dict(lib: Any) -> Any:
         result = outcome(lambda: repr(change(m)))
         return result, repr(m), list(m)
 
-    return [attempt(f) for f in (
-        lambda m: m["a"], lambda m: m["c"], lambda m: m.pop("b"), lambda m: m.pop("c"),
-        lambda m: m.update({"c": nn.Tanh(), "a": nn.ReLU()}), lambda m: m.update([("c",)]),
-        lambda m: m.update(3), lambda m: m.update([3]), lambda m: m.update([["c", nn.Tanh()]]),
-        lambda m: m.clear(), lambda m: m.__delitem__("a"), lambda m: "a" in m, lambda m: len(m),
-        lambda m: list(m.keys()), lambda m: list(m.values()), lambda m: list(m.items()),
-        lambda m: m.__setitem__("keys", nn.Tanh()), lambda m: m.__setitem__("a.b", nn.Tanh()),
-        lambda m: m.__setitem__("c", 3), lambda m: m(1), lambda m: m.update(nn.ModuleDict(m)),
-    )]  # fmt: skip
+    return [
+        attempt(f)
+        for f in (
+            lambda m: m["a"],
+            lambda m: m["c"],
+            lambda m: m.pop("b"),
+            lambda m: m.pop("c"),
+            lambda m: m.update({"c": nn.Tanh(), "a": nn.ReLU()}),
+            lambda m: m.update([("c",)]),
+            lambda m: m.update(3),
+            lambda m: m.update([3]),
+            lambda m: m.update([["c", nn.Tanh()]]),
+            lambda m: m.clear(),
+            lambda m: m.__delitem__("a"),
+            lambda m: "a" in m,
+            lambda m: len(m),
+            lambda m: list(m.keys()),
+            lambda m: list(m.values()),
+            lambda m: list(m.items()),
+            lambda m: m.__setitem__("keys", nn.Tanh()),
+            lambda m: m.__setitem__("a.b", nn.Tanh()),
+            lambda m: m.__setitem__("c", 3),
+            lambda m: m(1),
+            lambda m: m.update(nn.ModuleDict(m)),
+        )
+    ]
 
 
 @program
@@ -547,14 +620,27 @@ def parameter_list(lib: Any) -> Any:
         result = outcome(lambda: str(change(p)).replace("chainrule.", "torch."))
         return result, repr(p).replace("chainrule.", "torch."), list(p.state_dict())
 
-    return [attempt(f) for f in (
-        lambda p: p, lambda p: p[-1].shape, lambda p: p[2], lambda p: p[1:], lambda p: len(p),
-        lambda p: p.append(lib.zeros(3)), lambda p: p.extend([lib.zeros(3), "text"]),
-        lambda p: p.extend(lib.zeros(3)), lambda p: p.extend(3), lambda p: p(1),
-        lambda p: p.__iadd__([lib.zeros(1)]), lambda p: p.__setitem__(0, lib.ones(5)),
-        lambda p: p.__setitem__(7, lib.ones(5)), lambda p: [q.requires_grad for q in p],
-        lambda p: nn.ParameterList(), lambda p: nn.ParameterList([lib.zeros(4)]),
-    )]  # fmt: skip
+    return [
+        attempt(f)
+        for f in (
+            lambda p: p,
+            lambda p: p[-1].shape,
+            lambda p: p[2],
+            lambda p: p[1:],
+            lambda p: len(p),
+            lambda p: p.append(lib.zeros(3)),
+            lambda p: p.extend([lib.zeros(3), "text"]),
+            lambda p: p.extend(lib.zeros(3)),
+            lambda p: p.extend(3),
+            lambda p: p(1),
+            lambda p: p.__iadd__([lib.zeros(1)]),
+            lambda p: p.__setitem__(0, lib.ones(5)),
+            lambda p: p.__setitem__(7, lib.ones(5)),
+            lambda p: [q.requires_grad for q in p],
+            lambda p: nn.ParameterList(),
+            lambda p: nn.ParameterList([lib.zeros(4)]),
+        )
+    ]
 
 
 @program
@@ -566,19 +652,37 @@ def parameter_dict(lib: Any) -> Any:
         result = outcome(lambda: str(change(p)).replace("chainrule.", "torch."))
         return result, list(p), list(p.state_dict())
 
-    return [attempt(f) for f in (
-        lambda p: p["a"].shape, lambda p: p.pop("a").shape, lambda p: p.popitem()[0],
-        lambda p: p.get("c", 3), lambda p: p.get("a").shape, lambda p: p.setdefault("c", 4),
-        lambda p: p.setdefault("a", 4).shape, lambda p: p.clear(), lambda p: list(p.copy()),
-        lambda p: p.update({"z": lib.zeros(1), "c": lib.zeros(1)}), lambda p: p.update(3),
-        lambda p: p.update(OrderedDict(z=lib.zeros(1), c=lib.zeros(1))), lambda p: p.update([3]),
-        lambda p: p.update([("z", lib.zeros(1)), ("c", 5)]), lambda p: p.update([(1, 2, 3)]),
-        lambda p: list(p | nn.ParameterDict({"c": lib.zeros(1)})), lambda p: list(reversed(p)),
-        lambda p: list(p.fromkeys(["x", "y"], lib.zeros(1))), lambda p: len(p), lambda p: p(1),
-        lambda p: [k for k, _ in p.items()], lambda p: len(list(p.values())),
-        lambda p: p.__delitem__("a"), lambda p: p.__setitem__("b", "text"), lambda p: "b" in p,
-        lambda p: p.__ior__({"q": lib.zeros(1)}) is p,
-    )]  # fmt: skip
+    return [
+        attempt(f)
+        for f in (
+            lambda p: p["a"].shape,
+            lambda p: p.pop("a").shape,
+            lambda p: p.popitem()[0],
+            lambda p: p.get("c", 3),
+            lambda p: p.get("a").shape,
+            lambda p: p.setdefault("c", 4),
+            lambda p: p.setdefault("a", 4).shape,
+            lambda p: p.clear(),
+            lambda p: list(p.copy()),
+            lambda p: p.update({"z": lib.zeros(1), "c": lib.zeros(1)}),
+            lambda p: p.update(3),
+            lambda p: p.update(OrderedDict(z=lib.zeros(1), c=lib.zeros(1))),
+            lambda p: p.update([3]),
+            lambda p: p.update([("z", lib.zeros(1)), ("c", 5)]),
+            lambda p: p.update([(1, 2, 3)]),
+            lambda p: list(p | nn.ParameterDict({"c": lib.zeros(1)})),
+            lambda p: list(reversed(p)),
+            lambda p: list(p.fromkeys(["x", "y"], lib.zeros(1))),
+            lambda p: len(p),
+            lambda p: p(1),
+            lambda p: [k for k, _ in p.items()],
+            lambda p: len(list(p.values())),
+            lambda p: p.__delitem__("a"),
+            lambda p: p.__setitem__("b", "text"),
+            lambda p: "b" in p,
+            lambda p: p.__ior__({"q": lib.zeros(1)}) is p,
+        )
+    ]
 
 
 # --- utilities ------------------------------------------------------------------------------------
@@ -612,10 +716,13 @@ def vectors(lib: Any) -> Any:
     vector.sum().backward()
     utils.vector_to_parameters(vector.detach() * 2, n.parameters())
     return [
-        vector, n.scale, n.scale.grad, n.last.out.weight,
+        vector,
+        n.scale,
+        n.scale.grad,
+        n.last.out.weight,
         outcome(lambda: utils.vector_to_parameters(lib.zeros(3), n.parameters())),
         outcome(lambda: utils.vector_to_parameters([1.0], n.parameters())),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("story", PROGRAMS, ids=lambda p: p.__name__)

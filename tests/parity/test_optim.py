@@ -213,10 +213,12 @@ def test_pytorch_continues_our_state(case: Case) -> None:
     assert_same(ours, theirs)
 
 
-@pytest.mark.parametrize("case", {case.name: case for case in TORCH_CASES}.values(),
-                         ids=lambda case: case.name)  # fmt: skip
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
-                         ids=["deepcopy", "pickle"])  # fmt: skip
+@pytest.mark.parametrize(
+    "case", {case.name: case for case in TORCH_CASES}.values(), ids=lambda case: case.name
+)
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["deepcopy", "pickle"]
+)
 def test_a_copy_goes_on_like_pytorchs(case: Case, copied: Callable[[Any], Any]) -> None:
     ours, theirs = (Run(library, case, start(big=False)) for library in (chainrule, torch))
     for run in (ours, theirs):
@@ -291,7 +293,7 @@ WRONG: dict[str, Callable[[Any, Any], Any]] = {
     "state of more parameters": lambda o, w: o.SGD([w]).load_state_dict(
         o.SGD([w, w.detach().clone()]).state_dict()
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("call", WRONG.values(), ids=WRONG.keys())

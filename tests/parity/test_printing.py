@@ -15,17 +15,48 @@ from chainrule import printing
 torch = pytest.importorskip("torch")
 
 DTYPES = [
-    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
-    "complex64", "complex128",
-]  # fmt: skip
-SHAPES = [(), (1,), (3,), (30,), (2, 3), (2, 1, 4), (2, 2, 2, 2), (0,), (0, 3), (1001,), (40, 40),
-          (12, 2, 60), (1, 1200), (1200, 1), (5, 300)]  # fmt: skip
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+SHAPES = [
+    (),
+    (1,),
+    (3,),
+    (30,),
+    (2, 3),
+    (2, 1, 4),
+    (2, 2, 2, 2),
+    (0,),
+    (0, 3),
+    (1001,),
+    (40, 40),
+    (12, 2, 60),
+    (1, 1200),
+    (1200, 1),
+    (5, 300),
+]
 KINDS = ["small integers", "integers", "decimals", "wide", "tiny", "huge", "special", "zeros"]
 OPTIONS: list[dict[str, Any]] = [
-    {}, {"precision": 2}, {"profile": "short"}, {"sci_mode": True}, {"sci_mode": False},
-    {"linewidth": 40}, {"threshold": 5}, {"edgeitems": 1, "threshold": 10}, {"profile": "full"},
+    {},
+    {"precision": 2},
+    {"profile": "short"},
+    {"sci_mode": True},
+    {"sci_mode": False},
+    {"linewidth": 40},
+    {"threshold": 5},
+    {"edgeitems": 1, "threshold": 10},
+    {"profile": "full"},
     {"edgeitems": 0, "threshold": 5},
-]  # fmt: skip
+]
 
 
 @pytest.fixture(autouse=True)

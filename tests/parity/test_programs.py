@@ -471,9 +471,10 @@ def masked_scatter_where_nothing_holds(lib: Any, x: Any, w: Any) -> Any:
 
 
 PROGRAMS = [
-    f for _, f in list(globals().items())
+    f
+    for _, f in list(globals().items())
     if inspect.isfunction(f) and list(inspect.signature(f).parameters) == ["lib", "x", "w"]
-]  # fmt: skip
+]
 
 
 def run(lib: Any, program: Any) -> Any:

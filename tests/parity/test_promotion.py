@@ -37,24 +37,60 @@ def function(name: str) -> Callable[..., Any]:
 OPERATORS: dict[str, Callable[..., Any]] = {
     symbol: lambda library, a, b, f=f: f(a, b)
     for symbol, f in {
-        "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-        "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "==": operator.eq,
-        "<": operator.lt, "&": operator.and_,
+        "+": operator.add,
+        "-": operator.sub,
+        "*": operator.mul,
+        "/": operator.truediv,
+        "//": operator.floordiv,
+        "%": operator.mod,
+        "**": operator.pow,
+        "==": operator.eq,
+        "<": operator.lt,
+        "&": operator.and_,
     }.items()
 } | {
     "where": lambda t, a, b: t.where(tensor(t, "bool", (2,)), a, b),
     "result_type": lambda t, a, b: t.zeros(1, dtype=t.result_type(a, b)),
-}  # fmt: skip
+}
 FUNCTIONS = {
     name: function(name)
     for name in (
-        "add", "sub", "mul", "div", "true_divide", "floor_divide", "remainder", "fmod", "pow",
-        "atan2", "hypot", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", "xlogy",
-        "copysign", "heaviside", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
-        "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "true_divide",
+        "floor_divide",
+        "remainder",
+        "fmod",
+        "pow",
+        "atan2",
+        "hypot",
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "logaddexp",
+        "logaddexp2",
+        "xlogy",
+        "copysign",
+        "heaviside",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "bitwise_left_shift",
         "bitwise_right_shift",
     )
-}  # fmt: skip
+}
 
 
 def outcome(library: Any, call: Callable[..., Any], *operands: Any) -> str:
@@ -137,9 +173,14 @@ UNARY = sorted(
 )
 # Types that one library takes and the other refuses.
 REFUSED_BY_ONE = {
-    "deg2rad": "complex", "rad2deg": "complex", "logit": "complex", "sigmoid": "complex",
-    "sign": "bool", "sgn": "bool", "square": "bool",
-}  # fmt: skip
+    "deg2rad": "complex",
+    "rad2deg": "complex",
+    "logit": "complex",
+    "sigmoid": "complex",
+    "sign": "bool",
+    "sgn": "bool",
+    "square": "bool",
+}
 
 
 @pytest.mark.parametrize("operation", UNARY)

@@ -11,8 +11,14 @@ import chainrule
 from chainrule import nn
 
 __all__ = [
-    "F64", "Recurrent", "assert_gradient", "convolutional", "network", "numeric", "weights",
-]  # fmt: skip
+    "F64",
+    "Recurrent",
+    "assert_gradient",
+    "convolutional",
+    "network",
+    "numeric",
+    "weights",
+]
 
 F64 = chainrule.float64
 

@@ -102,9 +102,13 @@ def test_growth_is_the_network_itself() -> None:
         x, y, max_units=3, patience=9, generator=chainrule.Generator().manual_seed(5)
     )
     more = regularize.cascade_correlation(
-        x, y, max_units=5, patience=9, tolerance=-1.0,
+        x,
+        y,
+        max_units=5,
+        patience=9,
+        tolerance=-1.0,
         generator=chainrule.Generator().manual_seed(5),
-    )  # fmt: skip
+    )
     for a, b in zip(first.model.units, more.model.units, strict=False):
         assert bool((a.weight == b.weight).all())
         assert not b.weight.requires_grad

@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 import scipy.stats
 from regularize.networks import (
-    F64, Recurrent, assert_gradient, convolutional, network, numeric, weights,
-)  # fmt: skip
+    F64,
+    Recurrent,
+    assert_gradient,
+    convolutional,
+    network,
+    numeric,
+    weights,
+)
 
 import chainrule
 from chainrule import models, nn, optim, regularize, train
@@ -65,9 +71,9 @@ def test_weight_elimination() -> None:
 
 
 @pytest.mark.parametrize(
-    ("groups", "axes"), [("rows", (1, 2, 3)), ("columns", (0, 2, 3)), ("kernels", (2, 3)),
-                         ("tensors", (0, 1, 2, 3))]
-)  # fmt: skip
+    ("groups", "axes"),
+    [("rows", (1, 2, 3)), ("columns", (0, 2, 3)), ("kernels", (2, 3)), ("tensors", (0, 1, 2, 3))],
+)
 def test_group_lasso(groups: str, axes: tuple[int, ...]) -> None:
     model = nn.Conv2d(3, 4, 2, dtype=F64)
     w = model.weight.detach().numpy()
@@ -87,9 +93,11 @@ def test_group_lasso_removes_inputs() -> None:
     y = x[:, :1] - 2 * x[:, 1:2]
     model = nn.Linear(5, 1, dtype=F64)
     trainer = train.Trainer(
-        model, "mse", optim.SGD(model.parameters(), lr=0.05),
+        model,
+        "mse",
+        optim.SGD(model.parameters(), lr=0.05),
         penalties=regularize.GroupLasso(0.2, groups="columns"),
-    )  # fmt: skip
+    )
     trainer.fit((x, y), epochs=60, batch_size=200)
     left = np.abs(model.weight.detach().numpy()[0])
     assert (left[:2] > 0.7).all()
@@ -130,12 +138,19 @@ def test_spectral_penalty_takes_the_largest_singular_value() -> None:
 
 
 PENALTIES = [
-    regularize.L2(0.3), regularize.L1(0.3), regularize.L2(0.3, where="*"), regularize.Cauchy(0.3),
-    regularize.Cauchy(0.3, scale=0.5, joint=False), regularize.WeightElimination(0.3),
-    regularize.GroupLasso(0.3), regularize.GroupLasso(0.3, groups="columns"),
-    regularize.Orthogonality(0.3, where="*.weight"), regularize.Spectral(0.3, where="*.weight"),
-    regularize.L2({"0.*": 0.1, "*.weight": 0.7}), regularize.SoftWeightSharing(0.1, dtype=F64),
-]  # fmt: skip
+    regularize.L2(0.3),
+    regularize.L1(0.3),
+    regularize.L2(0.3, where="*"),
+    regularize.Cauchy(0.3),
+    regularize.Cauchy(0.3, scale=0.5, joint=False),
+    regularize.WeightElimination(0.3),
+    regularize.GroupLasso(0.3),
+    regularize.GroupLasso(0.3, groups="columns"),
+    regularize.Orthogonality(0.3, where="*.weight"),
+    regularize.Spectral(0.3, where="*.weight"),
+    regularize.L2({"0.*": 0.1, "*.weight": 0.7}),
+    regularize.SoftWeightSharing(0.1, dtype=F64),
+]
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
@@ -162,12 +177,17 @@ def test_patterns_lists_and_predicates() -> None:
     model = Recurrent()
     assert list(select("t", model, "*.weight")) == ["norm.weight", "head.weight", "skip.weight"]
     assert list(select("t", model, ["head.*", "lstm.weight_hh*"])) == [
-        "lstm.weight_hh_l0", "head.weight", "head.bias",
-    ]  # fmt: skip
+        "lstm.weight_hh_l0",
+        "head.weight",
+        "head.bias",
+    ]
     assert list(select("t", model, lambda name: name.endswith("skip.bias"))) == ["skip.bias"]
     assert list(select("t", model)) == [
-        "lstm.weight_ih_l0", "lstm.weight_hh_l0", "head.weight", "skip.weight",
-    ]  # fmt: skip
+        "lstm.weight_ih_l0",
+        "lstm.weight_hh_l0",
+        "head.weight",
+        "skip.weight",
+    ]
 
 
 def test_strength_of_each_layer() -> None:
@@ -200,12 +220,16 @@ def test_names_and_representations() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda m: regularize.L2(1.0, where="*.kernel")(m),
-         r"'\*.kernel' matches no parameter; the module has 0.weight, 0.bias, 2.weight, 2.bias"),
+        (
+            lambda m: regularize.L2(1.0, where="*.kernel")(m),
+            r"'\*.kernel' matches no parameter; the module has 0.weight, 0.bias, 2.weight, 2.bias",
+        ),
         (lambda m: regularize.L2(1.0, where=["0.*", "conv*"])(m), r"'conv\*' matches no parameter"),
         (lambda m: regularize.L2(1.0, where=lambda n: False)(m), "matches no parameter"),
-        (lambda m: regularize.L2({"*": 1.0, "0.*": 2.0})(m),
-         r"'0.\*' matches no parameter that an earlier pattern has not taken"),
+        (
+            lambda m: regularize.L2({"*": 1.0, "0.*": 2.0})(m),
+            r"'0.\*' matches no parameter that an earlier pattern has not taken",
+        ),
         (lambda m: regularize.Spectral(1.0)(m), r"'\*weight_hh\*' matches no parameter"),
         (lambda m: regularize.L2(1.0)(nn.Tanh()), "has no weights .* among no parameters"),
         (lambda m: regularize.L2(1.0)(nn.LayerNorm(3)), r"no weights .*where='\*' means all"),
@@ -215,13 +239,15 @@ def test_names_and_representations() -> None:
         (lambda m: regularize.WeightElimination(1.0, threshold=0.0), "threshold must be positive"),
         (lambda m: regularize.Cauchy(1.0, scale=-1.0), "scale must be positive"),
         (lambda m: regularize.GroupLasso(1.0, groups="units"), "groups must be 'rows'"),
-        (lambda m: regularize.GroupLasso(1.0, where="0.bias", groups="columns")(m),
-         r"0.bias has shape \(4,\) and no columns"),
+        (
+            lambda m: regularize.GroupLasso(1.0, where="0.bias", groups="columns")(m),
+            r"0.bias has shape \(4,\) and no columns",
+        ),
         (lambda m: regularize.Orthogonality(1.0, where="*")(m), r"0.bias has shape \(4,\) and is"),
         (lambda m: regularize.Spectral(1.0, limit=-1.0), "limit must be >= 0"),
         (lambda m: regularize.L2(1.0)(nn.LazyLinear(3)), "has no shape yet; call the model once"),
     ],
-)  # fmt: skip
+)
 def test_errors(make: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(network())
@@ -356,9 +382,11 @@ def test_penalties_have_columns_of_their_own() -> None:
     x, y = problem()
     model = network()
     penalties = [
-        regularize.L2(1e-3), regularize.L1(1e-3, where="0.*"), regularize.Tikhonov(1e-3),
+        regularize.L2(1e-3),
+        regularize.L1(1e-3, where="0.*"),
+        regularize.Tikhonov(1e-3),
         regularize.FlatMinimum(1e-4),
-    ]  # fmt: skip
+    ]
     before = [float(p(model, x) if p.needs_inputs else p(model)) for p in penalties]
     trainer = train.Trainer(
         model, "mse", optim.SGD(model.parameters(), lr=0.1), penalties=penalties
@@ -395,9 +423,12 @@ def test_normalized_penalty_in_the_trainer(penalty: Any, accumulate: int) -> Non
         normalized.after_backward(by_hand, *([x] if penalty.needs_inputs else []))
         optimizer.step()
     trainer = train.Trainer(
-        model, "mse", optim.SGD(model.parameters(), lr=0.1), penalties=[normalized],
+        model,
+        "mse",
+        optim.SGD(model.parameters(), lr=0.1),
+        penalties=[normalized],
         accumulate=accumulate,
-    )  # fmt: skip
+    )
     history = trainer.fit((x, y), epochs=2, batch_size=40 // accumulate, shuffle=False)
     np.testing.assert_allclose(weights(model), weights(by_hand), rtol=1e-11)
     assert history[penalty.name][0] > 0
@@ -444,8 +475,9 @@ def test_soft_sharing_is_the_likelihood_of_a_mixture() -> None:
     assert float(sharing(model)) == pytest.approx(-0.2 * np.log(each.sum(1)).sum(), rel=1e-12)
     np.testing.assert_allclose(
         sharing.responsibilities(chainrule.tensor(w)).detach().numpy(),
-        each / each.sum(1, keepdims=True), rtol=1e-10,
-    )  # fmt: skip
+        each / each.sum(1, keepdims=True),
+        rtol=1e-10,
+    )
 
 
 def test_soft_sharing_pulls_by_the_responsibilities() -> None:

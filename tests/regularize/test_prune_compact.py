@@ -132,11 +132,20 @@ def test_convolutions_with_batch_normalization() -> None:
     chainrule.manual_seed(1)
     net = unsettle(
         nn.Sequential(
-            nn.Conv2d(2, 6, 3, padding=1, bias=False), nn.BatchNorm2d(6), nn.ReLU(),
-            nn.Conv2d(6, 5, 3, padding=1), nn.BatchNorm2d(5), nn.LeakyReLU(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(5 * 9, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2),
+            nn.Conv2d(2, 6, 3, padding=1, bias=False),
+            nn.BatchNorm2d(6),
+            nn.ReLU(),
+            nn.Conv2d(6, 5, 3, padding=1),
+            nn.BatchNorm2d(5),
+            nn.LeakyReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(5 * 9, 4),
+            nn.BatchNorm1d(4),
+            nn.Tanh(),
+            nn.Linear(4, 2),
         )
-    )  # fmt: skip
+    )
     prune.remove_units(net, {"0": [1, 4], "3": [0], "8": [2]}, randn(2, 2, 6, 6))
     small = check(net, randn(2, 2, 6, 6))
     assert (small[0].out_channels, small[1].num_features, small[3].in_channels) == (4, 4, 4)
@@ -147,10 +156,15 @@ def test_convolutions_with_batch_normalization() -> None:
 def test_a_constant_channel_goes_into_the_bias_unless_the_border_is_padded() -> None:
     def build(**settings: Any) -> Any:
         chainrule.manual_seed(2)
-        net = unsettle(nn.Sequential(
-            nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.Sigmoid(), nn.AvgPool2d(2),
-            nn.Conv2d(3, 2, 3, bias=False, **settings),
-        ))  # fmt: skip
+        net = unsettle(
+            nn.Sequential(
+                nn.Conv2d(1, 3, 3),
+                nn.BatchNorm2d(3),
+                nn.Sigmoid(),
+                nn.AvgPool2d(2),
+                nn.Conv2d(3, 2, 3, bias=False, **settings),
+            )
+        )
         net[1].weight.data[1] = 0  # the channel is sigmoid(bias) everywhere
         return net
 
@@ -169,10 +183,18 @@ def test_a_constant_channel_goes_into_the_bias_unless_the_border_is_padded() -> 
         (lambda: [nn.Conv3d(1, 4, 2), nn.PReLU(4), nn.Conv3d(4, 2, 2)], (2, 1, 4, 4, 4)),
         (lambda: [nn.ConvTranspose2d(2, 4, 3), nn.ELU(), nn.Conv2d(4, 2, 1)], (2, 2, 4, 4)),
         (lambda: [nn.Conv2d(2, 4, 3), nn.ReLU(), nn.ConvTranspose2d(4, 2, 2)], (2, 2, 4, 4)),
-        (lambda: [nn.Conv2d(1, 4, 3, flip=True), nn.InstanceNorm2d(4, affine=True),
-                  nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2)], (2, 1, 6, 6)),
+        (
+            lambda: [
+                nn.Conv2d(1, 4, 3, flip=True),
+                nn.InstanceNorm2d(4, affine=True),
+                nn.AdaptiveAvgPool2d(1),
+                nn.Flatten(),
+                nn.Linear(4, 2),
+            ],
+            (2, 1, 6, 6),
+        ),
     ],
-)  # fmt: skip
+)
 def test_other_convolutions(layers: Callable[[], list[Any]], shape: tuple[int, ...]) -> None:
     net = unsettle(nn.Sequential(*layers()))
     prune.remove_units(net, {"0": [0, 2]}, randn(*shape))
@@ -182,8 +204,9 @@ def test_other_convolutions(layers: Callable[[], list[Any]], shape: tuple[int, .
 
 def test_models_with_a_forward_of_their_own() -> None:
     net = unsettle(models.LeNet())
-    prune.remove_units(net, {"c1": [3], "c3": [1, 5, 7], "c5": list(range(60)), "f6": [0]},
-                       randn(2, 1, 32, 32))  # fmt: skip
+    prune.remove_units(
+        net, {"c1": [3], "c3": [1, 5, 7], "c5": list(range(60)), "f6": [0]}, randn(2, 1, 32, 32)
+    )
     small = check(net, randn(2, 1, 32, 32))
     sizes = (small.c1.out_channels, small.c3.out_channels, small.c5.out_channels)
     assert sizes == (5, 13, 60)
@@ -208,9 +231,10 @@ def test_residual_networks() -> None:
 
 def test_a_channel_that_one_branch_needs_stays() -> None:
     net = nn.Sequential(
-        nn.Linear(3, 4), nn.Residual(nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 4))),
+        nn.Linear(3, 4),
+        nn.Residual(nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 4))),
         nn.Linear(4, 2),
-    ).double()  # fmt: skip
+    ).double()
     net[1].module[2].weight.data[1] = 0
     net[1].module[2].bias.data[1] = 0  # nothing is added to unit 1, but the link passes it
     net[1].module[0].weight.data[[0, 2]] = 0
@@ -382,38 +406,108 @@ def conv(*args: Any, **settings: Any) -> Callable[[], Any]:
 
 ODD: dict[str, tuple[Callable[[], Any], tuple[int, ...], tuple[int, ...]]] = {
     "padding": (
-        chain(conv(1, 3, 3, padding=1), nn.Sigmoid, conv(3, 4, 3, padding=1), nn.ReLU, Mean,
-              lambda: nn.Linear(4, 2)), (2, 1, 6, 6), (3, 1, 9, 7)),
+        chain(
+            conv(1, 3, 3, padding=1),
+            nn.Sigmoid,
+            conv(3, 4, 3, padding=1),
+            nn.ReLU,
+            Mean,
+            lambda: nn.Linear(4, 2),
+        ),
+        (2, 1, 6, 6),
+        (3, 1, 9, 7),
+    ),
     "padded average": (
-        chain(conv(1, 3, 3), nn.Sigmoid, lambda: nn.AvgPool2d(3, 2, 1), conv(3, 4, 2), Mean,
-              lambda: nn.Linear(4, 2)), (2, 1, 8, 8), (3, 1, 9, 7)),
-    "gate": (chain(conv(1, 4, 3), nn.ReLU, lambda: Gate(4), conv(4, 3, 3), Mean,
-                   lambda: nn.Linear(3, 2)), (2, 1, 7, 7), (3, 1, 9, 9)),
-    "scale": (chain(conv(1, 4, 3), lambda: Scale(4), conv(4, 3, 3), Mean), (2, 1, 7, 7),
-              (3, 1, 9, 9)),
-    "local norm": (chain(conv(1, 4, 3), lambda: nn.LocalResponseNorm(3), conv(4, 2, 3)),
-                   (2, 1, 7, 7), (3, 1, 9, 9)),
-    "instance norm": (chain(conv(1, 4, 3), lambda: nn.InstanceNorm2d(4), conv(4, 2, 3)),
-                      (2, 1, 7, 7), (3, 1, 9, 9)),
-    "shuffle": (chain(conv(1, 8, 3), lambda: nn.PixelShuffle(2), conv(2, 2, 3)), (2, 1, 7, 7),
-                (3, 1, 9, 9)),
-    "over time": (chain(lambda: nn.Conv1d(2, 4, 3), nn.Tanh, lambda: nn.Linear(6, 5), nn.ReLU,
-                        lambda: nn.Conv1d(4, 2, 2)), (2, 2, 8), (3, 2, 8)),
-    "unflatten": (chain(lambda: nn.Linear(4, 12), nn.ReLU, lambda: nn.Unflatten(1, (3, 2, 2)),
-                        conv(3, 2, 2), nn.Flatten), (2, 4), (5, 4)),
-    "maxout": (chain(lambda: nn.Linear(4, 6), lambda: nn.Maxout(6, 4, 2), lambda: nn.Linear(4, 2)),
-               (2, 4), (5, 4)),
-    "weight norm": (chain(lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 6)), nn.ReLU,
-                          lambda: nn.Linear(6, 5), nn.Tanh, lambda: nn.Linear(5, 2)), (2, 4),
-                    (5, 4)),
-    "transformer": (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (2, 5, 8),
-                    (3, 4, 8)),
+        chain(
+            conv(1, 3, 3),
+            nn.Sigmoid,
+            lambda: nn.AvgPool2d(3, 2, 1),
+            conv(3, 4, 2),
+            Mean,
+            lambda: nn.Linear(4, 2),
+        ),
+        (2, 1, 8, 8),
+        (3, 1, 9, 7),
+    ),
+    "gate": (
+        chain(
+            conv(1, 4, 3), nn.ReLU, lambda: Gate(4), conv(4, 3, 3), Mean, lambda: nn.Linear(3, 2)
+        ),
+        (2, 1, 7, 7),
+        (3, 1, 9, 9),
+    ),
+    "scale": (
+        chain(conv(1, 4, 3), lambda: Scale(4), conv(4, 3, 3), Mean),
+        (2, 1, 7, 7),
+        (3, 1, 9, 9),
+    ),
+    "local norm": (
+        chain(conv(1, 4, 3), lambda: nn.LocalResponseNorm(3), conv(4, 2, 3)),
+        (2, 1, 7, 7),
+        (3, 1, 9, 9),
+    ),
+    "instance norm": (
+        chain(conv(1, 4, 3), lambda: nn.InstanceNorm2d(4), conv(4, 2, 3)),
+        (2, 1, 7, 7),
+        (3, 1, 9, 9),
+    ),
+    "shuffle": (
+        chain(conv(1, 8, 3), lambda: nn.PixelShuffle(2), conv(2, 2, 3)),
+        (2, 1, 7, 7),
+        (3, 1, 9, 9),
+    ),
+    "over time": (
+        chain(
+            lambda: nn.Conv1d(2, 4, 3),
+            nn.Tanh,
+            lambda: nn.Linear(6, 5),
+            nn.ReLU,
+            lambda: nn.Conv1d(4, 2, 2),
+        ),
+        (2, 2, 8),
+        (3, 2, 8),
+    ),
+    "unflatten": (
+        chain(
+            lambda: nn.Linear(4, 12),
+            nn.ReLU,
+            lambda: nn.Unflatten(1, (3, 2, 2)),
+            conv(3, 2, 2),
+            nn.Flatten,
+        ),
+        (2, 4),
+        (5, 4),
+    ),
+    "maxout": (
+        chain(lambda: nn.Linear(4, 6), lambda: nn.Maxout(6, 4, 2), lambda: nn.Linear(4, 2)),
+        (2, 4),
+        (5, 4),
+    ),
+    "weight norm": (
+        chain(
+            lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 6)),
+            nn.ReLU,
+            lambda: nn.Linear(6, 5),
+            nn.Tanh,
+            lambda: nn.Linear(5, 2),
+        ),
+        (2, 4),
+        (5, 4),
+    ),
+    "transformer": (
+        lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
+        (2, 5, 8),
+        (3, 4, 8),
+    ),
     "cells": (Cells, (2, 4, 3), (3, 6, 3)),
     "deep transitions": (lambda: nn.DeepRNN(3, 4, 2, batch_first=True), (2, 4, 3), (3, 7, 3)),
     "peepholes": (lambda: nn.PeepholeLSTM(3, 4, batch_first=True), (2, 4, 3), (3, 7, 3)),
-    "three layers": (lambda: models.SequenceModel(3, 5, 2, kind="gru", num_layers=3), (2, 4, 3),
-                     (3, 7, 3)),
-}  # fmt: skip
+    "three layers": (
+        lambda: models.SequenceModel(3, 5, 2, kind="gru", num_layers=3),
+        (2, 4, 3),
+        (3, 7, 3),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", ODD)

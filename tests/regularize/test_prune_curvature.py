@@ -112,10 +112,16 @@ def test_hutchinson_tends_to_the_diagonal() -> None:
     net, data = small()
     exact = np.concatenate([t.numpy().ravel() for t in prune.obd_saliency(net, MSE, data).values()])
     few, many = [
-        np.concatenate([t.numpy().ravel() for t in prune.obd_saliency(
-            net, MSE, data, diagonal="hutchinson", samples=n, seed=0).values()])
+        np.concatenate(
+            [
+                t.numpy().ravel()
+                for t in prune.obd_saliency(
+                    net, MSE, data, diagonal="hutchinson", samples=n, seed=0
+                ).values()
+            ]
+        )
         for n in (20, 1500)
-    ]  # fmt: skip
+    ]
     assert np.abs(many - exact).max() < 0.15 * np.abs(exact).max()
     assert np.abs(many - exact).max() < np.abs(few - exact).max()
 

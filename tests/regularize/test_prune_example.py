@@ -15,10 +15,24 @@ MNIST = ROOT.parent / "shared" / "data" / "mnist"
 def test_prune_lenet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     out = tmp_path / "figures.json"
-    figures = importlib.import_module("prune_lenet").main([
-        "--root", str(MNIST), "--images", "256", "--tests", "64", "--epochs", "1", "--steps", "1",
-        "--sample", "8", "--out", str(out),
-    ])  # fmt: skip
+    figures = importlib.import_module("prune_lenet").main(
+        [
+            "--root",
+            str(MNIST),
+            "--images",
+            "256",
+            "--tests",
+            "64",
+            "--epochs",
+            "1",
+            "--steps",
+            "1",
+            "--sample",
+            "8",
+            "--out",
+            str(out),
+        ]
+    )
     assert figures["obd_sparsity"] == pytest.approx(0.9, abs=1e-3)
     assert figures["units"] == [113, 226]
     assert figures["parameters"][1] < 20000

@@ -52,13 +52,20 @@ def test_iris_pruned_by_each_method_with_retraining() -> None:
     for name, step in steps.items():
         net = models.MLP(4, [8], 3, activation="tanh").double()
         net.load_state_dict({k: chainrule.tensor(v) for k, v in start.items()})
-        trainer = train.Trainer(net, "cross_entropy", lambda p: optim.Adam(p, lr=0.02),
-                                metrics=["error_rate"], progress=False)  # fmt: skip
+        trainer = train.Trainer(
+            net,
+            "cross_entropy",
+            lambda p: optim.Adam(p, lr=0.02),
+            metrics=["error_rate"],
+            progress=False,
+        )
         table = prune.iterate(
-            net, step, [0.3, 0.5, 0.7],
+            net,
+            step,
+            [0.3, 0.5, 0.7],
             retrain=lambda t=trainer: t.fit((x, y), epochs=t.epoch + 10),
             measure=lambda t=trainer: t.evaluate((x, y))["error_rate"],
-        )  # fmt: skip
+        )
         assert len(table) == 3
         assert [row["method"] for row in table] == [name] * 3
         assert table[-1]["remaining"] == round(0.3 * 56)

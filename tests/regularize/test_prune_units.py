@@ -36,8 +36,9 @@ def test_units_of_a_chain() -> None:
     net, _ = small()
     found = prune.units(net, where="*")
     assert [(u.layer, u.index) for u in found] == [
-        *[("0", i) for i in range(5)], *[("input", i) for i in range(3)]
-    ]  # fmt: skip
+        *[("0", i) for i in range(5)],
+        *[("input", i) for i in range(3)],
+    ]
     assert found[2].parts == [("0.weight", 0, 2), ("0.bias", 0, 2), ("2.weight", 1, 2)]
     assert found[-1].outgoing == [("0.weight", 1, 2)]
 
@@ -47,15 +48,21 @@ def test_units_of_a_residual_network_are_tied() -> None:
     found = prune.units(net, chainrule.randn(2, 3, 8, 8))
     layers = {u.layer for u in found}
     assert layers == {
-        "conv1", "layer1.0.conv1", "layer2.0.conv1", "layer2.0.downsample.0", "layer3.0.conv1",
+        "conv1",
+        "layer1.0.conv1",
+        "layer2.0.conv1",
+        "layer2.0.downsample.0",
+        "layer3.0.conv1",
         "layer3.0.downsample.0",
-    }  # fmt: skip
+    }
     stem = next(u for u in found if u.layer == "conv1")
     assert stem.tied == [("layer1.0.conv2", 0)]
     assert ("bn1.running_var", 0, 0) in stem.parts
     assert {name for name, _, _ in stem.outgoing} == {
-        "layer1.0.conv1.weight", "layer2.0.conv1.weight", "layer2.0.downsample.0.weight"
-    }  # fmt: skip
+        "layer1.0.conv1.weight",
+        "layer2.0.conv1.weight",
+        "layer2.0.downsample.0.weight",
+    }
 
 
 def test_relevance_is_the_derivative_by_a_gate() -> None:
@@ -131,9 +138,14 @@ def test_inputs_that_do_nothing_are_found() -> None:
 def test_channels_with_normalization_in_each_layer() -> None:
     chainrule.manual_seed(0)
     net = nn.Sequential(
-        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 6, 3), nn.ReLU(),
-        nn.Flatten(), nn.Linear(24, 3),
-    ).double()  # fmt: skip
+        nn.Conv2d(1, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Conv2d(4, 6, 3),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(24, 3),
+    ).double()
     x = randn(10, 1, 6, 6)
     net(x)
     loss = nn.CrossEntropyLoss()

@@ -36,9 +36,14 @@ def window(at: Any, kernel: Any, stride: Any, dilation: Any) -> tuple[Any, ...]:
 
 
 def conv(
-    x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
     groups: int = 1,
-) -> Any:  # fmt: skip
+) -> Any:
     nd = w.ndim - 2
     if x.ndim == nd + 1:
         return conv(x[None], w, bias, stride, padding, dilation, groups)[0]
@@ -58,14 +63,20 @@ def conv(
 
 
 def conv_transpose(
-    x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-    groups: int = 1, dilation: Any = 1,
-) -> Any:  # fmt: skip
+    x: Any,
+    w: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
     nd = w.ndim - 2
     if x.ndim == nd + 1:
-        return conv_transpose(
-            x[None], w, bias, stride, padding, output_padding, groups, dilation
-        )[0]  # fmt: skip
+        return conv_transpose(x[None], w, bias, stride, padding, output_padding, groups, dilation)[
+            0
+        ]
     kernel = w.shape[2:]
     s, d, p = per_dim(stride, nd), per_dim(dilation, nd), per_dim(padding, nd)
     extra = per_dim(output_padding, nd)
@@ -92,9 +103,13 @@ def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride
 
 
 def fold(
-    cols: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
+    cols: Any,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
     stride: Any = 1,
-) -> Any:  # fmt: skip
+) -> Any:
     k, d, p, s = (per_dim(v, 2) for v in (kernel_size, dilation, padding, stride))
     lead, channels = cols.shape[:-2], cols.shape[-2] // (k[0] * k[1])
     padded = [n + 2 * a for n, a in zip(output_size, p, strict=True)]
@@ -139,8 +154,9 @@ SAMPLES: list[Sample] = [
     of_conv("conv2d", IMAGE, "stride", stride=(2, 3)),
     of_conv("conv2d", IMAGE, "all", stride=(2, 1), padding=(1, 2), dilation=(1, 2)),
     of_conv("conv2d", IMAGE, "valid", padding="valid"),
-    of_conv("conv2d", operands((1, 2, 5, 5), (2, 2, 3, 5)), "same", padding="same",
-            dilation=(2, 1)),
+    of_conv(
+        "conv2d", operands((1, 2, 5, 5), (2, 2, 3, 5)), "same", padding="same", dilation=(2, 1)
+    ),
     # PyTorch warns of the copy it makes.
     of_conv("conv2d", operands((1, 2, 5, 5), (2, 2, 2, 4)), "same, even", False, padding="same"),
     of_conv("conv2d", operands((2, 4, 5, 4), (6, 2, 2, 2), 6), "groups", groups=2, padding=(0, 1)),
@@ -151,40 +167,112 @@ SAMPLES: list[Sample] = [
     of_conv("conv2d", operands((2, 1, 2, 2), (1, 1, 2, 2)), "mostly padding", padding=3, stride=4),
     of_conv("conv2d", operands((0, 2, 4, 4), (3, 2, 3, 3), 3), "no samples"),
     of_conv("conv3d", operands((1, 2, 4, 3, 4), (2, 2, 2, 2, 3), 2), "bias"),
-    of_conv("conv3d", operands((1, 2, 4, 3, 4), (2, 1, 2, 2, 2)), "settings", groups=2,
-            stride=(1, 2, 1), padding=(0, 1, 1), dilation=(2, 1, 1)),
+    of_conv(
+        "conv3d",
+        operands((1, 2, 4, 3, 4), (2, 1, 2, 2, 2)),
+        "settings",
+        groups=2,
+        stride=(1, 2, 1),
+        padding=(0, 1, 1),
+        dilation=(2, 1, 1),
+    ),
     of_conv("conv_transpose1d", operands((2, 3, 4), (3, 2, 3), 2), "bias"),
-    of_conv("conv_transpose1d", operands((3, 4), (3, 2, 3)), "no batch", stride=3,
-            output_padding=2),
+    of_conv(
+        "conv_transpose1d", operands((3, 4), (3, 2, 3)), "no batch", stride=3, output_padding=2
+    ),
     of_conv("conv_transpose2d", operands((2, 3, 3, 4), (3, 2, 3, 2)), "plain"),
-    of_conv("conv_transpose2d", operands((2, 3, 3, 2), (3, 2, 4, 4), 2), "doubling", stride=2,
-            padding=1),
-    of_conv("conv_transpose2d", operands((2, 4, 3, 2), (4, 2, 3, 3), 4), "all", groups=2,
-            stride=(2, 3), padding=(1, 2), output_padding=(1, 0), dilation=(1, 2)),
-    of_conv("conv_transpose2d", operands((1, 2, 3, 3), (2, 1, 2, 2)), "output_padding by dilation",
-            padding=1, output_padding=1, dilation=2),
+    of_conv(
+        "conv_transpose2d", operands((2, 3, 3, 2), (3, 2, 4, 4), 2), "doubling", stride=2, padding=1
+    ),
+    of_conv(
+        "conv_transpose2d",
+        operands((2, 4, 3, 2), (4, 2, 3, 3), 4),
+        "all",
+        groups=2,
+        stride=(2, 3),
+        padding=(1, 2),
+        output_padding=(1, 0),
+        dilation=(1, 2),
+    ),
+    of_conv(
+        "conv_transpose2d",
+        operands((1, 2, 3, 3), (2, 1, 2, 2)),
+        "output_padding by dilation",
+        padding=1,
+        output_padding=1,
+        dilation=2,
+    ),
     of_conv("conv_transpose2d", operands((0, 2, 3, 3), (2, 1, 2, 2)), "no samples"),
-    of_conv("conv_transpose3d", operands((1, 2, 2, 3, 2), (2, 2, 2, 1, 2), 2), "bias", stride=2,
-            padding=(0, 0, 1), output_padding=1),
+    of_conv(
+        "conv_transpose3d",
+        operands((1, 2, 2, 3, 2), (2, 2, 2, 1, 2), 2),
+        "bias",
+        stride=2,
+        padding=(0, 0, 1),
+        output_padding=1,
+    ),
     *[
-        Sample("im2col", lambda r: (r.normal(size=(2, 3, 5, 4)),), kwargs, unfold,
-               torch="nn.functional.unfold", note=note)
+        Sample(
+            "im2col",
+            lambda r: (r.normal(size=(2, 3, 5, 4)),),
+            kwargs,
+            unfold,
+            torch="nn.functional.unfold",
+            note=note,
+        )
         for note, kwargs in {
             "plain": {"kernel_size": 2},
             "all": {"kernel_size": (2, 3), "stride": (2, 1), "padding": (1, 2), "dilation": (2, 1)},
         }.items()
     ],
-    Sample("im2col", lambda r: (r.normal(size=(3, 4, 4)),), {"kernel_size": 1}, unfold,
-           torch="nn.functional.unfold", note="no batch, one by one"),
-    Sample("col2im", lambda r: (r.normal(size=(2, 12, 6)),),
-           {"output_size": (3, 4), "kernel_size": 2}, fold, "nn.functional.fold", note="plain"),
-    Sample("col2im", lambda r: (r.normal(size=(6, 18)),),
-           {"output_size": (4, 4), "kernel_size": (2, 3), "stride": (2, 1), "padding": (1, 2),
-            "dilation": (1, 1)}, fold, torch="nn.functional.fold", note="no batch"),
-    Sample("conv_output_size", lambda r: (13, 3), {"stride": 2, "padding": 1, "dilation": 2},
-           output_size, torch="", differentiable=False, vmap=False),
-    Sample("conv_transpose_output_size", lambda r: (6, 4), {"stride": 2, "padding": 1},
-           lambda size, kernel, stride, padding: conv_transpose(
-               np.zeros((1, 1, size)), np.zeros((1, 1, kernel)), None, stride, padding).shape[2],
-           torch="", differentiable=False, vmap=False),
-]  # fmt: skip
+    Sample(
+        "im2col",
+        lambda r: (r.normal(size=(3, 4, 4)),),
+        {"kernel_size": 1},
+        unfold,
+        torch="nn.functional.unfold",
+        note="no batch, one by one",
+    ),
+    Sample(
+        "col2im",
+        lambda r: (r.normal(size=(2, 12, 6)),),
+        {"output_size": (3, 4), "kernel_size": 2},
+        fold,
+        "nn.functional.fold",
+        note="plain",
+    ),
+    Sample(
+        "col2im",
+        lambda r: (r.normal(size=(6, 18)),),
+        {
+            "output_size": (4, 4),
+            "kernel_size": (2, 3),
+            "stride": (2, 1),
+            "padding": (1, 2),
+            "dilation": (1, 1),
+        },
+        fold,
+        torch="nn.functional.fold",
+        note="no batch",
+    ),
+    Sample(
+        "conv_output_size",
+        lambda r: (13, 3),
+        {"stride": 2, "padding": 1, "dilation": 2},
+        output_size,
+        torch="",
+        differentiable=False,
+        vmap=False,
+    ),
+    Sample(
+        "conv_transpose_output_size",
+        lambda r: (6, 4),
+        {"stride": 2, "padding": 1},
+        lambda size, kernel, stride, padding: conv_transpose(
+            np.zeros((1, 1, size)), np.zeros((1, 1, kernel)), None, stride, padding
+        ).shape[2],
+        torch="",
+        differentiable=False,
+        vmap=False,
+    ),
+]

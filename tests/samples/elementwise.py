@@ -116,23 +116,45 @@ SMOOTH: list[tuple[str, Args, Callable[..., Any]]] = [
 ]
 
 STEPS = {
-    "abs": np.abs, "sign": np.sign, "sgn": np.sign, "floor": np.floor, "ceil": np.ceil,
-    "trunc": np.trunc, "frac": lambda x: x - np.trunc(x), "round": np.round,
-}  # fmt: skip
+    "abs": np.abs,
+    "sign": np.sign,
+    "sgn": np.sign,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "frac": lambda x: x - np.trunc(x),
+    "round": np.round,
+}
 PROPERTIES = {
-    "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "isposinf": np.isposinf,
-    "isneginf": np.isneginf, "signbit": np.signbit, "logical_not": np.logical_not,
-}  # fmt: skip
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "isposinf": np.isposinf,
+    "isneginf": np.isneginf,
+    "signbit": np.signbit,
+    "logical_not": np.logical_not,
+}
 OF_INTEGERS = {
-    "neg": np.negative, "abs": np.abs, "square": np.square, "sign": np.sign, "floor": np.floor,
-    "bitwise_not": np.invert, "isnan": np.isnan,
-}  # fmt: skip
+    "neg": np.negative,
+    "abs": np.abs,
+    "square": np.square,
+    "sign": np.sign,
+    "floor": np.floor,
+    "bitwise_not": np.invert,
+    "isnan": np.isnan,
+}
 # These make integers and booleans floating first.
 FLOATING = {
-    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "sin": np.sin, "sigmoid": special.expit,
-    "erf": special.erf, "reciprocal": lambda x: 1 / x, "deg2rad": np.deg2rad,
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "sin": np.sin,
+    "sigmoid": special.expit,
+    "erf": special.erf,
+    "reciprocal": lambda x: 1 / x,
+    "deg2rad": np.deg2rad,
     "lgamma": special.gammaln,
-}  # fmt: skip
+}
 
 
 def softplus(x: np.ndarray) -> np.ndarray:
@@ -154,28 +176,49 @@ UNARY = [
     constant("bitwise_not", booleans(4), reference=np.invert, note="bool"),
     constant("logical_not", booleans(4), reference=np.logical_not, note="bool"),
     Sample("softplus", uniform(-5, 5, 3, 4), reference=softplus, torch="nn.functional.softplus"),
-    Sample("softplus", values(-800.0, -40.0, 40.0, 800.0), reference=softplus, note="far out",
-           torch_call=lambda torch, x: torch.logaddexp(x, torch.zeros_like(x))),
+    Sample(
+        "softplus",
+        values(-800.0, -40.0, 40.0, 800.0),
+        reference=softplus,
+        note="far out",
+        torch_call=lambda torch, x: torch.logaddexp(x, torch.zeros_like(x)),
+    ),
     Sample("sigmoid", values(-800.0, -40.0, 40.0, 800.0), reference=special.expit, note="far out"),
     Sample("tanh", values(-400.0, -20.0, 20.0, 400.0), reference=np.tanh, note="far out"),
     Sample("expm1", values(1e-12, -1e-9), reference=np.expm1, note="near zero"),
     Sample("log1p", values(1e-12, -1e-9), reference=np.log1p, note="near zero"),
-    Sample("sinc", values(0.0, 1e-5, -1e-4, 0.3), reference=np.sinc, float32=False,
-           note="near zero"),
+    Sample(
+        "sinc", values(0.0, 1e-5, -1e-4, 0.3), reference=np.sinc, float32=False, note="near zero"
+    ),
     Sample("lgamma", uniform(-2.9, -2.1, 4), reference=special.gammaln, note="negative"),
     Sample("digamma", uniform(-2.8, -2.2, 4), reference=special.digamma, note="negative"),
     *(
         Sample("polygamma", after(n, positive(4)), reference=special.polygamma, note=str(n))
         for n in (0, 1, 3)
     ),
-    linear("round", lambda r: (r.integers(-30, 30, size=4) * 0.1 + r.uniform(0.01, 0.04, size=4),),
-           {"decimals": 1}, reference=np.round, note="decimals"),
-    Sample("logit", values(0.1, 0.3, 0.7, 0.9), {"eps": 0.2}, note="eps",
-           reference=lambda x, eps: special.logit(np.clip(x, eps, 1 - eps))),
+    linear(
+        "round",
+        lambda r: (r.integers(-30, 30, size=4) * 0.1 + r.uniform(0.01, 0.04, size=4),),
+        {"decimals": 1},
+        reference=np.round,
+        note="decimals",
+    ),
+    Sample(
+        "logit",
+        values(0.1, 0.3, 0.7, 0.9),
+        {"eps": 0.2},
+        note="eps",
+        reference=lambda x, eps: special.logit(np.clip(x, eps, 1 - eps)),
+    ),
     linear("nan_to_num", normal(4), reference=np.nan_to_num),
     linear("relu", apart(3, 4), reference=lambda x: np.maximum(x, 0)),
-    constant("nan_to_num", values(1.0, np.nan, np.inf, -np.inf),
-             {"nan": 0.5, "posinf": 9.0, "neginf": -9.0}, reference=np.nan_to_num, note="numbers"),
+    constant(
+        "nan_to_num",
+        values(1.0, np.nan, np.inf, -np.inf),
+        {"nan": 0.5, "posinf": 9.0, "neginf": -9.0},
+        reference=np.nan_to_num,
+        note="numbers",
+    ),
     constant("nan_to_num", ints(0, 5, 3), reference=np.nan_to_num, note="integers"),
     constant("conj", complexes(4), reference=np.conj, torch="conj_physical"),
     linear("conj", normal(4), reference=np.conj, note="real"),
@@ -187,7 +230,7 @@ UNARY = [
     constant("exp", complexes(4), reference=np.exp, note="complex"),
     constant("abs", complexes(4), reference=np.abs, note="complex"),
     constant("sgn", complexes(4), reference=lambda x: x / np.abs(x), note="complex"),
-]  # fmt: skip
+]
 
 # --- two inputs -----------------------------------------------------------------------------------
 
@@ -216,15 +259,23 @@ STEP_PAIRS: list[tuple[str, Args, Callable[..., Any]]] = [
 ]
 
 COMPARISONS = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
     "ge": np.greater_equal,
-}  # fmt: skip
+}
 LOGIC = {
-    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
-}  # fmt: skip
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+}
 BITS = {
-    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
-}  # fmt: skip
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+}
 SHIFTS = {"bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift}
 
 whole = both(ints(-9, 9, 8), ints(1, 5, 8))
@@ -241,28 +292,69 @@ BINARY = [
     constant("floor_divide", quotients, reference=np.floor_divide),
     constant("floor_divide", whole, reference=np.floor_divide, note="integers"),
     constant("heaviside", both(values(-1.0, 0.0, 2.0), normal(3)), reference=np.heaviside),
-    constant("div", quotients, {"rounding_mode": "floor"}, note="floor",
-             reference=lambda x, y: np.floor(x / y)),
-    constant("div", quotients, {"rounding_mode": "trunc"}, note="trunc",
-             reference=lambda x, y: np.trunc(x / y)),
-    constant("div", whole, {"rounding_mode": "trunc"}, note="trunc integers",
-             reference=lambda x, y: np.trunc(x / y).astype(int)),
-    constant("isclose", both(values(1.0, 1.0, np.inf), values(1.000001, 1.1, np.inf)),
-             reference=np.isclose),
-    constant("isclose", both(values(1.0, np.nan, 2.0), values(1.05, np.nan, 3.0)),
-             {"rtol": 0.1, "equal_nan": True}, reference=np.isclose, note="equal_nan"),
+    constant(
+        "div",
+        quotients,
+        {"rounding_mode": "floor"},
+        note="floor",
+        reference=lambda x, y: np.floor(x / y),
+    ),
+    constant(
+        "div",
+        quotients,
+        {"rounding_mode": "trunc"},
+        note="trunc",
+        reference=lambda x, y: np.trunc(x / y),
+    ),
+    constant(
+        "div",
+        whole,
+        {"rounding_mode": "trunc"},
+        note="trunc integers",
+        reference=lambda x, y: np.trunc(x / y).astype(int),
+    ),
+    constant(
+        "isclose",
+        both(values(1.0, 1.0, np.inf), values(1.000001, 1.1, np.inf)),
+        reference=np.isclose,
+    ),
+    constant(
+        "isclose",
+        both(values(1.0, np.nan, 2.0), values(1.05, np.nan, 3.0)),
+        {"rtol": 0.1, "equal_nan": True},
+        reference=np.isclose,
+        note="equal_nan",
+    ),
     constant("isclose", both(ints(0, 3, 6), ints(0, 3, 6)), reference=np.isclose, note="integers"),
-    Sample("add", both(normal(3, 1), normal(4)), {"alpha": 2.5}, note="alpha",
-           reference=lambda x, y, alpha: x + alpha * y),
-    Sample("sub", both(normal(3, 1), normal(4)), {"alpha": 2}, note="alpha",
-           reference=lambda x, y, alpha: x - alpha * y),
+    Sample(
+        "add",
+        both(normal(3, 1), normal(4)),
+        {"alpha": 2.5},
+        note="alpha",
+        reference=lambda x, y, alpha: x + alpha * y,
+    ),
+    Sample(
+        "sub",
+        both(normal(3, 1), normal(4)),
+        {"alpha": 2},
+        note="alpha",
+        reference=lambda x, y, alpha: x - alpha * y,
+    ),
     constant("maximum", both(normal(2), values(0.3, np.nan)), reference=np.maximum, note="nan"),
     constant("fmin", both(normal(2), values(0.3, np.nan)), reference=np.fmin, note="nan"),
-    Sample("logaddexp", both(values(1e3, -1e3), values(1000.5, -1001.0)), reference=np.logaddexp,
-           note="far out"),
-    constant("xlogy", both(values(0.0, 0.0, 2.0), values(0.0, 1.0, 1.0)), reference=special.xlogy,
-             note="zero"),
-]  # fmt: skip
+    Sample(
+        "logaddexp",
+        both(values(1e3, -1e3), values(1000.5, -1001.0)),
+        reference=np.logaddexp,
+        note="far out",
+    ),
+    constant(
+        "xlogy",
+        both(values(0.0, 0.0, 2.0), values(0.0, 1.0, 1.0)),
+        reference=special.xlogy,
+        note="zero",
+    ),
+]
 
 # --- Python numbers and mixed types ---------------------------------------------------------------
 
@@ -327,12 +419,16 @@ NUMBERS = [
     constant("div", whole, reference=np.divide, note="integers"),
     constant("add", whole, reference=np.add, note="integers"),
     constant("pow", both(ints(-3, 4, 6), ints(0, 5, 6)), reference=np.power, note="integers"),
-    Sample("pow", both(uniform(-2, -0.5, 4), lambda r: (np.array([2, 3, -1, 0]),)),
-           reference=lambda x, y: x ** y.astype(float), note="negative base"),
+    Sample(
+        "pow",
+        both(uniform(-2, -0.5, 4), lambda r: (np.array([2, 3, -1, 0]),)),
+        reference=lambda x, y: x ** y.astype(float),
+        note="negative base",
+    ),
     constant("add", both(complexes(3), complexes(3)), reference=np.add, note="complex"),
     constant("mul", then(complexes(3), 2j), reference=np.multiply, note="complex"),
     constant("complex", both(normal(3), normal(3)), reference=lambda x, y: x + 1j * y),
-]  # fmt: skip
+]
 
 # --- three inputs and limits ----------------------------------------------------------------------
 
@@ -348,22 +444,42 @@ def lerp(x: Any, y: Any, weight: Any) -> Any:
 SEVERAL = [
     linear("where", both(booleans(3, 4), both(normal(3, 4), normal(4))), reference=np.where),
     linear("where", both(booleans(3, 1), then(normal(4), 0.5)), reference=np.where, note="number"),
-    linear("where", both(booleans(3), after(-1.0, normal(2, 1))), reference=np.where,
-           note="number first"),
+    linear(
+        "where",
+        both(booleans(3), after(-1.0, normal(2, 1))),
+        reference=np.where,
+        note="number first",
+    ),
     linear("clamp", apart(3, 4), {"min": -1.0, "max": 1.5}, reference=clip),
     linear("clamp", then(apart(3, 4), 0.5), reference=np.maximum, note="min only"),
-    linear("clamp", both(apart(3, 4), both(uniform(-0.5, -0.4, 4), uniform(1.0, 1.1, 3, 1))),
-           reference=np.clip, note="tensors"),
+    linear(
+        "clamp",
+        both(apart(3, 4), both(uniform(-0.5, -0.4, 4), uniform(1.0, 1.1, 3, 1))),
+        reference=np.clip,
+        note="tensors",
+    ),
     constant("clamp", ints(-5, 5, 6), {"min": -1, "max": 2}, reference=clip, note="integers"),
     linear("clamp_min", then(apart(3, 4), 0.5), reference=np.maximum),
     linear("clamp_max", then(apart(3, 4), 0.5), reference=np.minimum),
     Sample("lerp", then(both(normal(3, 4), normal(3, 4)), 0.3), reference=lerp),
-    Sample("lerp", both(normal(3, 4), both(normal(4), uniform(0, 1, 3, 1))), reference=lerp,
-           note="tensor"),
-    Sample("addcmul", both(normal(3, 4), both(normal(3, 1), normal(4))), {"value": 0.5},
-           reference=lambda x, a, b, value: x + value * a * b),
-    Sample("addcdiv", both(normal(3, 4), both(normal(3, 1), positive(4))), {"value": 0.5},
-           reference=lambda x, a, b, value: x + value * a / b),
-]  # fmt: skip
+    Sample(
+        "lerp",
+        both(normal(3, 4), both(normal(4), uniform(0, 1, 3, 1))),
+        reference=lerp,
+        note="tensor",
+    ),
+    Sample(
+        "addcmul",
+        both(normal(3, 4), both(normal(3, 1), normal(4))),
+        {"value": 0.5},
+        reference=lambda x, a, b, value: x + value * a * b,
+    ),
+    Sample(
+        "addcdiv",
+        both(normal(3, 4), both(normal(3, 1), positive(4))),
+        {"value": 0.5},
+        reference=lambda x, a, b, value: x + value * a / b,
+    ),
+]
 
 SAMPLES: list[Sample] = [*UNARY, *BINARY, *NUMBERS, *SEVERAL]

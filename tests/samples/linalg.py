@@ -65,9 +65,14 @@ def note(*sizes: tuple[int, ...]) -> str:
 
 SQUARE = [(3, 3), (2, 3, 3), (1, 1), (2, 0, 3, 3), (0, 0)]
 EQUATIONS = [
-    ((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (2, 3)), ((2, 3, 3), (3,)), ((2, 3, 3), (3, 4)),
-    ((3, 3), (2, 3, 2)), ((2, 3, 3), (4, 1, 3, 2)),
-]  # fmt: skip
+    ((3, 3), (3,)),
+    ((3, 3), (3, 2)),
+    ((2, 3, 3), (2, 3)),
+    ((2, 3, 3), (3,)),
+    ((2, 3, 3), (3, 4)),
+    ((3, 3), (2, 3, 2)),
+    ((2, 3, 3), (4, 1, 3, 2)),
+]
 
 
 def of_square(name: str, reference: Callable[..., Any], **options: Any) -> list[Sample]:
@@ -106,22 +111,44 @@ SOLVING = [
     *[
         Sample("linalg.solve", then(graded(*a), b), reference=solve, note=note(a, b))
         for a, b in EQUATIONS
-    ], Sample("linalg.solve", then(graded(3, 3), (2, 3)), {"left": False}, reference=solve,
-    note="right"), *[
+    ],
+    Sample(
+        "linalg.solve", then(graded(3, 3), (2, 3)), {"left": False}, reference=solve, note="right"
+    ),
+    *[
         Sample(
-            "linalg.solve_triangular", then(dominant(*a), b), {"upper": upper, **more},
-            reference=triangular, note=f"{note(a, b)} {'upper' if upper else 'lower'} {more}",
+            "linalg.solve_triangular",
+            then(dominant(*a), b),
+            {"upper": upper, **more},
+            reference=triangular,
+            note=f"{note(a, b)} {'upper' if upper else 'lower'} {more}",
         )
-        for a, b in EQUATIONS[1:] if b != (2, 3) and len(b) > 1
+        for a, b in EQUATIONS[1:]
+        if b != (2, 3) and len(b) > 1
         for upper, more in [(True, {}), (False, {"unitriangular": True})]
     ],
-    Sample("linalg.solve_triangular", then(dominant(3, 3), (2, 3)), {"upper": False, "left": False},
-           reference=triangular, note="right"),
+    Sample(
+        "linalg.solve_triangular",
+        then(dominant(3, 3), (2, 3)),
+        {"upper": False, "left": False},
+        reference=triangular,
+        note="right",
+    ),
     # PyTorch gives the gradient of the triangle that is not read, too, as if it were.
-    Sample("cholesky_solve", lambda r: (r.normal(size=(3, 2)), *dominant(3, 3)(r)),
-           reference=cholesky_solve, torch=""),
-    Sample("cholesky_solve", lambda r: (r.normal(size=(3, 2)), *dominant(3, 3)(r)), {"upper": True},
-           reference=cholesky_solve, torch="", note="upper"),
+    Sample(
+        "cholesky_solve",
+        lambda r: (r.normal(size=(3, 2)), *dominant(3, 3)(r)),
+        reference=cholesky_solve,
+        torch="",
+    ),
+    Sample(
+        "cholesky_solve",
+        lambda r: (r.normal(size=(3, 2)), *dominant(3, 3)(r)),
+        {"upper": True},
+        reference=cholesky_solve,
+        torch="",
+        note="upper",
+    ),
     Sample("inverse", graded(2, 2), reference=np.linalg.inv),
     Sample("det", graded(2, 2), reference=np.linalg.det),
     Sample("slogdet", graded(2, 2), reference=lambda a: tuple(np.linalg.slogdet(a))),
@@ -130,28 +157,52 @@ SOLVING = [
         Sample("linalg.pinv", graded(*s), reference=np.linalg.pinv, note=note(s))
         for s in [(3, 3), (4, 2), (2, 3), (2, 3, 2)]
     ],
-    Sample("linalg.pinv", spectral(3, 3), {"hermitian": True}, prepare=symmetric,
-           reference=np.linalg.pinv, note="hermitian"),
-    Sample("linalg.pinv", graded(4, 3), {"atol": 0.1, "rtol": 0.01}, reference=np.linalg.pinv,
-           note="tolerances"),
+    Sample(
+        "linalg.pinv",
+        spectral(3, 3),
+        {"hermitian": True},
+        prepare=symmetric,
+        reference=np.linalg.pinv,
+        note="hermitian",
+    ),
+    Sample(
+        "linalg.pinv",
+        graded(4, 3),
+        {"atol": 0.1, "rtol": 0.01},
+        reference=np.linalg.pinv,
+        note="tolerances",
+    ),
     Sample("pinverse", graded(4, 2), reference=np.linalg.pinv),
     *[
         Sample("linalg.lstsq", then(graded(*a), b), pick=lambda out: out.solution, note=note(a, b))
         for a, b in [((4, 2), (4, 3)), ((4, 2), (4,)), ((2, 4), (2, 1)), ((2, 4, 2), (2, 4, 3))]
     ],
-    Sample("linalg.lstsq", then(graded(4, 2), (4, 3)), {"driver": "gelsd"},
-           pick=lambda out: (out.solution, out.residuals, out.rank), torch_call=lambda torch, a, b:
-           _least_squares(torch.linalg.lstsq(a, b, driver="gelsd"), a, b), note="gelsd"),
+    Sample(
+        "linalg.lstsq",
+        then(graded(4, 2), (4, 3)),
+        {"driver": "gelsd"},
+        pick=lambda out: (out.solution, out.residuals, out.rank),
+        torch_call=lambda torch, a, b: _least_squares(
+            torch.linalg.lstsq(a, b, driver="gelsd"), a, b
+        ),
+        note="gelsd",
+    ),
     # PyTorch does not differentiate these.
-    Sample("linalg.lstsq", then(graded(4, 2), (4, 3)), {"driver": "gelss"},
-           pick=lambda out: out.singular_values, reference=lambda a, b: np.linalg.svdvals(a),
-           torch="", note="gelss"),
+    Sample(
+        "linalg.lstsq",
+        then(graded(4, 2), (4, 3)),
+        {"driver": "gelss"},
+        pick=lambda out: out.singular_values,
+        reference=lambda a, b: np.linalg.svdvals(a),
+        torch="",
+        note="gelss",
+    ),
     *[
         Sample("linalg.matrix_exp", normal(*s), reference=scipy.linalg.expm, note=note(s))
         for s in [(3, 3), (2, 2, 2), (1, 1)]
     ],
     Sample("matrix_exp", normal(2, 2), reference=scipy.linalg.expm),
-]  # fmt: skip
+]
 
 
 def _least_squares(out: Any, a: Any, b: Any) -> Any:
@@ -192,53 +243,130 @@ FACTORIZATIONS = [
     *[
         Sample("linalg.cholesky", spectral(*s), prepare=symmetric, reference=cholesky, note=note(s))
         for s in [(3, 3), (2, 3, 3), (1, 1)]
-    ], Sample("linalg.cholesky", spectral(3, 3), {"upper": True}, prepare=symmetric,
-    reference=cholesky,
-           note="upper"),
-    Sample("cholesky", spectral(2, 2), prepare=symmetric, reference=cholesky,
-    torch="linalg.cholesky"), *[
-        Sample("linalg.qr", graded(*s), reference=lambda a: tuple(np.linalg.qr(a)), pick=tuple,
-               note=note(s))
+    ],
+    Sample(
+        "linalg.cholesky",
+        spectral(3, 3),
+        {"upper": True},
+        prepare=symmetric,
+        reference=cholesky,
+        note="upper",
+    ),
+    Sample(
+        "cholesky", spectral(2, 2), prepare=symmetric, reference=cholesky, torch="linalg.cholesky"
+    ),
+    *[
+        Sample(
+            "linalg.qr",
+            graded(*s),
+            reference=lambda a: tuple(np.linalg.qr(a)),
+            pick=tuple,
+            note=note(s),
+        )
         for s in RECTANGULAR
     ],
-    Sample("linalg.qr", graded(2, 3), {"mode": "complete"}, pick=tuple,
-           reference=lambda a: tuple(np.linalg.qr(a, "complete")), note="complete, wide"),
-    Sample("linalg.qr", graded(3, 2), {"mode": "complete"}, pick=tuple, differentiable=False,
-           reference=lambda a: tuple(np.linalg.qr(a, "complete")), note="complete, tall"),
+    Sample(
+        "linalg.qr",
+        graded(2, 3),
+        {"mode": "complete"},
+        pick=tuple,
+        reference=lambda a: tuple(np.linalg.qr(a, "complete")),
+        note="complete, wide",
+    ),
+    Sample(
+        "linalg.qr",
+        graded(3, 2),
+        {"mode": "complete"},
+        pick=tuple,
+        differentiable=False,
+        reference=lambda a: tuple(np.linalg.qr(a, "complete")),
+        note="complete, tall",
+    ),
     # PyTorch refuses to differentiate this.
-    Sample("linalg.qr", graded(3, 2), {"mode": "r"}, pick=lambda out: out[1], torch="",
-           reference=lambda a: np.linalg.qr(a, "r"), note="r"),
+    Sample(
+        "linalg.qr",
+        graded(3, 2),
+        {"mode": "r"},
+        pick=lambda out: out[1],
+        torch="",
+        reference=lambda a: np.linalg.qr(a, "r"),
+        note="r",
+    ),
     *[
-        Sample("linalg.svd", graded(*s), {"full_matrices": full}, pick=without_signs,
-               reference=lambda a, full_matrices: without_signs(np.linalg.svd(a, full_matrices)),
-               note=f"{note(s)} {'full' if full else 'reduced'}")
-        for s in RECTANGULAR for full in (False, True)
+        Sample(
+            "linalg.svd",
+            graded(*s),
+            {"full_matrices": full},
+            pick=without_signs,
+            reference=lambda a, full_matrices: without_signs(np.linalg.svd(a, full_matrices)),
+            note=f"{note(s)} {'full' if full else 'reduced'}",
+        )
+        for s in RECTANGULAR
+        for full in (False, True)
     ],
     # PyTorch ignores the gradients of these columns.
-    Sample("linalg.svd", graded(4, 2), pick=projections, torch="",
-           reference=lambda a: projections(np.linalg.svd(a)), note="span, tall"),
-    Sample("linalg.svd", graded(2, 3), pick=projections, torch="",
-           reference=lambda a: projections(np.linalg.svd(a)), note="span, wide"),
+    Sample(
+        "linalg.svd",
+        graded(4, 2),
+        pick=projections,
+        torch="",
+        reference=lambda a: projections(np.linalg.svd(a)),
+        note="span, tall",
+    ),
+    Sample(
+        "linalg.svd",
+        graded(2, 3),
+        pick=projections,
+        torch="",
+        reference=lambda a: projections(np.linalg.svd(a)),
+        note="span, wide",
+    ),
     *[
         Sample("linalg.svdvals", graded(*s), reference=np.linalg.svdvals, note=note(s))
         for s in RECTANGULAR
     ],
     *[
-        Sample("linalg.eigh", spectral(*s), {"UPLO": uplo}, prepare=symmetric,
-               pick=eigenvectors_without_signs,
-               reference=lambda a: eigenvectors_without_signs(np.linalg.eigh(a)),
-               note=f"{note(s)} {uplo}")
-        for s in [(3, 3), (2, 3, 3), (1, 1)] for uplo in "LU"
+        Sample(
+            "linalg.eigh",
+            spectral(*s),
+            {"UPLO": uplo},
+            prepare=symmetric,
+            pick=eigenvectors_without_signs,
+            reference=lambda a: eigenvectors_without_signs(np.linalg.eigh(a)),
+            note=f"{note(s)} {uplo}",
+        )
+        for s in [(3, 3), (2, 3, 3), (1, 1)]
+        for uplo in "LU"
     ],
     Sample("linalg.eigvalsh", spectral(2, 3, 3), prepare=symmetric, reference=np.linalg.eigvalsh),
-    Sample("linalg.eigvalsh", spectral(2, 2), {"UPLO": "U"}, prepare=symmetric,
-           reference=np.linalg.eigvalsh, note="upper"),
-    Sample("linalg.eig", spectral(3, 3), differentiable=False, torch="",
-           pick=lambda out: out.eigenvectors * out.eigenvalues @
-           chainrule.linalg.inv(out.eigenvectors), reference=lambda a: a.astype(complex)),
-    Sample("linalg.eigvals", lambda r: (np.array([[0.0, 1.0], [-1.0, 0.0]]),), differentiable=False,
-           pick=lambda out: abs(out), torch="", vmap=False, reference=lambda a: np.ones(2)),
-]  # fmt: skip
+    Sample(
+        "linalg.eigvalsh",
+        spectral(2, 2),
+        {"UPLO": "U"},
+        prepare=symmetric,
+        reference=np.linalg.eigvalsh,
+        note="upper",
+    ),
+    Sample(
+        "linalg.eig",
+        spectral(3, 3),
+        differentiable=False,
+        torch="",
+        pick=lambda out: (
+            out.eigenvectors * out.eigenvalues @ chainrule.linalg.inv(out.eigenvectors)
+        ),
+        reference=lambda a: a.astype(complex),
+    ),
+    Sample(
+        "linalg.eigvals",
+        lambda r: (np.array([[0.0, 1.0], [-1.0, 0.0]]),),
+        differentiable=False,
+        pick=lambda out: abs(out),
+        torch="",
+        vmap=False,
+        reference=lambda a: np.ones(2),
+    ),
+]
 
 # --- norms ----------------------------------------------------------------------------------------
 
@@ -264,41 +392,88 @@ def cond(a: Any, p: Any = None) -> Any:
 
 NORMS = [
     *[
-        Sample("linalg.matrix_norm", graded(3, 2), {"ord": ord}, reference=matrix_norm,
-               second_order=ord not in PIECEWISE_LINEAR, note=f"{ord}")
+        Sample(
+            "linalg.matrix_norm",
+            graded(3, 2),
+            {"ord": ord},
+            reference=matrix_norm,
+            second_order=ord not in PIECEWISE_LINEAR,
+            note=f"{ord}",
+        )
         for ord in MATRIX_NORMS
     ],
     *[
-        Sample("linalg.matrix_norm", graded(2, 3, 4), {"ord": ord, "dim": (2, 0), "keepdim": True},
-               reference=matrix_norm, second_order=ord not in PIECEWISE_LINEAR, note=f"{ord} dims")
+        Sample(
+            "linalg.matrix_norm",
+            graded(2, 3, 4),
+            {"ord": ord, "dim": (2, 0), "keepdim": True},
+            reference=matrix_norm,
+            second_order=ord not in PIECEWISE_LINEAR,
+            note=f"{ord} dims",
+        )
         for ord in MATRIX_NORMS
     ],
     *[
-        Sample("linalg.vector_norm", normal(3, 4), {"ord": ord}, reference=vector_norm,
-               second_order=ord not in PIECEWISE_LINEAR, note=f"{ord}")
+        Sample(
+            "linalg.vector_norm",
+            normal(3, 4),
+            {"ord": ord},
+            reference=vector_norm,
+            second_order=ord not in PIECEWISE_LINEAR,
+            note=f"{ord}",
+        )
         for ord in [2, 1, INF, -INF, 3, 0.5, -1, 1.5]
     ],
-    Sample("linalg.vector_norm", normal(3, 4), {"ord": 3, "dim": 1, "keepdim": True},
-           reference=vector_norm, note="dim"),
-    Sample("linalg.vector_norm", normal(2, 3, 4), {"dim": (0, 2)}, reference=vector_norm,
-    note="dims"), Sample("linalg.norm", normal(2, 3, 4), reference=norm), Sample("linalg.norm",
-    normal(3, 4), {"dim": 0}, reference=norm, note="dim"), Sample("linalg.norm", graded(3, 2),
-    {"ord": 2}, reference=norm, note="2"), Sample("linalg.norm", normal(3), {"ord": 3},
-    reference=norm, note="vector"), Sample("linalg.norm", graded(2, 3, 2), {"ord": "nuc", "dim": (0,
-    1), "keepdim": True},
-           reference=norm, note="nuc dims"),
+    Sample(
+        "linalg.vector_norm",
+        normal(3, 4),
+        {"ord": 3, "dim": 1, "keepdim": True},
+        reference=vector_norm,
+        note="dim",
+    ),
+    Sample(
+        "linalg.vector_norm", normal(2, 3, 4), {"dim": (0, 2)}, reference=vector_norm, note="dims"
+    ),
+    Sample("linalg.norm", normal(2, 3, 4), reference=norm),
+    Sample("linalg.norm", normal(3, 4), {"dim": 0}, reference=norm, note="dim"),
+    Sample("linalg.norm", graded(3, 2), {"ord": 2}, reference=norm, note="2"),
+    Sample("linalg.norm", normal(3), {"ord": 3}, reference=norm, note="vector"),
+    Sample(
+        "linalg.norm",
+        graded(2, 3, 2),
+        {"ord": "nuc", "dim": (0, 1), "keepdim": True},
+        reference=norm,
+        note="nuc dims",
+    ),
     *[
         # PyTorch fails in the backward pass of the others.
         Sample("linalg.cond", graded(2, 3, 3), {"p": p}, reference=cond, torch=name, note=f"{p}")
-        for p, name in [(None, None), (2, None), (-2, None), ("nuc", None), ("fro", ""), (INF, ""),
-                        (-1, "")]
+        for p, name in [
+            (None, None),
+            (2, None),
+            (-2, None),
+            ("nuc", None),
+            ("fro", ""),
+            (INF, ""),
+            (-1, ""),
+        ]
     ],
     Sample("linalg.cond", graded(4, 2), reference=cond, note="tall"),
-    Sample("linalg.matrix_rank", lambda r: (r.normal(size=(4, 2)) @ r.normal(size=(2, 3)),),
-           differentiable=False, reference=lambda a: np.asarray(np.linalg.matrix_rank(a))),
-    Sample("linalg.matrix_rank", spectral(2, 3, 3), {"hermitian": True, "atol": 1.5},
-           differentiable=False, reference=lambda a: np.array([2, 2]), note="hermitian"),
-]  # fmt: skip
+    Sample(
+        "linalg.matrix_rank",
+        lambda r: (r.normal(size=(4, 2)) @ r.normal(size=(2, 3)),),
+        differentiable=False,
+        reference=lambda a: np.asarray(np.linalg.matrix_rank(a)),
+    ),
+    Sample(
+        "linalg.matrix_rank",
+        spectral(2, 3, 3),
+        {"hermitian": True, "atol": 1.5},
+        differentiable=False,
+        reference=lambda a: np.array([2, 2]),
+        note="hermitian",
+    ),
+]
 
 # --- products and powers --------------------------------------------------------------------------
 
@@ -313,31 +488,64 @@ def chain(*shapes: tuple[int, ...]) -> Args:
 
 PRODUCTS = [
     *[
-        Sample("linalg.matrix_power", graded(2, 3, 3), {"n": n}, reference=np.linalg.matrix_power,
-               note=str(n))
+        Sample(
+            "linalg.matrix_power",
+            graded(2, 3, 3),
+            {"n": n},
+            reference=np.linalg.matrix_power,
+            note=str(n),
+        )
         for n in (-2, -1, 1, 2, 5)
     ],
     # The identity has no gradient at all here, and one of zeros in PyTorch.
-    Sample("matrix_power", graded(2, 2), {"n": 0}, differentiable=False,
-           reference=np.linalg.matrix_power, note="0"),
+    Sample(
+        "matrix_power",
+        graded(2, 2),
+        {"n": 0},
+        differentiable=False,
+        reference=np.linalg.matrix_power,
+        note="0",
+    ),
     Sample("matrix_power", graded(2, 2), {"n": 3}, reference=np.linalg.matrix_power),
     Sample("linalg.multi_dot", chain((2, 3), (3, 5), (5, 1), (1, 4)), reference=multi_dot),
-    Sample("linalg.multi_dot", chain((2,), (2, 5), (5, 3), (3,)), reference=multi_dot,
-    note="vectors"), Sample("linalg.multi_dot", chain((2, 3), (3, 2)), reference=multi_dot,
-    note="two"), Sample("chain_matmul", lambda r: (r.normal(size=(2, 3)), r.normal(size=(3, 4)),
-    r.normal(size=(4, 2))),
-           torch_call=lambda torch, a, b, c: a @ b @ c, reference=lambda a, b, c: a @ b @ c),
-    Sample("linalg.matmul", lambda r: (r.normal(size=(2, 3)), r.normal(size=(3, 4))),
-           reference=np.matmul),
-    Sample("linalg.vecdot", lambda r: (r.normal(size=(2, 3)), r.normal(size=3)),
-           reference=np.linalg.vecdot),
-    Sample("linalg.vecdot", lambda r: (r.normal(size=(2, 3)), r.normal(size=(2, 3))), {"dim": 0},
-           reference=lambda a, b: (a * b).sum(0), note="dim"),
-    Sample("linalg.cross", lambda r: (r.normal(size=(4, 3)), r.normal(size=(1, 3))),
-           reference=np.cross),
+    Sample(
+        "linalg.multi_dot", chain((2,), (2, 5), (5, 3), (3,)), reference=multi_dot, note="vectors"
+    ),
+    Sample("linalg.multi_dot", chain((2, 3), (3, 2)), reference=multi_dot, note="two"),
+    Sample(
+        "chain_matmul",
+        lambda r: (r.normal(size=(2, 3)), r.normal(size=(3, 4)), r.normal(size=(4, 2))),
+        torch_call=lambda torch, a, b, c: a @ b @ c,
+        reference=lambda a, b, c: a @ b @ c,
+    ),
+    Sample(
+        "linalg.matmul",
+        lambda r: (r.normal(size=(2, 3)), r.normal(size=(3, 4))),
+        reference=np.matmul,
+    ),
+    Sample(
+        "linalg.vecdot",
+        lambda r: (r.normal(size=(2, 3)), r.normal(size=3)),
+        reference=np.linalg.vecdot,
+    ),
+    Sample(
+        "linalg.vecdot",
+        lambda r: (r.normal(size=(2, 3)), r.normal(size=(2, 3))),
+        {"dim": 0},
+        reference=lambda a, b: (a * b).sum(0),
+        note="dim",
+    ),
+    Sample(
+        "linalg.cross", lambda r: (r.normal(size=(4, 3)), r.normal(size=(1, 3))), reference=np.cross
+    ),
     Sample("linalg.diagonal", normal(2, 3, 4), reference=lambda a: np.linalg.diagonal(a)),
-    Sample("linalg.diagonal", normal(3, 2, 4), {"offset": 1, "dim1": 0, "dim2": 2},
-           reference=lambda a: a.diagonal(1, 0, 2), note="dims"),
-]  # fmt: skip
+    Sample(
+        "linalg.diagonal",
+        normal(3, 2, 4),
+        {"offset": 1, "dim1": 0, "dim2": 2},
+        reference=lambda a: a.diagonal(1, 0, 2),
+        note="dims",
+    ),
+]
 
 SAMPLES: list[Sample] = [*SOLVING, *FACTORIZATIONS, *NORMS, *PRODUCTS]

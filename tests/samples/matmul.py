@@ -25,15 +25,34 @@ def note(*sizes: tuple[int, ...]) -> str:
 # --- products -------------------------------------------------------------------------------------
 
 MATMUL = [
-    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)),
-    ((5, 2, 3), (3,)), ((3,), (5, 3, 4)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (5, 3, 4)),
-    ((1, 2, 3), (5, 3, 4)), ((4, 1, 2, 3), (5, 3, 2)), ((4, 5, 2, 3), (3,)), ((0, 3), (3, 2)),
-    ((2, 0), (0, 3)), ((2, 2, 0), (0, 3)), ((0, 2, 3), (3, 4)), ((1, 1), (1, 1)),
-]  # fmt: skip
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 2)),
+    ((2, 3), (3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((5, 2, 3), (3,)),
+    ((3,), (5, 3, 4)),
+    ((2, 3), (5, 3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((1, 2, 3), (5, 3, 4)),
+    ((4, 1, 2, 3), (5, 3, 2)),
+    ((4, 5, 2, 3), (3,)),
+    ((0, 3), (3, 2)),
+    ((2, 0), (0, 3)),
+    ((2, 2, 0), (0, 3)),
+    ((0, 2, 3), (3, 4)),
+    ((1, 1), (1, 1)),
+]
 LINEAR = [
-    ((2, 3), (4, 3), (4,)), ((2, 3), (4, 3)), ((3,), (4, 3), (4,)), ((3,), (4, 3)),
-    ((5, 2, 3), (4, 3), (4,)), ((2, 3), (3,)), ((2, 3), (4, 3), (1,)), ((0, 3), (4, 3), (4,)),
-]  # fmt: skip
+    ((2, 3), (4, 3), (4,)),
+    ((2, 3), (4, 3)),
+    ((3,), (4, 3), (4,)),
+    ((3,), (4, 3)),
+    ((5, 2, 3), (4, 3), (4,)),
+    ((2, 3), (3,)),
+    ((2, 3), (4, 3), (1,)),
+    ((0, 3), (4, 3), (4,)),
+]
 INNER = [((3,), (3,)), ((2, 3), (3,)), ((2, 3), (4, 5, 3)), ((), (3,))]
 
 
@@ -62,53 +81,99 @@ PRODUCTS = [
     Sample("kron", shapes((2, 3), (3, 2)), reference=np.kron),
     Sample("kron", shapes((3,), (2, 1, 2)), reference=np.kron, note="ranks"),
     Sample("cross", shapes((4, 3), (4, 3)), {"dim": 1}, reference=cross_rows),
-    Sample("cross", shapes((3, 2), (3, 2)), {"dim": 0},
-           reference=lambda a, b: np.cross(a, b, axis=0), note="first"),
-    Sample("cross", shapes((4, 1, 3), (1, 5, 3)), {"dim": -1}, reference=cross_rows,
-           note="broadcast"),
+    Sample(
+        "cross",
+        shapes((3, 2), (3, 2)),
+        {"dim": 0},
+        reference=lambda a, b: np.cross(a, b, axis=0),
+        note="first",
+    ),
+    Sample(
+        "cross", shapes((4, 1, 3), (1, 5, 3)), {"dim": -1}, reference=cross_rows, note="broadcast"
+    ),
     Sample("trace", normal(3, 3), reference=np.trace),
     Sample("trace", normal(2, 4), reference=np.trace, note="wide"),
-]  # fmt: skip
+]
 
 # --- products added to a tensor -------------------------------------------------------------------
 
 SCALES = {"beta": 2.0, "alpha": 0.5}
 ADDED = [
     Sample("addmm", shapes((2, 4), (2, 3), (3, 4)), reference=lambda x, a, b: x + a @ b),
-    Sample("addmm", shapes((4,), (2, 3), (3, 4)), SCALES,
-           reference=lambda x, a, b: 2 * x + 0.5 * a @ b, note="scaled"),
-    Sample("addmm", shapes((4,), (2, 3), (3, 4)), {"beta": 0},
-           reference=lambda x, a, b: a @ b, note="beta 0"),
-    Sample("addmv", shapes((2,), (2, 3), (3,)), SCALES,
-           reference=lambda x, a, b: 2 * x + 0.5 * a @ b),
-    Sample("addr", shapes((2, 3), (2,), (3,)), SCALES,
-           reference=lambda x, a, b: 2 * x + 0.5 * np.outer(a, b)),
-    Sample("baddbmm", shapes((5, 2, 4), (5, 2, 3), (5, 3, 4)), SCALES,
-           reference=lambda x, a, b: 2 * x + 0.5 * a @ b),
-    Sample("addbmm", shapes((2, 4), (5, 2, 3), (5, 3, 4)), SCALES,
-           reference=lambda x, a, b: 2 * x + 0.5 * (a @ b).sum(0)),
-]  # fmt: skip
+    Sample(
+        "addmm",
+        shapes((4,), (2, 3), (3, 4)),
+        SCALES,
+        reference=lambda x, a, b: 2 * x + 0.5 * a @ b,
+        note="scaled",
+    ),
+    Sample(
+        "addmm",
+        shapes((4,), (2, 3), (3, 4)),
+        {"beta": 0},
+        reference=lambda x, a, b: a @ b,
+        note="beta 0",
+    ),
+    Sample(
+        "addmv", shapes((2,), (2, 3), (3,)), SCALES, reference=lambda x, a, b: 2 * x + 0.5 * a @ b
+    ),
+    Sample(
+        "addr",
+        shapes((2, 3), (2,), (3,)),
+        SCALES,
+        reference=lambda x, a, b: 2 * x + 0.5 * np.outer(a, b),
+    ),
+    Sample(
+        "baddbmm",
+        shapes((5, 2, 4), (5, 2, 3), (5, 3, 4)),
+        SCALES,
+        reference=lambda x, a, b: 2 * x + 0.5 * a @ b,
+    ),
+    Sample(
+        "addbmm",
+        shapes((2, 4), (5, 2, 3), (5, 3, 4)),
+        SCALES,
+        reference=lambda x, a, b: 2 * x + 0.5 * (a @ b).sum(0),
+    ),
+]
 
 # --- einsum ---------------------------------------------------------------------------------------
 
 EINSUM: list[tuple[str, tuple[tuple[int, ...], ...]]] = [
-    ("ij,jk", ((2, 3), (3, 4))), ("ij,jk->ki", ((2, 3), (3, 4))), ("ij->", ((2, 3),)),
-    ("ij->ji", ((2, 3),)), ("ii", ((3, 3),)), ("ii->i", ((3, 3),)),
+    ("ij,jk", ((2, 3), (3, 4))),
+    ("ij,jk->ki", ((2, 3), (3, 4))),
+    ("ij->", ((2, 3),)),
+    ("ij->ji", ((2, 3),)),
+    ("ii", ((3, 3),)),
+    ("ii->i", ((3, 3),)),
     ("iij,jkk->ik", ((2, 2, 3), (3, 4, 4))),
-    ("i,j", ((2,), (3,))), ("i,i", ((3,), (3,))), ("i,i->i", ((3,), (3,))), (",i", ((), (3,))),
-    ("bij,bjk->bik", ((5, 2, 3), (5, 3, 4))), ("...ij,...jk->...ik", ((2, 1, 2, 3), (5, 3, 4))),
-    ("...ij,jk", ((5, 2, 3), (3, 4))), ("b...,b...->...", ((2, 3, 4), (2, 3, 4))),
-    ("bhqd,bhkd->bhqk", ((2, 2, 3, 2), (2, 2, 4, 2))), ("ijk,jil->kl", ((2, 3, 4), (3, 2, 2))),
-    ("a,b,c->abc", ((2,), (3,), (2,))), ("ij,jk,kl,lm->im", ((2, 3), (3, 4), (4, 2), (2, 3))),
-    ("ij,ij,ij->i", ((2, 3), (2, 3), (2, 3))), ("ij,kl->", ((2, 3), (3, 2))),
-    (" i j , jk -> i k", ((2, 3), (3, 4))), ("ij,jk->ik", ((0, 3), (3, 2))),
-]  # fmt: skip
+    ("i,j", ((2,), (3,))),
+    ("i,i", ((3,), (3,))),
+    ("i,i->i", ((3,), (3,))),
+    (",i", ((), (3,))),
+    ("bij,bjk->bik", ((5, 2, 3), (5, 3, 4))),
+    ("...ij,...jk->...ik", ((2, 1, 2, 3), (5, 3, 4))),
+    ("...ij,jk", ((5, 2, 3), (3, 4))),
+    ("b...,b...->...", ((2, 3, 4), (2, 3, 4))),
+    ("bhqd,bhkd->bhqk", ((2, 2, 3, 2), (2, 2, 4, 2))),
+    ("ijk,jil->kl", ((2, 3, 4), (3, 2, 2))),
+    ("a,b,c->abc", ((2,), (3,), (2,))),
+    ("ij,jk,kl,lm->im", ((2, 3), (3, 4), (4, 2), (2, 3))),
+    ("ij,ij,ij->i", ((2, 3), (2, 3), (2, 3))),
+    ("ij,kl->", ((2, 3), (3, 2))),
+    (" i j , jk -> i k", ((2, 3), (3, 4))),
+    ("ij,jk->ik", ((0, 3), (3, 2))),
+]
 # NumPy does not broadcast a letter of size 1, and has its own order of letters.
 EINSUM_IN_TORCH: list[tuple[str, tuple[tuple[int, ...], ...]]] = [
-    ("ij,ij->ij", ((2, 3), (1, 3))), ("ij,jk->ik", ((2, 1), (3, 4))), ("ij,jk", ((2, 3), (1, 4))),
-    ("Ab,bC", ((2, 3), (3, 2))), ("ij->j...", ((2, 3),)), ("ij...->ij", ((2, 2, 3),)),
+    ("ij,ij->ij", ((2, 3), (1, 3))),
+    ("ij,jk->ik", ((2, 1), (3, 4))),
+    ("ij,jk", ((2, 3), (1, 4))),
+    ("Ab,bC", ((2, 3), (3, 2))),
+    ("ij->j...", ((2, 3),)),
+    ("ij...->ij", ((2, 2, 3),)),
     ("ijij->ij", ((2, 3, 2, 3),)),
-]  # fmt: skip
+]
 
 
 def equation(text: str, sizes: tuple[tuple[int, ...], ...]) -> Args:
@@ -155,12 +220,15 @@ SUMS = [
             note=str(dims),
         )
         for dims, a, b in [
-            (1, (2, 3), (3, 4)), (2, (5, 2, 3), (2, 3, 4)), (0, (2,), (3,)),
-            (([0], [1]), (3, 2), (4, 3)), (([1, 0], [0, 1]), (3, 2, 5), (2, 3, 4)),
+            (1, (2, 3), (3, 4)),
+            (2, (5, 2, 3), (2, 3, 4)),
+            (0, (2,), (3,)),
+            (([0], [1]), (3, 2), (4, 3)),
+            (([1, 0], [0, 1]), (3, 2, 5), (2, 3, 4)),
             (([0, 1], [0, 1]), (2, 3), (2, 3)),
         ]
     ],
     Sample("tensordot", shapes((2, 3), (1, 4)), {"dims": 1}, note="broadcast"),
-]  # fmt: skip
+]
 
 SAMPLES: list[Sample] = [*PRODUCTS, *ADDED, *SUMS]

@@ -63,13 +63,19 @@ SAMPLES: list[Sample] = [
     pieces("relu", apart(3, 4), lambda x: np.maximum(x, 0)),
     pieces("relu6", lambda r: (3 * apart(3, 4)(r)[0],), lambda x: np.clip(x, 0, 6)),
     pieces("leaky_relu", apart(3, 4), lambda x: np.where(x > 0, x, 0.01 * x)),
-    pieces("leaky_relu", apart(3, 4), lambda x, negative_slope: np.where(x > 0, x, 0.3 * x),
-           kwargs={"negative_slope": 0.3}, note="slope"),
+    pieces(
+        "leaky_relu",
+        apart(3, 4),
+        lambda x, negative_slope: np.where(x > 0, x, 0.3 * x),
+        kwargs={"negative_slope": 0.3},
+        note="slope",
+    ),
     sample("prelu", with_weights, lambda x, w: np.where(x > 0, x, w[:, None] * x)),
     sample("prelu", with_one_weight, lambda x, w: np.where(x > 0, x, w * x), note="one weight"),
     pieces("rrelu", apart(3, 4), lambda x: np.where(x > 0, x, 11 / 48 * x)),
-    pieces("threshold", lambda r: (*apart(3, 4)(r), 0.5, 7.0),
-           lambda x, t, v: np.where(x > t, x, v)),
+    pieces(
+        "threshold", lambda r: (*apart(3, 4)(r), 0.5, 7.0), lambda x, t, v: np.where(x > t, x, v)
+    ),
     pieces("hardtanh", apart(3, 4), lambda x: np.clip(x, -1, 1)),
     # PyTorch's gradient uses 1/6 in float32.
     pieces("hardsigmoid", apart(3, 4), lambda x: np.clip(x + 3, 0, 6) / 6, torch=""),
@@ -78,13 +84,20 @@ SAMPLES: list[Sample] = [
     pieces("softshrink", apart(3, 4), lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0)),
     sample("elu", apart(3, 4), elu),
     sample("elu", apart(3, 4), elu, kwargs={"alpha": 1.5}, note="alpha"),
-    sample("celu", apart(3, 4), lambda x, alpha: elu(x, alpha, 1.0, 1 / alpha),
-           kwargs={"alpha": 2.0}),
+    sample(
+        "celu", apart(3, 4), lambda x, alpha: elu(x, alpha, 1.0, 1 / alpha), kwargs={"alpha": 2.0}
+    ),
     sample("selu", apart(3, 4), lambda x: elu(x, 1.6732632423543772, 1.0507009873554805)),
     sample("softplus", normal(3, 4), lambda x: np.log1p(np.exp(x))),
-    sample("softplus", apart(3, 4), lambda x, beta, threshold: np.where(
-        x * beta > threshold, x, np.log1p(np.exp(beta * x)) / beta),
-        kwargs={"beta": 2.0, "threshold": 3.0}, note="beta"),
+    sample(
+        "softplus",
+        apart(3, 4),
+        lambda x, beta, threshold: np.where(
+            x * beta > threshold, x, np.log1p(np.exp(beta * x)) / beta
+        ),
+        kwargs={"beta": 2.0, "threshold": 3.0},
+        note="beta",
+    ),
     sample("mish", normal(3, 4), lambda x: x * np.tanh(np.log1p(np.exp(x)))),
     sample("silu", normal(3, 4), lambda x: x * sigmoid(x)),
     sample("gelu", normal(3, 4), lambda x: x * special.ndtr(x)),
@@ -92,15 +105,20 @@ SAMPLES: list[Sample] = [
     sample("logsigmoid", normal(3, 4), lambda x: -np.log1p(np.exp(-x))),
     sample("tanhshrink", normal(3, 4), lambda x: x - np.tanh(x)),
     sample("softsign", apart(3, 4), lambda x: x / (1 + np.abs(x))),
-    sample("softmax", normal(3, 4), lambda x, dim: special.softmax(x, axis=dim),
-           kwargs={"dim": 1}),
-    sample("softmin", normal(3, 4), lambda x, dim: special.softmax(-x, axis=dim),
-           kwargs={"dim": 0}),
-    sample("log_softmax", normal(3, 4), lambda x, dim: special.log_softmax(x, axis=dim),
-           kwargs={"dim": -1}),
+    sample("softmax", normal(3, 4), lambda x, dim: special.softmax(x, axis=dim), kwargs={"dim": 1}),
+    sample(
+        "softmin", normal(3, 4), lambda x, dim: special.softmax(-x, axis=dim), kwargs={"dim": 0}
+    ),
+    sample(
+        "log_softmax",
+        normal(3, 4),
+        lambda x, dim: special.log_softmax(x, axis=dim),
+        kwargs={"dim": -1},
+    ),
     sample("glu", normal(3, 4), lambda x: x[:, :2] * sigmoid(x[:, 2:])),
-    sample("glu", normal(4, 3), lambda x, dim: x[:2] * sigmoid(x[2:]), kwargs={"dim": 0},
-           note="dim"),
+    sample(
+        "glu", normal(4, 3), lambda x, dim: x[:2] * sigmoid(x[2:]), kwargs={"dim": 0}, note="dim"
+    ),
     in_place("relu_", lambda x: np.maximum(x, 0), second_order=False),
     in_place("leaky_relu_", lambda x: np.where(x > 0, x, 0.01 * x), second_order=False),
     in_place("rrelu_", lambda x: np.where(x > 0, x, 11 / 48 * x), second_order=False),
@@ -114,4 +132,4 @@ SAMPLES: list[Sample] = [
     own("soboleva_tanh", normal(3, 4), soboleva_tanh),
     own("soboleva_tanh", with_shape_parameters, soboleva_tanh, note="learned"),
     own("gaussian", normal(3, 4), lambda x: np.exp(-x * x)),
-]  # fmt: skip
+]

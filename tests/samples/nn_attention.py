@@ -16,9 +16,15 @@ NAME = "nn.functional.scaled_dot_product_attention"
 
 
 def attention(
-    q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-    scale: Any = None, enable_gqa: bool = False,
-) -> Any:  # fmt: skip
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+) -> Any:
     """Query by query."""
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     if enable_gqa:
@@ -58,21 +64,42 @@ def gaussians(x: Any, mu: Any, sigma: Any) -> Any:
 SAMPLES: list[Sample] = [
     Sample(NAME, qkv((2, 3, 4), (2, 5, 4), (2, 5, 3)), {}, attention),
     Sample(NAME, qkv((3, 4), (5, 4), (5, 4)), {"scale": 0.3}, attention, note="scale"),
-    Sample(NAME, qkv((2, 2, 3, 4), (2, 2, 4, 4), (2, 2, 4, 4)), {"is_causal": True}, attention,
-           second_order=False, note="causal"),  # PyTorch has no second derivative for four dims
+    Sample(
+        NAME,
+        qkv((2, 2, 3, 4), (2, 2, 4, 4), (2, 2, 4, 4)),
+        {"is_causal": True},
+        attention,
+        second_order=False,
+        note="causal",
+    ),  # PyTorch has no second derivative for four dims
     Sample(NAME, masked(boolean), {}, attention, note="boolean mask"),
     Sample(NAME, masked(lambda r: r.normal(size=(2, 3, 5))), {}, attention, note="added mask"),
-    Sample(NAME, qkv((2, 4, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4)), {"enable_gqa": True}, attention,
-           second_order=False, note="shared heads"),
-    Sample("nn.functional.squared_distances", lambda r: (r.normal(size=(4, 3)),
-                                                         r.normal(size=(2, 3))),
-           reference=lambda x, y: distance.cdist(x, y, "sqeuclidean"),
-           torch_call=lambda torch, x, y: ((x[:, None] - y) ** 2).sum(-1)),
-    Sample("nn.functional.rbf", lambda r: (r.normal(size=(4, 3)), r.normal(size=(2, 3)),
-                                           r.uniform(0.5, 2.0, size=2)),
-           reference=gaussians, torch=""),
-    Sample("nn.functional.rbf", lambda r: (r.normal(size=(4, 3)), r.normal(size=(2, 3)),
-                                           r.uniform(0.5, 2.0, size=2)), {"bias": True},
-           reference=lambda x, mu, s: np.hstack([np.ones((4, 1)), gaussians(x, mu, s)]), torch="",
-           note="phi_0"),
-]  # fmt: skip
+    Sample(
+        NAME,
+        qkv((2, 4, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4)),
+        {"enable_gqa": True},
+        attention,
+        second_order=False,
+        note="shared heads",
+    ),
+    Sample(
+        "nn.functional.squared_distances",
+        lambda r: (r.normal(size=(4, 3)), r.normal(size=(2, 3))),
+        reference=lambda x, y: distance.cdist(x, y, "sqeuclidean"),
+        torch_call=lambda torch, x, y: ((x[:, None] - y) ** 2).sum(-1),
+    ),
+    Sample(
+        "nn.functional.rbf",
+        lambda r: (r.normal(size=(4, 3)), r.normal(size=(2, 3)), r.uniform(0.5, 2.0, size=2)),
+        reference=gaussians,
+        torch="",
+    ),
+    Sample(
+        "nn.functional.rbf",
+        lambda r: (r.normal(size=(4, 3)), r.normal(size=(2, 3)), r.uniform(0.5, 2.0, size=2)),
+        {"bias": True},
+        reference=lambda x, mu, s: np.hstack([np.ones((4, 1)), gaussians(x, mu, s)]),
+        torch="",
+        note="phi_0",
+    ),
+]

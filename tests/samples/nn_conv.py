@@ -13,13 +13,17 @@ __all__ = ["SAMPLES"]
 
 def reference(x: Any, w: Any, bias: Any = None, **_: Any) -> Any:
     """SciPy's convolution, which flips the kernel, summed over the channels."""
-    out = np.stack([
-        np.stack([
-            sum(convolve(image[c], kernel[c], mode="valid") for c in range(len(kernel)))
-            for kernel in w
-        ])
-        for image in x
-    ])  # fmt: skip
+    out = np.stack(
+        [
+            np.stack(
+                [
+                    sum(convolve(image[c], kernel[c], mode="valid") for c in range(len(kernel)))
+                    for kernel in w
+                ]
+            )
+            for image in x
+        ]
+    )
     return out if bias is None else out + bias.reshape(-1, *[1] * (x.ndim - 2))
 
 
@@ -33,8 +37,14 @@ def sample(note: str, x: tuple[int, ...], w: tuple[int, ...], **kwargs: Any) -> 
     def args(r: np.random.Generator) -> tuple[Any, ...]:
         return (r.normal(size=x), r.normal(size=w), r.normal(size=w[0]))
 
-    return Sample("nn.functional.convolve", args, kwargs, None if kwargs else reference,
-                  torch_call=torch_call, note=note)  # fmt: skip
+    return Sample(
+        "nn.functional.convolve",
+        args,
+        kwargs,
+        None if kwargs else reference,
+        torch_call=torch_call,
+        note=note,
+    )
 
 
 SAMPLES: list[Sample] = [

@@ -22,9 +22,11 @@ def sampled(
     for n, c in np.ndindex(x.shape[:2]):
         places = ((grid[n, ..., ::-1] + 1) * sizes - 1) / 2
         out[n, c] = ndimage.map_coordinates(
-            x[n, c], np.moveaxis(places, -1, 0), order=1 if mode == "bilinear" else 0,
+            x[n, c],
+            np.moveaxis(places, -1, 0),
+            order=1 if mode == "bilinear" else 0,
             mode=OUTSIDE[padding_mode],
-        )  # fmt: skip
+        )
     return out
 
 
@@ -51,8 +53,9 @@ def record(nd: int, mode: str, padding_mode: str, align_corners: bool = False) -
     settings = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
     known = mode != "bicubic" and not align_corners
     note = f"{nd}d, {mode}, {padding_mode}" + (", aligned" if align_corners else "")
-    return Sample("nn.functional.grid_sample", grid(nd), settings, sampled if known else None,
-                  note=note)  # fmt: skip
+    return Sample(
+        "nn.functional.grid_sample", grid(nd), settings, sampled if known else None, note=note
+    )
 
 
 SAMPLES: list[Sample] = [
@@ -66,8 +69,17 @@ SAMPLES: list[Sample] = [
     record(3, "bilinear", "zeros"),
     record(3, "bilinear", "border", True),
     record(3, "nearest", "border"),
-    Sample("nn.functional.affine_grid", lambda r: (r.normal(size=(2, 2, 3)), [2, 1, 3, 4]),
-           {"align_corners": False}, affine),
-    Sample("nn.functional.affine_grid", lambda r: (r.normal(size=(2, 3, 4)), [2, 1, 3, 2, 4]),
-           {"align_corners": True}, affine, note="3d, aligned"),
-]  # fmt: skip
+    Sample(
+        "nn.functional.affine_grid",
+        lambda r: (r.normal(size=(2, 2, 3)), [2, 1, 3, 4]),
+        {"align_corners": False},
+        affine,
+    ),
+    Sample(
+        "nn.functional.affine_grid",
+        lambda r: (r.normal(size=(2, 3, 4)), [2, 1, 3, 2, 4]),
+        {"align_corners": True},
+        affine,
+        note="3d, aligned",
+    ),
+]

@@ -41,13 +41,25 @@ def distinct(*shape: int) -> Any:
 
 SAMPLES: list[Sample] = [
     Sample("nn.functional.bilinear", normals((4, 3), (4, 2), (5, 3, 2), (5,)), reference=bilinear),
-    Sample("nn.functional.bilinear", normals((2, 4, 3), (2, 4, 2), (5, 3, 2)), reference=bilinear,
-           note="3 dimensions, no bias"),
-    Sample("nn.functional.second_order", normals((4, 2), (3, 3, 3)), reference=second_order,
-           torch=""),
+    Sample(
+        "nn.functional.bilinear",
+        normals((2, 4, 3), (2, 4, 2), (5, 3, 2)),
+        reference=bilinear,
+        note="3 dimensions, no bias",
+    ),
+    Sample(
+        "nn.functional.second_order", normals((4, 2), (3, 3, 3)), reference=second_order, torch=""
+    ),
     Sample("nn.functional.maxout", distinct(3, 6), reference=maxout, torch="", note="all"),
-    Sample("nn.functional.maxout", distinct(3, 6), {"num_pieces": 2}, maxout, torch="",
-           note="pieces"),
-    Sample("nn.functional.maxout", distinct(2, 6, 3), {"num_pieces": 3, "dim": 1}, maxout,
-           torch="", note="channels"),
-]  # fmt: skip
+    Sample(
+        "nn.functional.maxout", distinct(3, 6), {"num_pieces": 2}, maxout, torch="", note="pieces"
+    ),
+    Sample(
+        "nn.functional.maxout",
+        distinct(2, 6, 3),
+        {"num_pieces": 3, "dim": 1},
+        maxout,
+        torch="",
+        note="channels",
+    ),
+]

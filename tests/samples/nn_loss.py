@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 from samples.record import Sample
 from samples.softmax import (
-    bce, bce_with_logits, classes, cross_entropy, nll, reduced, soft, two_classes,
-)  # fmt: skip
+    bce,
+    bce_with_logits,
+    classes,
+    cross_entropy,
+    nll,
+    reduced,
+    soft,
+    two_classes,
+)
 from scipy import special, stats
 
 __all__ = ["SAMPLES", "ctc"]
@@ -182,18 +189,26 @@ def distance(x: Any, y: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = 
 
 @elementwise
 def triplet(
-    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, swap: bool = False,
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    swap: bool = False,
     p: float = 2.0,
-) -> Any:  # fmt: skip
+) -> Any:
     far = distance(anchor, negative, p)
     far = np.minimum(far, distance(positive, negative, p)) if swap else far
     return np.maximum(0, distance(anchor, positive, p) - far + margin)
 
 
 def ctc(
-    log_probs: Any, targets: Any, inputs: Any, outputs: Any, blank: int = 0,
+    log_probs: Any,
+    targets: Any,
+    inputs: Any,
+    outputs: Any,
+    blank: int = 0,
     reduction: str = "mean",
-) -> Any:  # fmt: skip
+) -> Any:
     """By listing every way through the steps and what it reads as."""
     if targets.ndim == 1:
         targets = np.split(targets, np.cumsum(outputs)[:-1])
@@ -238,92 +253,195 @@ SAMPLES: list[Sample] = [
     record("mse_loss", several(2), SQUARED, "no dimensions"),
     record("mse_loss", several(2, 0, 3), SQUARED, "empty", reduction="sum"),
     *[
-        record(name, lambda r: (r.normal(size=(4, 3)), r.normal(size=(4, 3)),
-                                r.uniform(0.5, 2.0, size=(4, 3))),
-               lambda x, y, a, b, how, w, k=power: weighted(x, y, w, how, k), f"weight, {how}",
-               prepare=lambda x, y, w, how=how: (x, y, None, None, how, w))
-        for name, power in (("l1_loss", 1), ("mse_loss", 2)) for how in HOW
+        record(
+            name,
+            lambda r: (
+                r.normal(size=(4, 3)),
+                r.normal(size=(4, 3)),
+                r.uniform(0.5, 2.0, size=(4, 3)),
+            ),
+            lambda x, y, a, b, how, w, k=power: weighted(x, y, w, how, k),
+            f"weight, {how}",
+            prepare=lambda x, y, w, how=how: (x, y, None, None, how, w),
+        )
+        for name, power in (("l1_loss", 1), ("mse_loss", 2))
+        for how in HOW
     ],
-    *reductions("half_squared_loss", several(2, 4, 3), elementwise(lambda x, y: (x - y) ** 2 / 2),
-                torch=""),
+    *reductions(
+        "half_squared_loss", several(2, 4, 3), elementwise(lambda x, y: (x - y) ** 2 / 2), torch=""
+    ),
     *reductions("smooth_l1_loss", several(2, 4, 3), smooth_l1),
     record("smooth_l1_loss", several(2, 4, 3), smooth_l1, "beta", beta=0.3),
     record("smooth_l1_loss", several(2, 4, 3), smooth_l1, "beta 0", beta=0.0),
     *reductions("huber_loss", several(2, 4, 3), huber),
     record("huber_loss", several(2, 4, 3), huber, "delta", delta=0.3),
-    record("huber_loss", several(3, 4, 3), lambda x, y, how, delta, w: huber(x, y, w, delta=delta),
-           "weight", prepare=lambda x, y, w: (x, y, "mean", 0.7, w)),
+    record(
+        "huber_loss",
+        several(3, 4, 3),
+        lambda x, y, how, delta, w: huber(x, y, w, delta=delta),
+        "weight",
+        prepare=lambda x, y, w: (x, y, "mean", 0.7, w),
+    ),
     *reductions("gaussian_nll_loss", with_variance((4, 3), (4, 3)), gaussian_nll),
     record("gaussian_nll_loss", with_variance((4, 3), (4,)), gaussian_nll, "shared", full=True),
     record("gaussian_nll_loss", with_variance((4, 3), (1, 3)), gaussian_nll, "of each output"),
-    record("gaussian_nll_loss", lambda r: (r.normal(size=3), r.normal(size=3), 0.7), gaussian_nll,
-           "number"),
-    *reductions("poisson_nll_loss", lambda r: (r.normal(size=(4, 3)), r.uniform(0, 5, size=(4, 3))),
-                poisson_nll),
-    record("poisson_nll_loss", lambda r: (r.normal(size=5), r.uniform(0.2, 5, size=5)), poisson_nll,
-           "full", full=True),
-    record("poisson_nll_loss", lambda r: (r.uniform(0.5, 3, size=5), r.uniform(0.2, 5, size=5)),
-           poisson_nll, "rate", log_input=False),
+    record(
+        "gaussian_nll_loss",
+        lambda r: (r.normal(size=3), r.normal(size=3), 0.7),
+        gaussian_nll,
+        "number",
+    ),
+    *reductions(
+        "poisson_nll_loss",
+        lambda r: (r.normal(size=(4, 3)), r.uniform(0, 5, size=(4, 3))),
+        poisson_nll,
+    ),
+    record(
+        "poisson_nll_loss",
+        lambda r: (r.normal(size=5), r.uniform(0.2, 5, size=5)),
+        poisson_nll,
+        "full",
+        full=True,
+    ),
+    record(
+        "poisson_nll_loss",
+        lambda r: (r.uniform(0.5, 3, size=5), r.uniform(0.2, 5, size=5)),
+        poisson_nll,
+        "rate",
+        log_input=False,
+    ),
     *reductions("kl_div", distributions(4, 3), kl_div),
     record("kl_div", distributions(4, 3), kl_div, "batchmean", reduction="batchmean"),
-    record("kl_div", distributions(4, 3, log_target=True), kl_div, "log_target", log_target=True,
-           reduction="batchmean"),
+    record(
+        "kl_div",
+        distributions(4, 3, log_target=True),
+        kl_div,
+        "log_target",
+        log_target=True,
+        reduction="batchmean",
+    ),
     *reductions("binary_cross_entropy", two_classes(4, 3, low=0.05, high=0.95), bce),
-    record("binary_cross_entropy", two_classes(4, 3, low=0.05, high=0.95, more=(3,)), bce, "weight",
-           torch=""),
+    record(
+        "binary_cross_entropy",
+        two_classes(4, 3, low=0.05, high=0.95, more=(3,)),
+        bce,
+        "weight",
+        torch="",
+    ),
     *reductions("binary_cross_entropy_with_logits", two_classes(4, 3), bce_with_logits),
-    record("binary_cross_entropy_with_logits", lambda r: tuple(map(np.asarray, two_classes()(r))),
-           bce_with_logits, "no dimensions"),
-    record("binary_cross_entropy_with_logits", two_classes(4, 3, more=(4, 1)), bce_with_logits,
-           "weight", torch=""),
+    record(
+        "binary_cross_entropy_with_logits",
+        lambda r: tuple(map(np.asarray, two_classes()(r))),
+        bce_with_logits,
+        "no dimensions",
+    ),
+    record(
+        "binary_cross_entropy_with_logits",
+        two_classes(4, 3, more=(4, 1)),
+        bce_with_logits,
+        "weight",
+        torch="",
+    ),
     *reductions("soft_margin_loss", with_signs(1, 4, 3), SOFT_MARGIN),
     *reductions("cross_entropy", classes(5, 3), cross_entropy),
     record("cross_entropy", soft(4, 3), cross_entropy, "soft", label_smoothing=0.1),
-    record("cross_entropy", classes(2, 3, 4, ignored=1), cross_entropy, "ignored",
-           ignore_index=1),
+    record("cross_entropy", classes(2, 3, 4, ignored=1), cross_entropy, "ignored", ignore_index=1),
     *reductions("nll_loss", classes(5, 3, ignored=-100), nll),
-    *reductions("zero_one_loss", with_classes(5, 3),
-                elementwise(lambda x, y: 1.0 * (x.argmax(axis=1) != y)),
-                torch="", differentiable=False),
-    record("zero_one_loss", lambda r: (r.integers(0, 2, size=6), r.integers(0, 2, size=6)),
-           lambda x, y: np.mean(x != y), "labels", torch="", differentiable=False),
+    *reductions(
+        "zero_one_loss",
+        with_classes(5, 3),
+        elementwise(lambda x, y: 1.0 * (x.argmax(axis=1) != y)),
+        torch="",
+        differentiable=False,
+    ),
+    record(
+        "zero_one_loss",
+        lambda r: (r.integers(0, 2, size=6), r.integers(0, 2, size=6)),
+        lambda x, y: np.mean(x != y),
+        "labels",
+        torch="",
+        differentiable=False,
+    ),
     *reductions("perceptron_loss", with_signs(1, 4, 3), PERCEPTRON, torch=""),
     *reductions("hinge_embedding_loss", with_signs(1, 4, 3), hinge_embedding, margin=0.7),
     *reductions("margin_ranking_loss", with_signs(2, 4), RANKING, margin=0.3),
     *reductions("multi_margin_loss", with_classes(5, 3), multi_margin, **PIECEWISE),
-    record("multi_margin_loss", with_classes(5, 3), multi_margin, "p 2", p=2, margin=0.5,
-           **PIECEWISE),
-    record("multi_margin_loss", with_classes(3), multi_margin, "no batch", reduction="none",
-           **PIECEWISE),
-    record("multi_margin_loss", lambda r: (*with_classes(5, 3)(r), r.uniform(0.5, 2.0, size=3)),
-           lambda x, y, p, margin, w: multi_margin(x, y, p, margin, w), "weight", torch="",
-           prepare=lambda x, y, w: (x, y, 1, 1.0, w)),
+    record(
+        "multi_margin_loss", with_classes(5, 3), multi_margin, "p 2", p=2, margin=0.5, **PIECEWISE
+    ),
+    record(
+        "multi_margin_loss",
+        with_classes(3),
+        multi_margin,
+        "no batch",
+        reduction="none",
+        **PIECEWISE,
+    ),
+    record(
+        "multi_margin_loss",
+        lambda r: (*with_classes(5, 3)(r), r.uniform(0.5, 2.0, size=3)),
+        lambda x, y, p, margin, w: multi_margin(x, y, p, margin, w),
+        "weight",
+        torch="",
+        prepare=lambda x, y, w: (x, y, 1, 1.0, w),
+    ),
     *reductions("multilabel_margin_loss", with_labels(5, 4), multilabel_margin, **PIECEWISE),
     record("multilabel_margin_loss", with_labels(4), multilabel_margin, "no batch", **PIECEWISE),
     *reductions("multilabel_soft_margin_loss", two_classes(4, 3), multilabel_soft_margin),
-    record("multilabel_soft_margin_loss", two_classes(4, 3, more=(3,)), multilabel_soft_margin,
-           "weight"),
+    record(
+        "multilabel_soft_margin_loss",
+        two_classes(4, 3, more=(3,)),
+        multilabel_soft_margin,
+        "weight",
+    ),
     record("cosine_similarity", several(2, 4, 3), cosine),
     record("cosine_similarity", several(2, 2, 3, 4), cosine, "dim", dim=-1),
-    record("cosine_similarity", lambda r: (r.normal(size=(2, 1, 4)), r.normal(size=(3, 4))),
-           lambda x, y, dim: cosine(x + 0 * y, y + 0 * x, dim), "broadcast", dim=2),
+    record(
+        "cosine_similarity",
+        lambda r: (r.normal(size=(2, 1, 4)), r.normal(size=(3, 4))),
+        lambda x, y, dim: cosine(x + 0 * y, y + 0 * x, dim),
+        "broadcast",
+        dim=2,
+    ),
     record("pairwise_distance", several(2, 4, 3), distance),
     record("pairwise_distance", several(2, 3), distance, "keepdim", p=3.0, keepdim=True),
-    record("pairwise_distance", lambda r: (r.normal(size=(4, 3)), r.normal(size=(1, 3))), distance,
-           "broadcast", p=1.0),
+    record(
+        "pairwise_distance",
+        lambda r: (r.normal(size=(4, 3)), r.normal(size=(1, 3))),
+        distance,
+        "broadcast",
+        p=1.0,
+    ),
     *reductions("cosine_embedding_loss", with_signs(2, 4, 3, labels=(4,)), cosine_embedding),
-    record("cosine_embedding_loss", with_signs(2, 3, labels=()), cosine_embedding, "no batch",
-           margin=0.2),
+    record(
+        "cosine_embedding_loss",
+        with_signs(2, 3, labels=()),
+        cosine_embedding,
+        "no batch",
+        margin=0.2,
+    ),
     *reductions("triplet_margin_loss", several(3, 5, 3), triplet),
     record("triplet_margin_loss", several(3, 5, 3), triplet, "swap", p=3.0, swap=True, margin=0.4),
     *reductions("triplet_margin_with_distance_loss", several(3, 5, 3), triplet, swap=True),
     *reductions("ctc_loss", alignments(4, (4, 3), (2, 1)), ctc, prepare=normalized, **PIECEWISE),
-    record("ctc_loss", alignments(4, (4, 4), (1, 2), joined=True), ctc, "joined",
-           prepare=normalized, **PIECEWISE),
-    record("ctc_loss", alignments(3, (3, 2), (0, 1)), ctc, "no labels", prepare=normalized,
-           **PIECEWISE),
-    record("ctc_loss", alignments(4, (4, 3), (2, 1)), ctc, "unnormalized", torch="",
-           reduction="none"),
-    Sample("nn.functional.weighted_sum", lambda r: (list(several(2)(r)), (0.3, 2.0)),
-           reference=lambda losses, weights: np.dot(losses, weights), torch=""),
-]  # fmt: skip
+    record(
+        "ctc_loss",
+        alignments(4, (4, 4), (1, 2), joined=True),
+        ctc,
+        "joined",
+        prepare=normalized,
+        **PIECEWISE,
+    ),
+    record(
+        "ctc_loss", alignments(3, (3, 2), (0, 1)), ctc, "no labels", prepare=normalized, **PIECEWISE
+    ),
+    record(
+        "ctc_loss", alignments(4, (4, 3), (2, 1)), ctc, "unnormalized", torch="", reduction="none"
+    ),
+    Sample(
+        "nn.functional.weighted_sum",
+        lambda r: (list(several(2)(r)), (0.3, 2.0)),
+        reference=lambda losses, weights: np.dot(losses, weights),
+        torch="",
+    ),
+]

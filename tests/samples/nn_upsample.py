@@ -81,8 +81,13 @@ def dealt(x: Any, groups: int) -> Any:
 
 def record(note: str, shape: tuple[int, ...], **kwargs: Any) -> Sample:
     has_reference = "size" in kwargs and kwargs.get("mode") != "area" and 0 not in shape
-    return Sample("nn.functional.interpolate", normal(*shape), kwargs,
-                  resampled if has_reference else None, note=note)  # fmt: skip
+    return Sample(
+        "nn.functional.interpolate",
+        normal(*shape),
+        kwargs,
+        resampled if has_reference else None,
+        note=note,
+    )
 
 
 def with_number(n: int, *shape: int) -> Any:
@@ -97,18 +102,25 @@ SAMPLES: list[Sample] = [
     record("bilinear", (2, 2, 4, 5), size=(7, 3), mode="bilinear"),
     record("bicubic", (2, 2, 4, 5), size=(7, 3), mode="bicubic"),
     record("bicubic aligned", (2, 2, 4, 5), size=(3, 8), mode="bicubic", align_corners=True),
-    record("bilinear antialiased", (2, 2, 7, 4), scale_factor=(0.4, 1.5), mode="bilinear",
-           antialias=True),
-    record("bicubic antialiased", (2, 2, 7, 4), scale_factor=(0.4, 1.5), mode="bicubic",
-           antialias=True),
+    record(
+        "bilinear antialiased",
+        (2, 2, 7, 4),
+        scale_factor=(0.4, 1.5),
+        mode="bilinear",
+        antialias=True,
+    ),
+    record(
+        "bicubic antialiased", (2, 2, 7, 4), scale_factor=(0.4, 1.5), mode="bicubic", antialias=True
+    ),
     record("trilinear", (1, 2, 2, 3, 2), size=(4, 2, 3), mode="trilinear"),
     record("area", (2, 2, 6, 5), size=(3, 2), mode="area"),
     record("factor", (2, 2, 4, 5), scale_factor=(1.7, 0.6), mode="bilinear"),
     record("one output", (2, 2, 4), size=(1,), mode="linear", align_corners=True),
     record("no samples", (0, 2, 4), size=(6,), mode="linear"),
     Sample("nn.functional.pixel_shuffle", with_number(2, 2, 8, 3, 2), reference=shuffled),
-    Sample("nn.functional.pixel_shuffle", with_number(3, 9, 2, 2), reference=shuffled,
-           note="no batch"),
+    Sample(
+        "nn.functional.pixel_shuffle", with_number(3, 9, 2, 2), reference=shuffled, note="no batch"
+    ),
     Sample("nn.functional.pixel_unshuffle", with_number(2, 2, 2, 4, 6), reference=unshuffled),
     Sample("nn.functional.channel_shuffle", with_number(3, 2, 6, 2, 2), reference=dealt),
-]  # fmt: skip
+]

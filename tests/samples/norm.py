@@ -10,7 +10,7 @@ from samples.record import Sample
 
 __all__ = ["SAMPLES", "affine", "normalized"]
 
-NAME = "ops.norm.normalized"
+NAME = "ops.layers.norm.normalized"
 
 
 def normalized(

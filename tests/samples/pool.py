@@ -51,9 +51,13 @@ def settings(nd: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any
 
 def maximum(nd: int) -> Any:
     def reference(
-        x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        x: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
         ceil_mode: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         numbers = settings(nd, kernel_size, stride, padding, dilation)
         places = windows(x.shape[-nd:], *numbers, ceil_mode)
         return pooled(x, places, lambda values, seen: values.max(axis=-1))
@@ -63,9 +67,15 @@ def maximum(nd: int) -> Any:
 
 def average(nd: int) -> Any:
     def reference(
-        x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-        count_include_pad: bool = True, divisor_override: int | None = None, dilation: Any = 1,
-    ) -> Any:  # fmt: skip
+        x: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+        dilation: Any = 1,
+    ) -> Any:
         numbers = settings(nd, kernel_size, stride, padding, dilation)
         spatial, pad = x.shape[-nd:], numbers[2]
 
@@ -131,27 +141,54 @@ def in_each_dimension() -> list[Sample]:
         found += [
             record("max_pool", nd, maximum, "plain", kernel_size=2),
             record("max_pool", nd, maximum, "overlapping", kernel_size=3, stride=1),
-            record("max_pool", nd, maximum, "all", kernel_size=2, stride=2, padding=1, dilation=2,
-                   ceil_mode=True),
+            record(
+                "max_pool",
+                nd,
+                maximum,
+                "all",
+                kernel_size=2,
+                stride=2,
+                padding=1,
+                dilation=2,
+                ceil_mode=True,
+            ),
             record("avg_pool", nd, average, "plain", kernel_size=2),
             record("avg_pool", nd, average, "overlapping", kernel_size=3, stride=1, padding=1),
-            record("avg_pool", nd, average, "inside", kernel_size=3, stride=2, padding=1,
-                   ceil_mode=True, count_include_pad=False),
-            record("avg_pool", nd, average, "ceil", kernel_size=2, stride=3, padding=1,
-                   ceil_mode=True),
+            record(
+                "avg_pool",
+                nd,
+                average,
+                "inside",
+                kernel_size=3,
+                stride=2,
+                padding=1,
+                ceil_mode=True,
+                count_include_pad=False,
+            ),
+            record(
+                "avg_pool", nd, average, "ceil", kernel_size=2, stride=3, padding=1, ceil_mode=True
+            ),
             record("avg_pool", nd, average, "dilation", kernel_size=2, stride=1, dilation=2),
-            record("adaptive_avg_pool", nd, lambda nd: adaptive(nd, np.mean), "uneven",
-                   output_size=3),
-            record("adaptive_max_pool", nd, lambda nd: adaptive(nd, np.max), "uneven",
-                   output_size=3),
-            record("adaptive_avg_pool", nd, lambda nd: adaptive(nd, np.mean), "global",
-                   output_size=1),
-            record("adaptive_max_pool", nd, lambda nd: adaptive(nd, np.max), "global",
-                   output_size=1),
-            Sample(f"lp_pool{nd}d", lambda r, nd=nd: (r.uniform(0.5, 2.0, size=SHAPES[nd]),),
-                   {"norm_type": 3.0, "kernel_size": 2, "stride": 1}, norm(nd),
-                   f"nn.functional.lp_pool{nd}d"),
-        ]  # fmt: skip
+            record(
+                "adaptive_avg_pool", nd, lambda nd: adaptive(nd, np.mean), "uneven", output_size=3
+            ),
+            record(
+                "adaptive_max_pool", nd, lambda nd: adaptive(nd, np.max), "uneven", output_size=3
+            ),
+            record(
+                "adaptive_avg_pool", nd, lambda nd: adaptive(nd, np.mean), "global", output_size=1
+            ),
+            record(
+                "adaptive_max_pool", nd, lambda nd: adaptive(nd, np.max), "global", output_size=1
+            ),
+            Sample(
+                f"lp_pool{nd}d",
+                lambda r, nd=nd: (r.uniform(0.5, 2.0, size=SHAPES[nd]),),
+                {"norm_type": 3.0, "kernel_size": 2, "stride": 1},
+                norm(nd),
+                f"nn.functional.lp_pool{nd}d",
+            ),
+        ]
     return found
 
 
@@ -174,8 +211,14 @@ def unpooling(nd: int, shape: tuple[int, ...], **kwargs: Any) -> Sample:
             out[lead].reshape(-1)[index[lead].reshape(-1)] = x[lead].reshape(-1)
         return out
 
-    return Sample(f"max_unpool{nd}d", args, kwargs, reference, f"nn.functional.max_unpool{nd}d",
-                  note=f"{len(shape)} dimensions")  # fmt: skip
+    return Sample(
+        f"max_unpool{nd}d",
+        args,
+        kwargs,
+        reference,
+        f"nn.functional.max_unpool{nd}d",
+        note=f"{len(shape)} dimensions",
+    )
 
 
 SAMPLES: list[Sample] = [
@@ -183,23 +226,62 @@ SAMPLES: list[Sample] = [
     record("avg_pool", 2, average, "divisor", kernel_size=(2, 3), stride=1, divisor_override=5),
     record("adaptive_avg_pool", 2, lambda nd: adaptive(nd, np.mean), "None", output_size=(3, None)),
     record("adaptive_avg_pool", 2, lambda nd: adaptive(nd, np.mean), "larger", output_size=(7, 8)),
-    Sample("max_pool2d", distinct(2, 4, 4), {"kernel_size": (2, 1), "stride": (1, 2)}, maximum(2),
-           "nn.functional.max_pool2d", note="no batch"),
-    Sample("max_pool2d", distinct(2, 2, 4, 4), {"kernel_size": 2, "return_indices": True},
-           torch="nn.functional.max_pool2d", note="indices"),
-    Sample("adaptive_max_pool2d", distinct(2, 2, 5, 4), {"output_size": 3, "return_indices": True},
-           torch="nn.functional.adaptive_max_pool2d", note="indices"),
-    Sample("max_pool2d", lambda r: (np.zeros((1, 1, 4, 4)),),
-           {"kernel_size": 2, "return_indices": True}, torch="nn.functional.max_pool2d",
-           differentiable=False, note="ties"),
-    Sample("avg_pool2d", distinct(2, 4, 4), {"kernel_size": 2}, average(2),
-           "nn.functional.avg_pool2d", note="no batch"),
-    Sample("max_pool2d", distinct(0, 2, 4, 4), {"kernel_size": 2}, maximum(2),
-           "nn.functional.max_pool2d", note="no samples"),
-    Sample("avg_pool2d", distinct(0, 2, 4, 4), {"kernel_size": 2}, average(2),
-           "nn.functional.avg_pool2d", note="no samples"),
+    Sample(
+        "max_pool2d",
+        distinct(2, 4, 4),
+        {"kernel_size": (2, 1), "stride": (1, 2)},
+        maximum(2),
+        "nn.functional.max_pool2d",
+        note="no batch",
+    ),
+    Sample(
+        "max_pool2d",
+        distinct(2, 2, 4, 4),
+        {"kernel_size": 2, "return_indices": True},
+        torch="nn.functional.max_pool2d",
+        note="indices",
+    ),
+    Sample(
+        "adaptive_max_pool2d",
+        distinct(2, 2, 5, 4),
+        {"output_size": 3, "return_indices": True},
+        torch="nn.functional.adaptive_max_pool2d",
+        note="indices",
+    ),
+    Sample(
+        "max_pool2d",
+        lambda r: (np.zeros((1, 1, 4, 4)),),
+        {"kernel_size": 2, "return_indices": True},
+        torch="nn.functional.max_pool2d",
+        differentiable=False,
+        note="ties",
+    ),
+    Sample(
+        "avg_pool2d",
+        distinct(2, 4, 4),
+        {"kernel_size": 2},
+        average(2),
+        "nn.functional.avg_pool2d",
+        note="no batch",
+    ),
+    Sample(
+        "max_pool2d",
+        distinct(0, 2, 4, 4),
+        {"kernel_size": 2},
+        maximum(2),
+        "nn.functional.max_pool2d",
+        note="no samples",
+    ),
+    Sample(
+        "avg_pool2d",
+        distinct(0, 2, 4, 4),
+        {"kernel_size": 2},
+        average(2),
+        "nn.functional.avg_pool2d",
+        note="no samples",
+    ),
     unpooling(1, (2, 3, 8)),
     unpooling(2, (2, 2, 4, 6)),
     unpooling(2, (2, 5, 6), output_size=(5, 6)),
     unpooling(3, (1, 2, 4, 2, 4)),
-]  # fmt: skip
+]

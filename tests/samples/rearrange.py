@@ -96,11 +96,16 @@ JOINED = [
     linear("block_diag", apart((2, 3), (1, 2), (4,)), reference=blocks),
     linear("block_diag", apart((), (2, 0), (2, 1)), reference=blocks, note="empty"),
     linear("meshgrid", apart((3,), (2,)), {"indexing": "ij"}, reference=as_list(np.meshgrid)),
-    linear("meshgrid", apart((3,), (2,), (4,)), {"indexing": "xy"}, reference=as_list(np.meshgrid),
-           note="xy"),
+    linear(
+        "meshgrid",
+        apart((3,), (2,), (4,)),
+        {"indexing": "xy"},
+        reference=as_list(np.meshgrid),
+        note="xy",
+    ),
     linear("cartesian_prod", apart((3,), (2,), (2,)), reference=joined),
     linear("broadcast_tensors", apart((3, 1), (2,), ()), reference=as_list(np.broadcast_arrays)),
-]  # fmt: skip
+]
 
 SPLIT = [
     linear("split", then(normal(5, 2), 2), reference=pieces),
@@ -109,11 +114,19 @@ SPLIT = [
     linear("split", then(normal(2, 5), [0, 5], 1), reference=by_sizes, note="an empty piece"),
     linear("Tensor.split_with_sizes", then(normal(2, 5), [2, 3], 1), reference=by_sizes),
     linear("chunk", then(normal(7, 2), 3), reference=lambda x, n: pieces(x, 3)),
-    linear("chunk", then(normal(2, 5), 4, 1), reference=lambda x, n, d: pieces(x, 2, d),
-           note="fewer than asked"),
+    linear(
+        "chunk",
+        then(normal(2, 5), 4, 1),
+        reference=lambda x, n, d: pieces(x, 2, d),
+        note="fewer than asked",
+    ),
     linear("tensor_split", then(normal(7), 3), reference=as_list(np.array_split)),
-    linear("tensor_split", then(normal(2, 7), (1, 4), -1),
-           reference=lambda x, at, d: np.split(x, at, axis=d), note="indices"),
+    linear(
+        "tensor_split",
+        then(normal(2, 7), (1, 4), -1),
+        reference=lambda x, at, d: np.split(x, at, axis=d),
+        note="indices",
+    ),
     linear("tensor_split", then(normal(3), 5), reference=as_list(np.array_split), note="empty"),
     linear("hsplit", then(normal(2, 4), 2), reference=np.hsplit),
     linear("hsplit", then(normal(4), (1, 3)), reference=np.hsplit, note="vector"),
@@ -121,7 +134,7 @@ SPLIT = [
     linear("dsplit", then(normal(2, 1, 4), (1,)), reference=np.dsplit),
     linear("unbind", normal(3, 2), reference=unbound),
     linear("unbind", then(normal(3, 2), -1), reference=unbound, note="last dim"),
-]  # fmt: skip
+]
 
 REPEATED = [
     linear("Tensor.repeat", then(normal(2, 3), 2, 1), reference=lambda x, *n: np.tile(x, n)),
@@ -132,19 +145,31 @@ REPEATED = [
     linear("tile", then(normal(3), (2, 1, 2)), reference=np.tile, note="new dimensions"),
     linear("repeat_interleave", then(normal(2, 3), 2), reference=repeated),
     linear("repeat_interleave", then(normal(2, 3), 3, -1), reference=repeated, note="dim"),
-    linear("repeat_interleave", lambda r: (r.normal(size=(3, 2)), np.array([1, 0, 2]), 0),
-           reference=repeated, note="tensor", vmap=False),
-    linear("repeat_interleave", lambda r: (np.array([2, 0, 1]),), differentiable=False, vmap=False,
-           reference=lambda n: np.repeat(np.arange(len(n)), n), note="repeats alone"),
-]  # fmt: skip
+    linear(
+        "repeat_interleave",
+        lambda r: (r.normal(size=(3, 2)), np.array([1, 0, 2]), 0),
+        reference=repeated,
+        note="tensor",
+        vmap=False,
+    ),
+    linear(
+        "repeat_interleave",
+        lambda r: (np.array([2, 0, 1]),),
+        differentiable=False,
+        vmap=False,
+        reference=lambda n: np.repeat(np.arange(len(n)), n),
+        note="repeats alone",
+    ),
+]
 
 TURNED = [
     linear("flip", then(normal(2, 3), (0,)), reference=np.flip),
     linear("flip", then(normal(2, 3, 2), (-1, 0)), reference=np.flip, note="several"),
     linear("flip", then(normal(2, 3), ()), reference=lambda x, d: x, note="none"),
     linear("flip", then(normal(0, 3), (0, 1)), reference=np.flip, note="empty"),
-    linear("flip", then(ints(0, 9, 4), (0,)), reference=np.flip, differentiable=False,
-           note="integers"),
+    linear(
+        "flip", then(ints(0, 9, 4), (0,)), reference=np.flip, differentiable=False, note="integers"
+    ),
     linear("fliplr", normal(2, 3), reference=np.fliplr),
     linear("flipud", normal(3), reference=np.flipud),
     linear("roll", then(normal(2, 3), 2), reference=np.roll),
@@ -160,18 +185,26 @@ TURNED = [
     linear("adjoint", normal(2, 3, 4), reference=lambda x: np.swapaxes(x, -1, -2)),
     linear("moveaxis", then(normal(2, 3, 4), 0, -1), reference=np.moveaxis),
     linear("swapdims", then(normal(2, 3, 4), 0, -1), reference=np.swapaxes),
-]  # fmt: skip
+]
 
 SHAPED = [
     linear("ravel", normal(2, 3), reference=np.ravel),
     linear("ravel", normal(), reference=np.ravel, note="no dimensions"),
-    linear("unflatten", then(normal(2, 6), 1, (2, -1)),
-           reference=lambda x, d, s: x.reshape(2, 2, 3)),
-    linear("unflatten", then(normal(6, 2), -2, (3, 2)),
-           reference=lambda x, d, s: x.reshape(3, 2, 2), note="negative"),
+    linear(
+        "unflatten", then(normal(2, 6), 1, (2, -1)), reference=lambda x, d, s: x.reshape(2, 2, 3)
+    ),
+    linear(
+        "unflatten",
+        then(normal(6, 2), -2, (3, 2)),
+        reference=lambda x, d, s: x.reshape(3, 2, 2),
+        note="negative",
+    ),
     linear("broadcast_to", then(normal(3, 1), (2, 3, 4)), reference=np.broadcast_to),
-    linear("Tensor.expand_as", apart((3, 1), (2, 3, 4)),
-           reference=lambda x, y: np.broadcast_to(x, y.shape)),
+    linear(
+        "Tensor.expand_as",
+        apart((3, 1), (2, 3, 4)),
+        reference=lambda x, y: np.broadcast_to(x, y.shape),
+    ),
     linear("Tensor.view_as", apart((3, 4), (2, 6)), reference=lambda x, y: x.reshape(y.shape)),
     linear("Tensor.reshape_as", apart((3, 4), (2, 6)), reference=lambda x, y: x.reshape(y.shape)),
     linear("atleast_1d", normal(), reference=np.atleast_1d),
@@ -179,12 +212,16 @@ SHAPED = [
     linear("atleast_3d", normal(2, 3), reference=np.atleast_3d),
     linear("atleast_3d", normal(3), reference=np.atleast_3d, note="vector"),
     linear("combinations", normal(3), reference=lambda x: x[[[0, 1], [0, 2], [1, 2]]]),
-    linear("combinations", then(normal(2), 2, True),
-           reference=lambda x, r, w: x[[[0, 0], [0, 1], [1, 1]]], note="with replacement"),
+    linear(
+        "combinations",
+        then(normal(2), 2, True),
+        reference=lambda x, r, w: x[[[0, 0], [0, 1], [1, 1]]],
+        note="with replacement",
+    ),
     linear("clone", normal(2, 3), reference=np.copy),
     linear("Tensor.contiguous", normal(2, 3), reference=np.copy),
     linear("Tensor.double", normal(2, 3), reference=np.copy, float32=False),
-]  # fmt: skip
+]
 
 DIAGONALS = [
     linear("diagonal", normal(3, 4), reference=np.diagonal),
@@ -204,24 +241,33 @@ DIAGONALS = [
     linear("triu", normal(3, 4), reference=np.triu),
     linear("triu", then(normal(2, 3, 3), 1), reference=np.triu, note="batch, above"),
     linear("triu", then(normal(0, 3)), reference=np.triu, note="empty"),
-]  # fmt: skip
+]
 
 
 def pad(args: Any, mode: str = "constant", note: str = "", **kwargs: Any) -> Sample:
     numpy_mode = {"replicate": "edge", "circular": "wrap"}.get(mode, mode)
     return linear(
-        "pad", args, {"mode": mode} | kwargs, reference=padded(numpy_mode),
-        torch="nn.functional.pad", note=f"{mode} {note}".strip(),
-    )  # fmt: skip
+        "pad",
+        args,
+        {"mode": mode} | kwargs,
+        reference=padded(numpy_mode),
+        torch="nn.functional.pad",
+        note=f"{mode} {note}".strip(),
+    )
 
 
 PADDED = [
     pad(then(normal(2, 3), (1, 2))),
     pad(then(normal(2, 3), (1, 0, 0, 2)), note="two dims", value=1.5),
     pad(then(normal(2), (0, 0)), note="nothing"),
-    linear("pad", then(normal(2, 4), (-1, 2)), {"value": 3.0}, torch="nn.functional.pad",
-           reference=lambda x, p: np.pad(x[:, 1:], ((0, 0), (0, 2)), constant_values=3.0),
-           note="cut"),
+    linear(
+        "pad",
+        then(normal(2, 4), (-1, 2)),
+        {"value": 3.0},
+        torch="nn.functional.pad",
+        reference=lambda x, p: np.pad(x[:, 1:], ((0, 0), (0, 2)), constant_values=3.0),
+        note="cut",
+    ),
     pad(then(normal(2, 4), (3, 2)), "reflect"),
     pad(then(normal(1, 2, 3, 4), (1, 2, 2, 0)), "reflect", note="two dims"),
     pad(then(normal(2, 3), (4, 1)), "replicate"),
@@ -232,8 +278,14 @@ PADDED = [
     linear("Tensor.unfold", then(normal(2, 5, 3), -2, 2, 1), reference=windows, note="dim"),
     linear("Tensor.unfold", then(normal(2, 5), 1, 2, 3), reference=windows, note="gaps"),
     linear("Tensor.unfold", then(normal(2, 3), 1, 0, 1), torch_call=method("unfold"), note="empty"),
-]  # fmt: skip
+]
 
 SAMPLES: list[Sample] = [
-    *JOINED, *SPLIT, *REPEATED, *TURNED, *SHAPED, *DIAGONALS, *PADDED,
-]  # fmt: skip
+    *JOINED,
+    *SPLIT,
+    *REPEATED,
+    *TURNED,
+    *SHAPED,
+    *DIAGONALS,
+    *PADDED,
+]

@@ -99,9 +99,14 @@ ACTIVATIONS = {"tanh": np.tanh, "relu": lambda a: np.maximum(a, 0), "sigmoid": e
 
 
 def deep(
-    x: Any, h0: Any, w: Any, layers: Any, mask: Any = None, nonlinearity: str = "tanh",
+    x: Any,
+    h0: Any,
+    w: Any,
+    layers: Any,
+    mask: Any = None,
+    nonlinearity: str = "tanh",
     reverse: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     g = ACTIVATIONS[nonlinearity]
 
     def step(xt: Any, h: Any) -> tuple[Any]:
@@ -148,17 +153,27 @@ CONV_LSTM = ((L, N, 4, 2), (N, 1, 2), (N, 1, 2), (4, 1, 3))
 
 
 def sequences(
-    name: str, shapes: tuple[Any, ...], reference: Any, note: str, kwargs: Any = None,
+    name: str,
+    shapes: tuple[Any, ...],
+    reference: Any,
+    note: str,
+    kwargs: Any = None,
     after: tuple[Any, ...] = (),
-) -> list[Sample]:  # fmt: skip
+) -> list[Sample]:
     """In both directions, with and without a mask."""
     found = []
     for reverse in (False, True):
         for args, how in ((normals(*shapes), ""), (masked(*shapes, after=after), ", masked")):
             found.append(
-                Sample(f"nn.functional.{name}", args, {**(kwargs or {}), "reverse": reverse},
-                       reference, "", note=f"{note}{how}{', reverse' if reverse else ''}")
-            )  # fmt: skip
+                Sample(
+                    f"nn.functional.{name}",
+                    args,
+                    {**(kwargs or {}), "reverse": reverse},
+                    reference,
+                    "",
+                    note=f"{note}{how}{', reverse' if reverse else ''}",
+                )
+            )
     return found
 
 
@@ -227,66 +242,177 @@ SAMPLES: list[Sample] = [
     *sequences("conv_rnn_sequence", CONV_RNN, conv_rnn, "tanh")[::3],
     *[
         sequences("conv_rnn_sequence", CONV_RNN, conv_rnn, note, {"nonlinearity": g})[which]
-        for note, g, which in (("sigmoid", "sigmoid", 3), ("relu", "relu", 1),
-                               ("any", chainrule.atan, 1))
+        for note, g, which in (
+            ("sigmoid", "sigmoid", 3),
+            ("relu", "relu", 1),
+            ("any", chainrule.atan, 1),
+        )
     ],
-    Sample("nn.functional.conv_rnn_sequence", normals((2, 1, 2, 3, 2), (1, 2, 3, 2), (2, 2, 2, 3)),
-           {}, None, "", note="two dimensions, even kernel"),
+    Sample(
+        "nn.functional.conv_rnn_sequence",
+        normals((2, 1, 2, 3, 2), (1, 2, 3, 2), (2, 2, 2, 3)),
+        {},
+        None,
+        "",
+        note="two dimensions, even kernel",
+    ),
     *sequences("conv_lstm_sequence", CONV_LSTM, conv_lstm, "plain")[1:3],
     *[
-        Sample("nn.functional.peephole_sequence", peepholes(full, with_mask), {"reverse": reverse},
-               peephole, "", note=f"{'full' if full else 'diagonal'}{', masked' * with_mask}"
-               f"{', reverse' * reverse}")
-        for full, with_mask, reverse in ((False, False, False), (False, True, True),
-                                         (True, True, False))
+        Sample(
+            "nn.functional.peephole_sequence",
+            peepholes(full, with_mask),
+            {"reverse": reverse},
+            peephole,
+            "",
+            note=f"{'full' if full else 'diagonal'}{', masked' * with_mask}{', reverse' * reverse}",
+        )
+        for full, with_mask, reverse in (
+            (False, False, False),
+            (False, True, True),
+            (True, True, False),
+        )
     ],
     *[
-        Sample("nn.functional.deep_rnn_sequence", layered(widths, bias, with_mask),
-               {"nonlinearity": g, "reverse": reverse}, deep, "",
-               note=f"{g}, widths {widths}{', bias' * bias}{', masked' * with_mask}"
-               f"{', reverse' * reverse}")
+        Sample(
+            "nn.functional.deep_rnn_sequence",
+            layered(widths, bias, with_mask),
+            {"nonlinearity": g, "reverse": reverse},
+            deep,
+            "",
+            note=f"{g}, widths {widths}{', bias' * bias}{', masked' * with_mask}"
+            f"{', reverse' * reverse}",
+        )
         for g, widths, bias, with_mask, reverse in (
-            ("tanh", (3, H), True, False, False), ("sigmoid", (2, 3, H), True, True, False),
-            ("relu", (3, 1, H), False, True, True), ("tanh", (H,), True, False, True))
+            ("tanh", (3, H), True, False, False),
+            ("sigmoid", (2, 3, H), True, True, False),
+            ("relu", (3, 1, H), False, True, True),
+            ("tanh", (H,), True, False, True),
+        )
     ],
     Sample("nn.functional.gru_sequence", normals(*GRU[:-1]), {}, gru, "", note="no bias"),
-    Sample("nn.functional.lstm_sequence", normals((1, 1, 4), (1, 1), (1, 1), (4, 1)), {}, lstm, "",
-           note="one step"),
+    Sample(
+        "nn.functional.lstm_sequence",
+        normals((1, 1, 4), (1, 1), (1, 1), (4, 1)),
+        {},
+        lstm,
+        "",
+        note="one step",
+    ),
     *[
-        Sample(f"nn.functional.{name}", stack(gates, layers, both, bias, states), {}, None, name,
-               note=f"{layers} layers{', both' if both else ''}{', bias' if bias else ''}")
-        for name, gates, states in (("rnn_tanh", 1, 1), ("rnn_relu", 1, 1), ("gru", 3, 1),
-                                    ("lstm", 4, 2))
+        Sample(
+            f"nn.functional.{name}",
+            stack(gates, layers, both, bias, states),
+            {},
+            None,
+            name,
+            note=f"{layers} layers{', both' if both else ''}{', bias' if bias else ''}",
+        )
+        for name, gates, states in (
+            ("rnn_tanh", 1, 1),
+            ("rnn_relu", 1, 1),
+            ("gru", 3, 1),
+            ("lstm", 4, 2),
+        )
         for layers, both, bias in ((1, False, True), (2, True, False))
     ],
     Sample("nn.functional.lstm", stack(4, 2, True, True, 2, S), {}, None, "lstm", note="projected"),
-    Sample("nn.functional.rnn", stack(1, 1, False, True, 1), {"nonlinearity": chainrule.atan}, None,
-           "", note="any activation"),
+    Sample(
+        "nn.functional.rnn",
+        stack(1, 1, False, True, 1),
+        {"nonlinearity": chainrule.atan},
+        None,
+        "",
+        note="any activation",
+    ),
     *[
-        Sample(f"nn.functional.{name}", cell(gates, states, bias), {}, None, name,
-               note="bias" if bias else "no bias")
-        for name, gates, states in (("rnn_tanh_cell", 1, 1), ("rnn_relu_cell", 1, 1),
-                                    ("gru_cell", 3, 1), ("lstm_cell", 4, 2))
+        Sample(
+            f"nn.functional.{name}",
+            cell(gates, states, bias),
+            {},
+            None,
+            name,
+            note="bias" if bias else "no bias",
+        )
+        for name, gates, states in (
+            ("rnn_tanh_cell", 1, 1),
+            ("rnn_relu_cell", 1, 1),
+            ("gru_cell", 3, 1),
+            ("lstm_cell", 4, 2),
+        )
         for bias in (True, False)
     ],
-    Sample("nn.functional.rnn_cell", cell(1, 1, True), {"nonlinearity": chainrule.atan}, None, "",
-           note="any activation"),
-    Sample("nn.functional.peephole_lstm", lambda r: (
-        r.normal(size=(L, N, D)), tuple(r.normal(size=(2, N, H))), r.normal(size=(4 * H, D)),
-        r.normal(size=(4 * H, H)), [r.normal(size=H) for _ in range(3)], r.normal(size=4 * H)),
-        {}, None, "", note="diagonal"),
-    Sample("nn.functional.time_summed", lambda r: (
-        chainrule.nn.functional.mse_loss, r.normal(size=(L, N, D)), r.normal(size=(L, N, D))),
-        {}, lambda loss, x, y: ((x - y) ** 2).sum() / N, ""),
-    Sample("nn.functional.time_summed", lambda r: (
-        chainrule.nn.functional.cross_entropy, r.normal(size=(N, L, D)),
-        r.integers(0, D, size=(N, L)), r.random((N, L)) < 0.6), {"batch_first": True},
-        lambda loss, x, y, mask, batch_first: sum(
-            logsumexp(x[i, t]) - x[i, t, y[i, t]] for i in range(N) for t in range(L) if mask[i, t]
-        ) / N, "", note="classes, masked"),
-    Sample("nn.functional.conv_rnn_cell",
-           normals((N, D, 4), (N, H, 4), (H, D, 3), (H, H, 3), (H,)), {}, None, ""),
-    Sample("nn.functional.conv_lstm_cell", lambda r: (
-        r.normal(size=(N, D, 4)), tuple(r.normal(size=(2, N, H, 4))), r.normal(size=(4 * H, D, 3)),
-        r.normal(size=(4 * H, H, 3))), {}, None, ""),
-]  # fmt: skip
+    Sample(
+        "nn.functional.rnn_cell",
+        cell(1, 1, True),
+        {"nonlinearity": chainrule.atan},
+        None,
+        "",
+        note="any activation",
+    ),
+    Sample(
+        "nn.functional.peephole_lstm",
+        lambda r: (
+            r.normal(size=(L, N, D)),
+            tuple(r.normal(size=(2, N, H))),
+            r.normal(size=(4 * H, D)),
+            r.normal(size=(4 * H, H)),
+            [r.normal(size=H) for _ in range(3)],
+            r.normal(size=4 * H),
+        ),
+        {},
+        None,
+        "",
+        note="diagonal",
+    ),
+    Sample(
+        "nn.functional.time_summed",
+        lambda r: (
+            chainrule.nn.functional.mse_loss,
+            r.normal(size=(L, N, D)),
+            r.normal(size=(L, N, D)),
+        ),
+        {},
+        lambda loss, x, y: ((x - y) ** 2).sum() / N,
+        "",
+    ),
+    Sample(
+        "nn.functional.time_summed",
+        lambda r: (
+            chainrule.nn.functional.cross_entropy,
+            r.normal(size=(N, L, D)),
+            r.integers(0, D, size=(N, L)),
+            r.random((N, L)) < 0.6,
+        ),
+        {"batch_first": True},
+        lambda loss, x, y, mask, batch_first: (
+            sum(
+                logsumexp(x[i, t]) - x[i, t, y[i, t]]
+                for i in range(N)
+                for t in range(L)
+                if mask[i, t]
+            )
+            / N
+        ),
+        "",
+        note="classes, masked",
+    ),
+    Sample(
+        "nn.functional.conv_rnn_cell",
+        normals((N, D, 4), (N, H, 4), (H, D, 3), (H, H, 3), (H,)),
+        {},
+        None,
+        "",
+    ),
+    Sample(
+        "nn.functional.conv_lstm_cell",
+        lambda r: (
+            r.normal(size=(N, D, 4)),
+            tuple(r.normal(size=(2, N, H, 4))),
+            r.normal(size=(4 * H, D, 3)),
+            r.normal(size=(4 * H, H, 3)),
+        ),
+        {},
+        None,
+        "",
+    ),
+]

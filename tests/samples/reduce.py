@@ -170,15 +170,31 @@ def forms(
     return [
         make(name, args(*shape), reference=reference, **kwargs),
         make(name, then(args(*shape), 1), reference=reference, note="dim", **kwargs),
-        make(name, then(args(*shape), -1), {"keepdim": True}, reference=reference, note="keepdim",
-             **kwargs),
+        make(
+            name,
+            then(args(*shape), -1),
+            {"keepdim": True},
+            reference=reference,
+            note="keepdim",
+            **kwargs,
+        ),
         make(name, then(args(*shape), (0, -1)), reference=reference, note="dims", **kwargs),
-        make(name, then(args(*shape), (0, 2), True), reference=reference, note="dims, keepdim",
-             **kwargs),
+        make(
+            name,
+            then(args(*shape), (0, 2), True),
+            reference=reference,
+            note="dims, keepdim",
+            **kwargs,
+        ),
         make(name, args(), reference=reference, note="no dimensions", **kwargs),
-        make(name, then(args(), -1), reference=lambda x, dim: reference(x),
-             note="no dimensions, dim", **kwargs),
-    ]  # fmt: skip
+        make(
+            name,
+            then(args(), -1),
+            reference=lambda x, dim: reference(x),
+            note="no dimensions, dim",
+            **kwargs,
+        ),
+    ]
 
 
 def spreads(name: str, reference: Any) -> list[Sample]:
@@ -189,11 +205,19 @@ def spreads(name: str, reference: Any) -> list[Sample]:
         Sample(name, then(x, (0, 1)), {"keepdim": True}, reference=reference, note="dims, keepdim"),
         Sample(name, then(x, -1), {"correction": 0}, reference=reference, note="correction 0"),
         Sample(name, x, {"correction": 2.5}, reference=reference, note="correction 2.5"),
-        Sample(name, then(x, 0, False), note="biased",
-               reference=lambda x, dim, unbiased: reference(x, dim, False, 0)),
-        Sample(name, then(x, False), note="biased, all",
-               reference=lambda x, unbiased: reference(x, None, False, 0)),
-    ]  # fmt: skip
+        Sample(
+            name,
+            then(x, 0, False),
+            note="biased",
+            reference=lambda x, dim, unbiased: reference(x, dim, False, 0),
+        ),
+        Sample(
+            name,
+            then(x, False),
+            note="biased, all",
+            reference=lambda x, unbiased: reference(x, None, False, 0),
+        ),
+    ]
 
 
 def scans(name: str, reference: Any, make: Any = Sample) -> list[Sample]:
@@ -211,10 +235,15 @@ def choices(name: str, reference: Any, args: Callable[..., Args] = normal) -> li
     """One element along a dimension, and its index."""
     return [
         linear(name, then(args(3, 4), 0), reference=reference, note="dim"),
-        linear(name, then(args(2, 5, 3), -2), {"keepdim": True}, reference=reference,
-               note="dim, keepdim"),
+        linear(
+            name,
+            then(args(2, 5, 3), -2),
+            {"keepdim": True},
+            reference=reference,
+            note="dim, keepdim",
+        ),
         linear(name, then(args(), 0), note="no dimensions, dim"),
-    ]  # fmt: skip
+    ]
 
 
 SUMS = [
@@ -232,22 +261,44 @@ SUMS = [
     *forms("nanmean", reducing(np.nanmean), with_nan, make=linear)[:-2],
     Sample("prod", normal(2, 3), reference=reducing(np.prod)),
     Sample("prod", then(normal(2, 3, 2), 1), reference=reducing(np.prod), note="dim"),
-    Sample("prod", then(normal(2, 3), -1), {"keepdim": True}, reference=reducing(np.prod),
-           note="keepdim"),
+    Sample(
+        "prod",
+        then(normal(2, 3), -1),
+        {"keepdim": True},
+        reference=reducing(np.prod),
+        note="keepdim",
+    ),
     Sample("prod", constant([2.0, 0.0, -3.0]), reference=np.prod, note="a zero"),
-    Sample("prod", constant([[2.0, 0.0, 3.0], [0.0, 0.0, 5.0]]), {"dim": 1},
-           reference=reducing(np.prod), note="zeros"),
+    Sample(
+        "prod",
+        constant([[2.0, 0.0, 3.0], [0.0, 0.0, 5.0]]),
+        {"dim": 1},
+        reference=reducing(np.prod),
+        note="zeros",
+    ),
     linear("prod", normal(), reference=np.prod, note="no dimensions"),
     Sample("prod", then(normal(0, 3), 0), reference=reducing(np.prod), note="empty"),
     choice("prod", ints(1, 5, 4), reference=np.prod, note="integers"),
     *forms("logsumexp", logsumexp)[1:-2],
     Sample("logsumexp", then(normal(), 0), reference=logsumexp, note="no dimensions"),
-    Sample("logsumexp", constant([[1000.0, 999.0], [-1000.0, -1001.0]]), {"dim": 1},
-           reference=logsumexp, float32=False, note="large"),
-    Sample("logsumexp", constant([-INF, 0.5, 1.0]), {"dim": 0}, reference=logsumexp,
-           second_order=False, note="-inf"),
+    Sample(
+        "logsumexp",
+        constant([[1000.0, 999.0], [-1000.0, -1001.0]]),
+        {"dim": 1},
+        reference=logsumexp,
+        float32=False,
+        note="large",
+    ),
+    Sample(
+        "logsumexp",
+        constant([-INF, 0.5, 1.0]),
+        {"dim": 0},
+        reference=logsumexp,
+        second_order=False,
+        note="-inf",
+    ),
     choice("logsumexp", then(ints(0, 5, 4), 0), note="integers"),
-]  # fmt: skip
+]
 
 SPREADS = [
     *spreads("var", spread_of(np.var)),
@@ -259,8 +310,13 @@ SPREADS = [
 NORMS = [
     Sample("norm", normal(3, 4), reference=p_norm),
     Sample("norm", then(normal(3, 4), 2, 1), reference=p_norm, note="dim"),
-    Sample("norm", then(normal(3, 4), "fro", (0, 1)), {"keepdim": True}, reference=p_norm,
-           note="fro, keepdim"),
+    Sample(
+        "norm",
+        then(normal(3, 4), "fro", (0, 1)),
+        {"keepdim": True},
+        reference=p_norm,
+        note="fro, keepdim",
+    ),
     linear("norm", then(normal(3, 4), 1, 0), reference=p_norm, note="1"),
     Sample("norm", then(normal(2, 3, 4), 3, (0, 2)), reference=p_norm, note="3"),
     Sample("norm", then(normal(3, 4), 1.5, -1), reference=p_norm, note="1.5"),
@@ -272,36 +328,63 @@ NORMS = [
     Sample("norm", normal(), reference=p_norm, note="no dimensions"),
     Sample("norm", then(normal(3, 0), 2, 1), reference=p_norm, note="empty"),
     Sample("dist", two((3, 4), (3, 4)), reference=lambda x, y: p_norm(x - y)),
-    Sample("dist", then(two((3, 4), (4,)), 3), reference=lambda x, y, p: p_norm(x - y, p),
-           note="broadcast"),
-]  # fmt: skip
+    Sample(
+        "dist",
+        then(two((3, 4), (4,)), 3),
+        reference=lambda x, y, p: p_norm(x - y, p),
+        note="broadcast",
+    ),
+]
 
 TRUTHS = [
     *forms("all", truth(np.all), lambda *s: ints(0, 9, *s), make=choice),
     *forms("any", truth(np.any), lambda *s: ints(0, 2, *s), make=choice),
     choice("all", then(ints(0, 2, 2, 3), ()), reference=lambda x, dim: x != 0, note="no dims"),
     choice("any", normal(0, 3), reference=truth(np.any), note="empty"),
-    choice("count_nonzero", ints(0, 3, 3, 4),
-           reference=lambda x: np.asarray(np.count_nonzero(x))),
-    choice("count_nonzero", then(ints(0, 3, 3, 4), 1), note="dim",
-           reference=lambda x, dim: np.count_nonzero(x, dim)),
-    choice("count_nonzero", then(normal(3, 4, 2), (0, -1)), note="dims",
-           reference=lambda x, dim: np.count_nonzero(x, dim)),
+    choice("count_nonzero", ints(0, 3, 3, 4), reference=lambda x: np.asarray(np.count_nonzero(x))),
+    choice(
+        "count_nonzero",
+        then(ints(0, 3, 3, 4), 1),
+        note="dim",
+        reference=lambda x, dim: np.count_nonzero(x, dim),
+    ),
+    choice(
+        "count_nonzero",
+        then(normal(3, 4, 2), (0, -1)),
+        note="dims",
+        reference=lambda x, dim: np.count_nonzero(x, dim),
+    ),
     choice("equal", two((3,), (3,)), reference=np.array_equal, vmap=False),
-    choice("equal", lambda r: (np.arange(3), np.arange(3)), reference=np.array_equal, vmap=False,
-           note="true"),
+    choice(
+        "equal",
+        lambda r: (np.arange(3), np.arange(3)),
+        reference=np.array_equal,
+        vmap=False,
+        note="true",
+    ),
     choice("equal", two((3,), (4,)), reference=np.array_equal, vmap=False, note="shapes"),
     choice("allclose", two((3,), (3,)), reference=np.allclose, vmap=False),
-    choice("allclose", lambda r: (np.ones(3), np.full(3, 1.001)), {"rtol": 0.01},
-           reference=np.allclose, vmap=False, note="rtol"),
-]  # fmt: skip
+    choice(
+        "allclose",
+        lambda r: (np.ones(3), np.full(3, 1.001)),
+        {"rtol": 0.01},
+        reference=np.allclose,
+        vmap=False,
+        note="rtol",
+    ),
+]
 
 EXTREMES = [
     *forms("amax", reducing(np.max), make=linear),
     *forms("amin", reducing(np.min), make=linear),
     linear("aminmax", normal(3, 4), reference=lambda x: (x.min(), x.max())),
-    linear("aminmax", normal(3, 4), {"dim": 1, "keepdim": True}, note="dim, keepdim",
-           reference=lambda x, dim, keepdim: (x.min(1, keepdims=True), x.max(1, keepdims=True))),
+    linear(
+        "aminmax",
+        normal(3, 4),
+        {"dim": 1, "keepdim": True},
+        note="dim, keepdim",
+        reference=lambda x, dim, keepdim: (x.min(1, keepdims=True), x.max(1, keepdims=True)),
+    ),
     linear("max", normal(3, 4), reference=np.max),
     linear("min", normal(3, 4), reference=np.min),
     linear("max", normal(), reference=np.max, note="no dimensions"),
@@ -310,7 +393,7 @@ EXTREMES = [
     *choices("min", chosen(np.min, np.argmin)),
     linear("max", two((3, 4), (4,)), reference=np.maximum, note="other"),
     linear("min", two((3, 4), (3, 1)), reference=np.minimum, note="other"),
-]  # fmt: skip
+]
 for _name, _place in (("argmax", np.argmax), ("argmin", np.argmin)):
     EXTREMES += [
         choice(_name, normal(3, 4), reference=truth(_place)),
@@ -330,72 +413,156 @@ MIDDLES = [
     linear("nanmedian", with_nan(3, 5), reference=lower_nanmedian),
     *choices("nanmedian", chosen(lower_nanmedian, place_of(lower_nanmedian)), with_nan)[:-1],
     choice("mode", then(ints(0, 3, 4, 9), -1), reference=mode, pick=first),
-    choice("mode", then(ints(0, 3, 9, 4), 0), {"keepdim": True}, reference=mode, pick=first,
-           note="keepdim"),
+    choice(
+        "mode",
+        then(ints(0, 3, 9, 4), 0),
+        {"keepdim": True},
+        reference=mode,
+        pick=first,
+        note="keepdim",
+    ),
     choice("mode", then(ints(0, 3, 4, 9), 1), note="indices", pick=lambda out: out[1]),
     linear("mode", normal(3, 4), note="gradient"),
     linear("quantile", then(normal(3, 4), 0.3), reference=quantile_of(np.quantile)),
     linear("quantile", then(normal(3, 5), 0.6, 0), reference=quantile_of(np.quantile), note="dim"),
-    linear("quantile", then(normal(2, 3, 4), 0.25, 1, True), reference=quantile_of(np.quantile),
-           note="keepdim"),
-    linear("quantile", then(normal(3, 4), 0.25), {"keepdim": True},
-           reference=quantile_of(np.quantile), note="all, keepdim"),
-    linear("quantile", lambda r: (r.normal(size=(3, 5)), np.array([0.1, 0.55, 0.8]), 1),
-           reference=quantile_of(np.quantile), note="several"),
-    linear("quantile", lambda r: (r.normal(size=(2, 5, 3)), np.array([0.1, 0.55]), 1, True),
-           reference=quantile_of(np.quantile), note="several, keepdim"),
-    linear("quantile", lambda r: (r.normal(size=(3, 5)), np.array(0.4)),
-           reference=quantile_of(np.quantile), note="tensor without dimensions"),
-    linear("quantile", then(normal(), 0.3), reference=quantile_of(np.quantile),
-           note="no dimensions"),
-    *[linear("quantile", then(normal(3, 6), 0.37, 1), {"interpolation": kind},
-             reference=quantile_of(np.quantile), note=kind)
-      for kind in ("lower", "higher", "midpoint", "nearest")],
+    linear(
+        "quantile",
+        then(normal(2, 3, 4), 0.25, 1, True),
+        reference=quantile_of(np.quantile),
+        note="keepdim",
+    ),
+    linear(
+        "quantile",
+        then(normal(3, 4), 0.25),
+        {"keepdim": True},
+        reference=quantile_of(np.quantile),
+        note="all, keepdim",
+    ),
+    linear(
+        "quantile",
+        lambda r: (r.normal(size=(3, 5)), np.array([0.1, 0.55, 0.8]), 1),
+        reference=quantile_of(np.quantile),
+        note="several",
+    ),
+    linear(
+        "quantile",
+        lambda r: (r.normal(size=(2, 5, 3)), np.array([0.1, 0.55]), 1, True),
+        reference=quantile_of(np.quantile),
+        note="several, keepdim",
+    ),
+    linear(
+        "quantile",
+        lambda r: (r.normal(size=(3, 5)), np.array(0.4)),
+        reference=quantile_of(np.quantile),
+        note="tensor without dimensions",
+    ),
+    linear(
+        "quantile", then(normal(), 0.3), reference=quantile_of(np.quantile), note="no dimensions"
+    ),
+    *[
+        linear(
+            "quantile",
+            then(normal(3, 6), 0.37, 1),
+            {"interpolation": kind},
+            reference=quantile_of(np.quantile),
+            note=kind,
+        )
+        for kind in ("lower", "higher", "midpoint", "nearest")
+    ],
     linear("nanquantile", then(with_nan(3, 5), 0.3), reference=quantile_of(np.nanquantile)),
-    linear("nanquantile", then(with_nan(3, 5), 0.6, 1), reference=quantile_of(np.nanquantile),
-           note="dim"),
-]  # fmt: skip
+    linear(
+        "nanquantile",
+        then(with_nan(3, 5), 0.6, 1),
+        reference=quantile_of(np.nanquantile),
+        note="dim",
+    ),
+]
 
 SCANS = [
     *scans("cumsum", running(np.add), linear),
     choice("cumsum", then(ints(0, 9, 2, 3), 1), reference=running(np.add), note="integers"),
     choice("cumsum", then(ints(0, 9, 3), 0), {"dtype": chainrule.float64}, note="dtype"),
     *scans("cumprod", running(np.multiply)),
-    Sample("cumprod", constant([2.0, 0.0, 3.0, 4.0]), {"dim": 0}, reference=running(np.multiply),
-           note="a zero"),
-    Sample("cumprod", constant([[2.0, 0.0, 3.0, 0.0, 5.0]] * 6), {"dim": 1},
-           reference=running(np.multiply), note="zeros"),
+    Sample(
+        "cumprod",
+        constant([2.0, 0.0, 3.0, 4.0]),
+        {"dim": 0},
+        reference=running(np.multiply),
+        note="a zero",
+    ),
+    Sample(
+        "cumprod",
+        constant([[2.0, 0.0, 3.0, 0.0, 5.0]] * 6),
+        {"dim": 1},
+        reference=running(np.multiply),
+        note="zeros",
+    ),
     *scans("logcumsumexp", running(np.logaddexp)),
-    Sample("logcumsumexp", constant([1.0, -INF, 2.0]), {"dim": 0}, reference=running(np.logaddexp),
-           second_order=False, note="-inf"),
+    Sample(
+        "logcumsumexp",
+        constant([1.0, -INF, 2.0]),
+        {"dim": 0},
+        reference=running(np.logaddexp),
+        second_order=False,
+        note="-inf",
+    ),
     *scans("cummax", running_choice(np.maximum), linear),
     *scans("cummin", running_choice(np.minimum), linear),
-    choice("cummax", then(ints(0, 4, 3, 6), 1), reference=running_choice(np.maximum),
-           note="integers"),
+    choice(
+        "cummax", then(ints(0, 4, 3, 6), 1), reference=running_choice(np.maximum), note="integers"
+    ),
     linear("diff", normal(3, 4), reference=np.diff),
-    linear("diff", normal(5, 2), {"n": 2, "dim": 0},
-           reference=lambda x, n, dim: np.diff(x, n, axis=dim), note="n, dim"),
+    linear(
+        "diff",
+        normal(5, 2),
+        {"n": 2, "dim": 0},
+        reference=lambda x, n, dim: np.diff(x, n, axis=dim),
+        note="n, dim",
+    ),
     linear("diff", normal(4), {"n": 0}, reference=lambda x, n: x, note="n is 0"),
     linear("diff", normal(2, 3), {"n": 4}, reference=lambda x, n: x[:, :0], note="n is large"),
-    linear("diff", lambda r: (*two((2, 3))(r), 1, 1, *two((2, 1), (2, 2))(r)),
-           reference=lambda x, n, dim, p, a: np.diff(x, n, dim, p, a), note="prepend, append"),
+    linear(
+        "diff",
+        lambda r: (*two((2, 3))(r), 1, 1, *two((2, 1), (2, 2))(r)),
+        reference=lambda x, n, dim, p, a: np.diff(x, n, dim, p, a),
+        note="prepend, append",
+    ),
     choice("diff", ints(0, 9, 5), reference=np.diff, note="integers"),
     choice("diff", constant([True, True, False]), reference=np.diff, note="booleans"),
     linear("trapezoid", normal(3, 4), reference=integrate.trapezoid),
-    linear("trapezoid", normal(3, 4), {"dx": 0.5, "dim": 0}, note="dx, dim",
-           reference=lambda y, dx, dim: integrate.trapezoid(y, dx=dx, axis=dim)),
+    linear(
+        "trapezoid",
+        normal(3, 4),
+        {"dx": 0.5, "dim": 0},
+        note="dx, dim",
+        reference=lambda y, dx, dim: integrate.trapezoid(y, dx=dx, axis=dim),
+    ),
     Sample("trapezoid", two((3, 4), (4,)), reference=integrate.trapezoid, note="x"),
-    Sample("trapezoid", two((3, 4), (3,)), {"dim": 0}, note="x, dim",
-           reference=lambda y, x, dim: integrate.trapezoid(y, x, axis=dim)),
+    Sample(
+        "trapezoid",
+        two((3, 4), (3,)),
+        {"dim": 0},
+        note="x, dim",
+        reference=lambda y, x, dim: integrate.trapezoid(y, x, axis=dim),
+    ),
     Sample("trapezoid", two((3, 4), (3, 4)), reference=integrate.trapezoid, note="x of one shape"),
     linear("trapezoid", normal(3, 1), reference=integrate.trapezoid, note="one sample"),
     choice("trapezoid", ints(0, 9, 5), reference=integrate.trapezoid, note="integers"),
     Sample("trapz", two((3, 4), (4,)), reference=integrate.trapezoid),
     linear("cumulative_trapezoid", normal(3, 4), reference=integrate.cumulative_trapezoid),
-    linear("cumulative_trapezoid", normal(3, 4), {"dx": 2, "dim": 0}, note="dx, dim",
-           reference=lambda y, dx, dim: integrate.cumulative_trapezoid(y, dx=dx, axis=dim)),
-    Sample("cumulative_trapezoid", two((3, 4), (4,)), reference=integrate.cumulative_trapezoid,
-           note="x"),
-]  # fmt: skip
+    linear(
+        "cumulative_trapezoid",
+        normal(3, 4),
+        {"dx": 2, "dim": 0},
+        note="dx, dim",
+        reference=lambda y, dx, dim: integrate.cumulative_trapezoid(y, dx=dx, axis=dim),
+    ),
+    Sample(
+        "cumulative_trapezoid",
+        two((3, 4), (4,)),
+        reference=integrate.cumulative_trapezoid,
+        note="x",
+    ),
+]
 
 SAMPLES: list[Sample] = [*SUMS, *SPREADS, *NORMS, *TRUTHS, *EXTREMES, *MIDDLES, *SCANS]

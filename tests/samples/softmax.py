@@ -80,9 +80,13 @@ def nll(
 
 
 def cross_entropy(
-    x: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Any:  # fmt: skip
+) -> Any:
     """From probabilities: class numbers are turned into one-hot vectors and those are smoothed."""
     axis = min(1, x.ndim - 1)
     c = x.shape[axis]
@@ -128,20 +132,35 @@ def softmaxes() -> list[Sample]:
     found = []
     for name, function in (("softmax", special.softmax), ("log_softmax", special.log_softmax)):
         found += [
-            Sample(name, logits(2, 3, 4, more=(dim,)), note=f"dim {dim}",
-                   reference=lambda x, dim, f=function: f(x, axis=dim))
+            Sample(
+                name,
+                logits(2, 3, 4, more=(dim,)),
+                note=f"dim {dim}",
+                reference=lambda x, dim, f=function: f(x, axis=dim),
+            )
             for dim in (0, 1, -1)
-        ]  # fmt: skip
+        ]
         found += [
-            Sample(name, logits(more=(0,)), note="scalar",
-                   reference=lambda x, dim, f=function: f(x)),
+            Sample(
+                name, logits(more=(0,)), note="scalar", reference=lambda x, dim, f=function: f(x)
+            ),
             Sample(name, logits(0, 3, more=(1,)), note="no rows", reference=lambda x, dim: x),
             Sample(name, logits(3, 0, more=(1,)), note="no classes", reference=lambda x, dim: x),
-            Sample(name, logits(4, more=(0,)), kwargs={"dtype": chainrule.float64}, note="dtype",
-                   float32=False),
-            Sample(name, lambda r: (r.normal(size=(2, 3)) * 300, 1), note="large", float32=False,
-                   reference=lambda x, dim, f=function: f(x, axis=dim)),
-        ]  # fmt: skip
+            Sample(
+                name,
+                logits(4, more=(0,)),
+                kwargs={"dtype": chainrule.float64},
+                note="dtype",
+                float32=False,
+            ),
+            Sample(
+                name,
+                lambda r: (r.normal(size=(2, 3)) * 300, 1),
+                note="large",
+                float32=False,
+                reference=lambda x, dim, f=function: f(x, axis=dim),
+            ),
+        ]
     return found
 
 
@@ -152,28 +171,65 @@ SAMPLES: list[Sample] = [
         for how in ("mean", "sum", "none")
     ],
     *[
-        Sample("cross_entropy", classes(5, 3, ignored=-100), {"reduction": how}, cross_entropy, CE,
-               note=f"ignored, {how}")
+        Sample(
+            "cross_entropy",
+            classes(5, 3, ignored=-100),
+            {"reduction": how},
+            cross_entropy,
+            CE,
+            note=f"ignored, {how}",
+        )
         for how in ("mean", "sum", "none")
     ],
-    Sample("cross_entropy", classes(4, 3, ignored=1), {"ignore_index": 1}, cross_entropy, CE,
-           note="ignored class"),
+    Sample(
+        "cross_entropy",
+        classes(4, 3, ignored=1),
+        {"ignore_index": 1},
+        cross_entropy,
+        CE,
+        note="ignored class",
+    ),
     Sample("cross_entropy", classes(4), {}, cross_entropy, CE, note="no batch"),
     Sample("cross_entropy", classes(2, 3, 4), {}, cross_entropy, CE, note="sequence"),
     Sample("cross_entropy", classes(2, 3, 2, 2, ignored=-100), {}, cross_entropy, CE, note="image"),
     Sample("cross_entropy", classes(0, 3), {"reduction": "sum"}, cross_entropy, CE, note="empty"),
     Sample("cross_entropy", classes(5, 3, weighted=True), {}, cross_entropy, "", note="weight"),
-    Sample("cross_entropy", classes(2, 3, 4, weighted=True, ignored=-100), {"label_smoothing": 0.2},
-           cross_entropy, "", note="weight, smoothed"),
-    Sample("cross_entropy", classes(5, 3, ignored=-100), {"label_smoothing": 0.3}, cross_entropy,
-           CE, note="smoothed"),
-    Sample("cross_entropy", classes(5, 3), {"label_smoothing": 0.3, "reduction": "none"},
-           cross_entropy, CE, note="smoothed, none"),
+    Sample(
+        "cross_entropy",
+        classes(2, 3, 4, weighted=True, ignored=-100),
+        {"label_smoothing": 0.2},
+        cross_entropy,
+        "",
+        note="weight, smoothed",
+    ),
+    Sample(
+        "cross_entropy",
+        classes(5, 3, ignored=-100),
+        {"label_smoothing": 0.3},
+        cross_entropy,
+        CE,
+        note="smoothed",
+    ),
+    Sample(
+        "cross_entropy",
+        classes(5, 3),
+        {"label_smoothing": 0.3, "reduction": "none"},
+        cross_entropy,
+        CE,
+        note="smoothed, none",
+    ),
     Sample("cross_entropy", soft(4, 3), {}, cross_entropy, CE, note="soft"),
-    Sample("cross_entropy", soft(3), {"reduction": "sum"}, cross_entropy, CE,
-           note="soft, no batch"),
-    Sample("cross_entropy", soft(2, 3, 2), {"label_smoothing": 0.1, "reduction": "none"},
-           cross_entropy, CE, note="soft, smoothed"),
+    Sample(
+        "cross_entropy", soft(3), {"reduction": "sum"}, cross_entropy, CE, note="soft, no batch"
+    ),
+    Sample(
+        "cross_entropy",
+        soft(2, 3, 2),
+        {"label_smoothing": 0.1, "reduction": "none"},
+        cross_entropy,
+        CE,
+        note="soft, smoothed",
+    ),
     *[
         Sample("nll_loss", classes(5, 3, ignored=-100), {"reduction": how}, nll, NLL, note=how)
         for how in ("mean", "sum", "none")
@@ -181,29 +237,72 @@ SAMPLES: list[Sample] = [
     Sample("nll_loss", classes(2, 3, 2, 2), {}, nll, NLL, note="image"),
     Sample("nll_loss", classes(3), {}, nll, NLL, note="no batch"),
     Sample("nll_loss", classes(5, 3, weighted=True), {}, nll, "", note="weight"),
-    Sample("nll_loss", classes(5, 3, weighted=True, ignored=-100), {"reduction": "none"}, nll, "",
-           note="weight, none"),
+    Sample(
+        "nll_loss",
+        classes(5, 3, weighted=True, ignored=-100),
+        {"reduction": "none"},
+        nll,
+        "",
+        note="weight, none",
+    ),
     *[
-        Sample("binary_cross_entropy_with_logits", two_classes(4, 3), {"reduction": how},
-               bce_with_logits, BCE_LOGITS, note=how)
+        Sample(
+            "binary_cross_entropy_with_logits",
+            two_classes(4, 3),
+            {"reduction": how},
+            bce_with_logits,
+            BCE_LOGITS,
+            note=how,
+        )
         for how in ("mean", "sum", "none")
     ],
-    Sample("binary_cross_entropy_with_logits", two_classes(4, 3, more=(3,)), {}, bce_with_logits,
-           BCE_LOGITS, torch_call=lambda torch, x, y, w: (
-               torch.nn.functional.binary_cross_entropy_with_logits(x, y) * 0
-               + (torch.nn.functional.binary_cross_entropy_with_logits(x, y, reduction="none") * w
-                  ).mean()), note="weight"),
-    Sample("binary_cross_entropy_with_logits", two_classes(0, 3), {"reduction": "sum"},
-           bce_with_logits, BCE_LOGITS, note="empty"),
-    Sample("binary_cross_entropy_with_logits", two_classes(4, 3, more=(3,)),
-           prepare=lambda x, y, w: (x, y, None, "mean", w), torch="",
-           reference=lambda x, y, weight, reduction, w: with_pos_weight(x, y, w),
-           note="pos_weight"),
+    Sample(
+        "binary_cross_entropy_with_logits",
+        two_classes(4, 3, more=(3,)),
+        {},
+        bce_with_logits,
+        BCE_LOGITS,
+        torch_call=lambda torch, x, y, w: (
+            torch.nn.functional.binary_cross_entropy_with_logits(x, y) * 0
+            + (
+                torch.nn.functional.binary_cross_entropy_with_logits(x, y, reduction="none") * w
+            ).mean()
+        ),
+        note="weight",
+    ),
+    Sample(
+        "binary_cross_entropy_with_logits",
+        two_classes(0, 3),
+        {"reduction": "sum"},
+        bce_with_logits,
+        BCE_LOGITS,
+        note="empty",
+    ),
+    Sample(
+        "binary_cross_entropy_with_logits",
+        two_classes(4, 3, more=(3,)),
+        prepare=lambda x, y, w: (x, y, None, "mean", w),
+        torch="",
+        reference=lambda x, y, weight, reduction, w: with_pos_weight(x, y, w),
+        note="pos_weight",
+    ),
     *[
-        Sample("binary_cross_entropy", two_classes(4, 3, low=0.05, high=0.95), {"reduction": how},
-               bce, BCE, note=how)
+        Sample(
+            "binary_cross_entropy",
+            two_classes(4, 3, low=0.05, high=0.95),
+            {"reduction": how},
+            bce,
+            BCE,
+            note=how,
+        )
         for how in ("mean", "sum", "none")
     ],
-    Sample("binary_cross_entropy", two_classes(4, 3, low=0.05, high=0.95, more=(4, 3)), {}, bce, "",
-           note="weight"),
-]  # fmt: skip
+    Sample(
+        "binary_cross_entropy",
+        two_classes(4, 3, low=0.05, high=0.95, more=(4, 3)),
+        {},
+        bce,
+        "",
+        note="weight",
+    ),
+]

@@ -29,9 +29,16 @@ def test_the_training_error_falls_and_the_test_error_turns() -> None:
 
     (x, y), test = noisy(20, 0), noisy(400, 1)
     curve = train.complexity_curve(
-        Polynomial, [1, 3, 5, 8, 13], (x, y), test, "mse",
-        lambda p: optim.Adam(p, lr=0.1), epochs=150, batch_size=20, seeds=[0, 1],
-    )  # fmt: skip
+        Polynomial,
+        [1, 3, 5, 8, 13],
+        (x, y),
+        test,
+        "mse",
+        lambda p: optim.Adam(p, lr=0.1),
+        epochs=150,
+        batch_size=20,
+        seeds=[0, 1],
+    )
     errors, new = curve.table["train"], curve.table["test"]
     assert errors == sorted(errors, reverse=True)
     best = new.index(min(new))
@@ -50,9 +57,15 @@ def test_the_training_error_falls_and_the_test_error_turns() -> None:
 def test_curves_of_a_metric() -> None:
     moons, new = problems.moons(60), problems.moons(60)
     curve = train.complexity_curve(
-        lambda h: models.MLP(2, [h], 2), [1, 6], (moons.inputs, moons.targets),
-        (new.inputs, new.targets), "cross_entropy", metric="accuracy", epochs=5, seeds=[0],
-    )  # fmt: skip
+        lambda h: models.MLP(2, [h], 2),
+        [1, 6],
+        (moons.inputs, moons.targets),
+        (new.inputs, new.targets),
+        "cross_entropy",
+        metric="accuracy",
+        epochs=5,
+        seeds=[0],
+    )
     assert all(0 <= v <= 1 for v in curve.table["test"])
     assert curve.table["test_error"] == [0, 0]
     with pytest.raises(ValueError, match="at least one complexity"):

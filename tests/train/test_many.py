@@ -13,17 +13,24 @@ import chainrule
 from chainrule import backend, models, nn, optim, problems, regularize, train
 from chainrule.data import KFold
 from chainrule.random import fork_rng
-from chainrule.train.program import Program
-from chainrule.train.stack import Stack, architecture, is_steady
+from chainrule.train.batched.program import Program
+from chainrule.train.batched.stacking import Stack, architecture, is_steady
 
 F64 = chainrule.float64
 SEEDS = range(4)
 
 
 def alone(
-    make: Callable[[], nn.Module], data: Any, loss: Any, optimizer: Any, seeds: Sequence[int],
-    lr: Sequence[float] | None = None, validation: Any = None, trainer: Any = None, **options: Any,
-) -> tuple[list[nn.Module], list[train.History]]:  # fmt: skip
+    make: Callable[[], nn.Module],
+    data: Any,
+    loss: Any,
+    optimizer: Any,
+    seeds: Sequence[int],
+    lr: Sequence[float] | None = None,
+    validation: Any = None,
+    trainer: Any = None,
+    **options: Any,
+) -> tuple[list[nn.Module], list[train.History]]:
     """Each network by a Trainer of its own."""
     networks, histories = [], []
     for i, seed in enumerate(seeds):
@@ -84,9 +91,14 @@ def xor() -> tuple[Any, Any]:
 
 def test_learning_rates_and_full_batches() -> None:
     fits = compare(
-        lambda: models.MLP(2, [4], 1, "tanh").double(), xor(), "bce_with_logits", optim.SGD,
-        lr=[0.1, 0.3, 0.5, 1.0], epochs=30, batch_size=4,
-    )  # fmt: skip
+        lambda: models.MLP(2, [4], 1, "tanh").double(),
+        xor(),
+        "bce_with_logits",
+        optim.SGD,
+        lr=[0.1, 0.3, 0.5, 1.0],
+        epochs=30,
+        batch_size=4,
+    )
     assert fits.jobs == 1
     assert [h[-1]["lr"] for h in fits.histories] == [0.1, 0.3, 0.5, 1.0]
     assert len({round(loss, 6) for loss in fits.last("loss")}) == 4
@@ -94,36 +106,57 @@ def test_learning_rates_and_full_batches() -> None:
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_the_order_of_batches(shuffle: bool) -> None:
-    compare(small(), classes(), "cross_entropy", optim.Adam, epochs=4, batch_size=16,
-            shuffle=shuffle)  # fmt: skip
+    compare(
+        small(), classes(), "cross_entropy", optim.Adam, epochs=4, batch_size=16, shuffle=shuffle
+    )
 
 
 @pytest.mark.parametrize("batch_size", [16, 100])
 def test_dropout_drops_the_same_units(batch_size: int) -> None:
-    compare(small(dropout=0.5), classes(), "cross_entropy", optim.Adam, epochs=5,
-            batch_size=batch_size)  # fmt: skip
+    compare(
+        small(dropout=0.5), classes(), "cross_entropy", optim.Adam, epochs=5, batch_size=batch_size
+    )
 
 
 def test_folds_of_two_sizes_with_batch_norm_validation_and_metrics() -> None:
     x, y = classes()
     data, held_out = folds(x, y)  # 37 or 38 samples to train on
     fits = compare(
-        small(norm="batch", dropout=0.2), data, "cross_entropy", optim.Adam, validation=held_out,
-        metrics=["accuracy"], epochs=4, batch_size=16,
-    )  # fmt: skip
+        small(norm="batch", dropout=0.2),
+        data,
+        "cross_entropy",
+        optim.Adam,
+        validation=held_out,
+        metrics=["accuracy"],
+        epochs=4,
+        batch_size=16,
+    )
     assert fits.jobs == 2
     assert fits.histories[0].columns == [
-        "epoch", "loss", "accuracy", "val_loss", "val_accuracy", "lr", "seconds",
-    ]  # fmt: skip
+        "epoch",
+        "loss",
+        "accuracy",
+        "val_loss",
+        "val_accuracy",
+        "lr",
+        "seconds",
+    ]
 
 
 def test_each_network_stops_early_on_its_own() -> None:
     x, y = classes()
     data, held_out = folds(x, y)
     fits = compare(
-        small(), data, "cross_entropy", lambda p: optim.Adam(p, lr=0.05), validation=held_out,
-        epochs=40, batch_size=16, early_stopping=2, tolerance=1e-7,
-    )  # fmt: skip
+        small(),
+        data,
+        "cross_entropy",
+        lambda p: optim.Adam(p, lr=0.05),
+        validation=held_out,
+        epochs=40,
+        batch_size=16,
+        early_stopping=2,
+        tolerance=1e-7,
+    )
     lengths = {len(h) for h in fits.histories}
     assert len(lengths) > 1
     assert min(lengths) < 40
@@ -136,14 +169,26 @@ def test_penalties_clipping_and_weights_of_samples() -> None:
     x, y = classes()
     w = chainrule.rand(50, generator=chainrule.Generator().manual_seed(1), dtype=F64)
     compare(
-        small(), (x, y, w), "cross_entropy", optim.RMSprop, epochs=3, batch_size=20,
-        lr=[0.01, 0.02, 0.03, 0.04], clip_norm=0.1, validation=(x, y, w),
+        small(),
+        (x, y, w),
+        "cross_entropy",
+        optim.RMSprop,
+        epochs=3,
+        batch_size=20,
+        lr=[0.01, 0.02, 0.03, 0.04],
+        clip_norm=0.1,
+        validation=(x, y, w),
         penalties={"l2": lambda m: 1e-2 * sum((p * p).sum() for p in m.parameters())},
-    )  # fmt: skip
+    )
     compare(
-        small(), (x, y), "cross_entropy", optim.SGD, epochs=3, batch_size=20,
+        small(),
+        (x, y),
+        "cross_entropy",
+        optim.SGD,
+        epochs=3,
+        batch_size=20,
         penalties=[regularize.L2(0.1, where="*.weight"), regularize.L1(0.01)],
-    )  # fmt: skip
+    )
 
 
 def elementwise_optimizers() -> list[str]:
@@ -172,7 +217,11 @@ def test_every_elementwise_optimizer(name: str) -> None:
 ARCHITECTURES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "convolutional": (
         lambda: nn.Sequential(
-            nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+            nn.Conv2d(1, 3, 3),
+            nn.BatchNorm2d(3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
             nn.Linear(12, 2),
         ),
         (1, 6, 6),
@@ -187,7 +236,7 @@ ARCHITECTURES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     ),
     "recurrent": (lambda: models.SequenceModel(3, 4, 2, each_step=False), (5, 3)),
     "cascade": (lambda: models.CascadeNetwork(4, 2, units=3), (4,)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -196,8 +245,15 @@ def test_architectures(name: str) -> None:
     g = chainrule.Generator().manual_seed(2)
     x = chainrule.randn(12, *shape, generator=g, dtype=F64)
     y = chainrule.randint(2, (12,), generator=g)
-    fits = compare(lambda: make().double(), (x, y), "cross_entropy", optim.Adam, epochs=6,
-                   batch_size=6, seeds=[3, 4, 5])  # fmt: skip
+    fits = compare(
+        lambda: make().double(),
+        (x, y),
+        "cross_entropy",
+        optim.Adam,
+        epochs=6,
+        batch_size=6,
+        seeds=[3, 4, 5],
+    )
     assert fits.jobs == 1
 
 
@@ -215,16 +271,30 @@ class Counting(nn.Module):
 
 
 def test_modules_that_count_their_calls_are_called() -> None:
-    compare(lambda: Counting().double(), classes(20), "cross_entropy", optim.SGD, epochs=4,
-            batch_size=10, seeds=[0], tolerance=1e-12)  # fmt: skip
+    compare(
+        lambda: Counting().double(),
+        classes(20),
+        "cross_entropy",
+        optim.SGD,
+        epochs=4,
+        batch_size=10,
+        seeds=[0],
+        tolerance=1e-12,
+    )
     assert not is_steady(Counting(), [])
     assert is_steady(models.MLP(2, [3], 1), [nn.functional.mse_loss])
 
 
 def test_float32() -> None:
     x, y = classes()
-    compare(lambda: models.MLP(4, [5], 2), (x.float(), y), "cross_entropy", optim.SGD, epochs=5,
-            tolerance=1e-5)  # fmt: skip
+    compare(
+        lambda: models.MLP(4, [5], 2),
+        (x.float(), y),
+        "cross_entropy",
+        optim.SGD,
+        epochs=5,
+        tolerance=1e-5,
+    )
 
 
 # --- what belongs together ------------------------------------------------------------------------
@@ -389,9 +459,14 @@ def test_steps_are_not_left_to_numpy(rates: list[float], batch_size: int) -> Non
     native.bind_reference({name: watched(name) for name in kernels})
     try:
         train.fit_many(
-            lambda: models.MLP(4, [5], 2, "tanh"), folds(*classes(51), 3)[0], "cross_entropy",
-            "adam", lr=rates, epochs=5, batch_size=batch_size,
-        )  # fmt: skip
+            lambda: models.MLP(4, [5], 2, "tanh"),
+            folds(*classes(51), 3)[0],
+            "cross_entropy",
+            "adam",
+            lr=rates,
+            epochs=5,
+            batch_size=batch_size,
+        )
     finally:
         native.bind_reference(kernels)
     step = {"linear", "linear_backward", "tanh", "tanh_backward", "cross_entropy_and_softmax"}
@@ -504,10 +579,14 @@ def test_the_starting_point_matters_for_xor() -> None:
 
     def rate(start: Callable[[Any], Any]) -> train.FailureRate:
         return train.failure_rate(
-            network(start), (x, y), "bce", lambda p: optim.SGD(p, lr=0.1, momentum=0.99),
-            solved=lambda output, y: ((output > 0.5) == (y > 0.5)).all(), epochs=1000,
+            network(start),
+            (x, y),
+            "bce",
+            lambda p: optim.SGD(p, lr=0.1, momentum=0.99),
+            solved=lambda output, y: ((output > 0.5) == (y > 0.5)).all(),
+            epochs=1000,
             batch_size=4,
-        )  # fmt: skip
+        )
 
     wide = rate(lambda w: nn.init.uniform_(w, -10, 10))
     narrow = rate(lambda w: nn.init.normal_(w, 0, 1 / math.sqrt(w.shape[1])))
@@ -556,9 +635,7 @@ def test_linear_layers_with_weights_of_their_own(shared: bool) -> None:
     tangents = tuple(normal(*t.shape) for t in (x, w, b))
     for f in (over, loop):
         assert f(x, w, b).shape == (3, 5, 2)
-    pairs = [
-        (chainrule.func.grad(total(f), (0, 1, 2))(x, w, b)) for f in (over, loop)
-    ]  # fmt: skip
+    pairs = [(chainrule.func.grad(total(f), (0, 1, 2))(x, w, b)) for f in (over, loop)]
     pairs += [chainrule.func.jvp(f, (x, w, b), tangents) for f in (over, loop)]
     pairs += [chainrule.func.hvp(total(f), (x, w, b), tangents) for f in (over, loop)]
     for i in (0, 2, 4):
@@ -612,6 +689,11 @@ def test_penalties_that_cannot_be_stacked_are_refused(penalty: Any, message: str
     x = chainrule.randn(8, 2)
     with pytest.raises(ValueError, match=f"fit_many: the penalty .* {message}"):
         train.fit_many(
-            lambda: nn.Linear(2, 1), (x, x[:, :1]), "mse", "sgd", seeds=range(2), epochs=1,
+            lambda: nn.Linear(2, 1),
+            (x, x[:, :1]),
+            "mse",
+            "sgd",
+            seeds=range(2),
+            epochs=1,
             penalties=[penalty],
-        )  # fmt: skip
+        )

@@ -43,8 +43,11 @@ def test_binary_precision_recall_f1_are_those_of_class_one(seed: int) -> None:
     if len(set(true)) < 2:
         true[0] = 1 - true[0]
     predicted = scores.argmax(1)
-    pairs = ((metrics.precision, sk.precision_score), (metrics.recall, sk.recall_score),
-             (metrics.f1, sk.f1_score))  # fmt: skip
+    pairs = (
+        (metrics.precision, sk.precision_score),
+        (metrics.recall, sk.recall_score),
+        (metrics.f1, sk.f1_score),
+    )
     for ours, theirs in pairs:
         assert ours(scores, true) == pytest.approx(theirs(true, predicted, zero_division=0))
 
@@ -150,7 +153,7 @@ def test_one_hot_and_single_score_targets() -> None:
         (lambda: metrics.metric_functions("acuracy"), "unknown name 'acuracy'"),
         (lambda: metrics.calibration_error([[0.5, 0.5]], [0], 0), "bins must be positive"),
     ],
-)  # fmt: skip
+)
 def test_bad_input(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()  # type: ignore[operator]

@@ -17,9 +17,11 @@ from chainrule.data import KFold
 def test_a_grid_is_the_product() -> None:
     settings = train.grid({"lr": [0.1, 0.2], "hidden": [(4,), (8,)]})
     assert settings == [
-        {"lr": 0.1, "hidden": (4,)}, {"lr": 0.1, "hidden": (8,)},
-        {"lr": 0.2, "hidden": (4,)}, {"lr": 0.2, "hidden": (8,)},
-    ]  # fmt: skip
+        {"lr": 0.1, "hidden": (4,)},
+        {"lr": 0.1, "hidden": (8,)},
+        {"lr": 0.2, "hidden": (4,)},
+        {"lr": 0.2, "hidden": (8,)},
+    ]
 
 
 def test_random_settings_are_seeded_and_within_bounds() -> None:
@@ -80,7 +82,7 @@ def test_parallel_runs_give_the_same_table() -> None:
         (lambda: train.sweep(square, []), ValueError, "no settings"),
         (lambda: train.sweep(lambda s: 3.0, [{"x": 1}]), TypeError, "dictionary of results"),
     ],
-)  # fmt: skip
+)
 def test_bad_input(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
@@ -106,10 +108,14 @@ def test_cross_validation_is_the_mean_over_all_samples() -> None:
     """Against folds by hand: with an optimizer that finds least squares, a closed form."""
     x, y = line(50)
     result = train.cross_validate(
-        lambda: nn.Linear(2, 1), (x.double(), y.double()), "mse",
+        lambda: nn.Linear(2, 1),
+        (x.double(), y.double()),
+        "mse",
         lambda p: optim.LBFGS(p, max_iter=100, line_search_fn="strong_wolfe"),
-        folds=KFold(4).split(x), epochs=3, batch_size=100,
-    )  # fmt: skip
+        folds=KFold(4).split(x),
+        epochs=3,
+        batch_size=100,
+    )
     losses, a, b = [], x.double().numpy(), y.double().numpy()
     for part in np.array_split(np.arange(50), 4):
         rest = np.setdiff1d(np.arange(50), part)
@@ -142,8 +148,13 @@ def test_stratified_folds_and_metrics() -> None:
     x = chainrule.randn(60, 2)
     y = chainrule.tensor([0] * 40 + [1] * 20)
     result = train.cross_validate(
-        lambda: nn.Linear(2, 2), (x, y), "cross_entropy", folds=4, stratify=True, epochs=1,
+        lambda: nn.Linear(2, 2),
+        (x, y),
+        "cross_entropy",
+        folds=4,
+        stratify=True,
+        epochs=1,
         metrics=["accuracy"],
-    )  # fmt: skip
+    )
     assert result.folds["size"] == [15, 15, 15, 15]
     assert set(result.mean) == {"loss", "accuracy"}

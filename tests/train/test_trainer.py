@@ -144,8 +144,16 @@ def test_validation_metrics_and_history(tmp_path: Path) -> None:
     trainer = train.Trainer(network(), nn.CrossEntropyLoss(), "adam", metrics=["accuracy", "f1"])
     history = trainer.fit((x[:64], y[:64]), (x[64:], y[64:]), epochs=4, batch_size=16)
     assert list(history[0]) == [
-        "epoch", "loss", "accuracy", "f1", "val_loss", "val_accuracy", "val_f1", "lr", "seconds",
-    ]  # fmt: skip
+        "epoch",
+        "loss",
+        "accuracy",
+        "f1",
+        "val_loss",
+        "val_accuracy",
+        "val_f1",
+        "lr",
+        "seconds",
+    ]
     measured = trainer.evaluate((x[64:], y[64:]))
     assert measured["accuracy"] == history[-1]["val_accuracy"]
     assert measured["loss"] == pytest.approx(history[-1]["val_loss"])
@@ -210,9 +218,12 @@ def test_schedules(each: str) -> None:
     x, y = problem()
     model = network()
     trainer = train.Trainer(
-        model, "cross_entropy", optim.SGD(model.parameters(), lr=1.0),
-        schedule=lambda o: optim.lr_scheduler.ExponentialLR(o, 0.5), schedule_each=each,
-    )  # fmt: skip
+        model,
+        "cross_entropy",
+        optim.SGD(model.parameters(), lr=1.0),
+        schedule=lambda o: optim.lr_scheduler.ExponentialLR(o, 0.5),
+        schedule_each=each,
+    )
     history = trainer.fit((x, y), epochs=3, batch_size=48)
     expected = [1.0, 0.5, 0.25] if each == "epoch" else [0.25, 0.0625, 0.015625]
     assert history["lr"] == expected
@@ -379,14 +390,16 @@ def test_ctrl_c_stops_cleanly_and_keeps_the_best(ctrl_c: None) -> None:
             lambda m: train.Trainer(m, lambda a, b: (a - b).sum()).fit(
                 (*problem(), chainrule.ones(96))
             ),
-            ValueError, "no argument `reduction`",
+            ValueError,
+            "no argument `reduction`",
         ),
         (
             lambda m: train.Trainer(m, "cross_entropy", class_weight="even").fit(problem()),
-            ValueError, "expected 'balanced'",
+            ValueError,
+            "expected 'balanced'",
         ),
     ],
-)  # fmt: skip
+)
 def test_bad_input(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make(network())

@@ -12,17 +12,38 @@ from chainrule.autograd.explain import Explanation, explain
 from chainrule.autograd.function import Function, FunctionCtx, once_differentiable
 from chainrule.autograd.hooks import register_hook, retain_grad
 from chainrule.autograd.modes import (
-    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
     set_grad_enabled,
-)  # fmt: skip
+)
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Explanation", "Function", "FunctionCtx", "GradcheckError", "backward",
-    "detect_anomaly", "enable_grad", "explain", "forward_ad", "functional", "grad", "gradcheck",
-    "gradgradcheck", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
-    "once_differentiable", "record_lines", "set_detect_anomaly", "set_grad_enabled",
-]  # fmt: skip
+    "Explanation",
+    "Function",
+    "FunctionCtx",
+    "GradcheckError",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "explain",
+    "forward_ad",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
+    "once_differentiable",
+    "record_lines",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]
 
 
 def _backward(

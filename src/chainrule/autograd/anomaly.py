@@ -10,8 +10,8 @@ from typing import Any
 
 from chainrule.autograd.modes import _Flags
 from chainrule.backend import K
-from chainrule.ops.apply import on_recorded, SELECT
-from chainrule.ops.primitive import Op
+from chainrule.ops.core.apply import on_recorded, SELECT
+from chainrule.ops.core.primitive import Op
 from chainrule.graph import Box, Mode, Node, mode
 from chainrule.tensor import Tensor
 

@@ -94,9 +94,12 @@ def gradgradcheck(
     if check_fwd_over_rev or check_rev_over_rev:
         gs = _made_up(point.outputs) if grad_outputs is None else _flat(_tuple(grad_outputs))
         passed = gradcheck(
-            lambda *args: vjp(point, *args[:n])[1](args[n:]), (*xs, *_split(gs, point.outputs)),
-            check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev, **options,
-        )  # fmt: skip
+            lambda *args: vjp(point, *args[:n])[1](args[n:]),
+            (*xs, *_split(gs, point.outputs)),
+            check_forward_ad=check_fwd_over_rev,
+            check_backward_ad=check_rev_over_rev,
+            **options,
+        )
     if passed and check_over_fwd:
         ts = _split(_made_up(xs), xs)
         passed = gradcheck(lambda *args: jvp(point, args[:n], args[n:])[1], (*xs, *ts), **options)

@@ -17,8 +17,8 @@ from chainrule.autograd.anomaly import check_gradients
 from chainrule.autograd.hooks import hooks_left, run_hooks
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
-from chainrule.ops.pointwise import constant
-from chainrule.ops.apply import edge_of, INFERENCE, SELECT
+from chainrule.ops.core.pointwise import constant
+from chainrule.ops.core.apply import edge_of, INFERENCE, SELECT
 from chainrule.graph import Box, Mode, Node, mode
 from chainrule.tensor import Tensor
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.autograd.engine import watch_backward
 from chainrule.backend import K
-from chainrule.ops.primitive import Bilinear, Elementwise
+from chainrule.ops.core.primitive import Bilinear, Elementwise
 from chainrule.graph import Node
 from chainrule.tensor import Tensor
 
@@ -62,8 +62,16 @@ class Explanation:
         ]
         for step in self.steps:
             for i, x in enumerate(step.inputs):
-                head = (str(step.number), f"{step.name} {_shape(step.shape)}", _short(step.value),
-                        _short(step.gradient)) if i == 0 else ("", "", "", "")  # fmt: skip
+                head = (
+                    (
+                        str(step.number),
+                        f"{step.name} {_shape(step.shape)}",
+                        _short(step.value),
+                        _short(step.gradient),
+                    )
+                    if i == 0
+                    else ("", "", "", "")
+                )
                 local = f"{x.kind} {_short(x.local)}".strip()
                 rows.append((*head, f"{x.source} {_shape(x.shape)}", local, _short(x.gradient)))
         widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]

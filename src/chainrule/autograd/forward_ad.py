@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from chainrule.autograd.levels import flags_within, innermost, level_of, new_level
-from chainrule.ops.elementwise import zeros_like_of
-from chainrule.ops.apply import apply
-from chainrule.ops.primitive import Op
+from chainrule.ops.elementwise.functions import zeros_like_of
+from chainrule.ops.core.apply import apply
+from chainrule.ops.core.primitive import Op
 from chainrule.graph import Box, mode
 from chainrule.tensor import Tensor
 

@@ -14,17 +14,27 @@ from chainrule.autograd import engine
 from chainrule.autograd.forward_ad import Dual, check_tangent, tangent_of, unpack
 from chainrule.autograd.levels import innermost, lift, new_level
 from chainrule.autograd.modes import enable_grad
-from chainrule.autograd.tree import flatten, map_tree, unflatten
+from chainrule.autograd.nested import flatten, map_tree, unflatten
 from chainrule.backend import K
-from chainrule.ops.conversion import clone
-from chainrule.ops.apply import edge_of
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.core.apply import edge_of
 from chainrule.graph import Node
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Traced", "grad", "grad_and_value", "hvp", "jvp", "push_forward", "select", "substitute",
-    "unpack_single", "value_and_grad", "vjp", "without_history",
-]  # fmt: skip
+    "Traced",
+    "grad",
+    "grad_and_value",
+    "hvp",
+    "jvp",
+    "push_forward",
+    "select",
+    "substitute",
+    "unpack_single",
+    "value_and_grad",
+    "vjp",
+    "without_history",
+]
 
 
 def _fresh(x: Any) -> Any:
@@ -268,9 +278,12 @@ def jvp(
 
 
 def push_forward(
-    func: Callable[..., Any], points: list[Tensor], directions: list[Tensor | None], structure: Any,
+    func: Callable[..., Any],
+    points: list[Tensor],
+    directions: list[Tensor | None],
+    structure: Any,
     has_aux: bool,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Any, ...]:
     """:func:`jvp` of flattened arguments; a direction is None for zero, which saves its work."""
     with new_level(Dual) as level:
         duals = [Tensor(Dual(level, p, t)) for p, t in zip(points, directions, strict=True)]

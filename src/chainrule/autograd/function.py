@@ -7,9 +7,9 @@ from typing import Any
 
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
-from chainrule.ops.inplace import adopt, check_writable, touch
-from chainrule.ops.apply import apply
-from chainrule.ops.primitive import Op
+from chainrule.ops.core.inplace import adopt, check_writable, touch
+from chainrule.ops.core.apply import apply
+from chainrule.ops.core.primitive import Op
 from chainrule.graph import Node
 from chainrule.tensor import Tensor
 

@@ -8,7 +8,7 @@ from typing import Any
 from chainrule.autograd import func as transforms
 from chainrule.autograd.engine import grad
 from chainrule.autograd.jacobian import jacfwd, jacrev
-from chainrule.autograd.tree import map_tree
+from chainrule.autograd.nested import map_tree
 from chainrule.backend import K
 from chainrule.tensor import Tensor
 

@@ -7,12 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.autograd.func import (
-    Traced, push_forward, select, substitute, unpack_single,
-)  # fmt: skip
-from chainrule.autograd.tree import flatten, map_tree, unflatten
+    Traced,
+    push_forward,
+    select,
+    substitute,
+    unpack_single,
+)
+from chainrule.autograd.nested import flatten, map_tree, unflatten
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
-from chainrule.ops.shape import movedim, reshape
+from chainrule.ops.shape.views import movedim, reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
@@ -99,9 +103,14 @@ def jacfwd(
 
 
 def _push_basis(
-    func: Callable[..., Any], points: list[Any], structure: Any, i: int, x: Tensor, has_aux: bool,
+    func: Callable[..., Any],
+    points: list[Any],
+    structure: Any,
+    i: int,
+    x: Tensor,
+    has_aux: bool,
     chunk_size: int | None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The derivatives by every element of the i-th input, shaped (output..., input...)."""
     outside: list[Any] = []
 

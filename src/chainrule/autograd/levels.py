@@ -19,7 +19,7 @@ from chainrule.graph import Box, Mode, mode
 from chainrule.tensor import Tensor
 
 if TYPE_CHECKING:
-    from chainrule.ops.primitive import Op
+    from chainrule.ops.core.primitive import Op
 
 __all__ = ["flags_within", "innermost", "level_of", "lift", "new_level"]
 

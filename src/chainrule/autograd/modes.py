@@ -10,9 +10,13 @@ from typing import Any
 from chainrule.graph import Mode, mode
 
 __all__ = [
-    "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad",
+    "enable_grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
     "set_grad_enabled",
-]  # fmt: skip
+]
 
 
 class _Flags:

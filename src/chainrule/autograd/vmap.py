@@ -2,7 +2,7 @@
 
 A :class:`Batched` stands where an array would stand in a tensor and holds a tensor with the batch
 as its first dimension. An operation that meets one is carried out by its batching rule
-(``ops/batching.py``) as one operation on the whole batch, never as a loop over samples.
+(``ops/core/batching.py``) as one operation on the whole batch, never as a loop over samples.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.autograd.levels import level_of, new_level
-from chainrule.autograd.tree import flatten, unflatten
-from chainrule.ops.batching import ON_ARRAYS, rule_of, spread
-from chainrule.ops.apply import Array, apply, edge_of, wrap
-from chainrule.ops.primitive import Op
-from chainrule.ops.sampling import batch_draw
-from chainrule.ops.shape import cat, movedim
+from chainrule.autograd.nested import flatten, unflatten
+from chainrule.ops.core.batching import ON_ARRAYS, rule_of, spread
+from chainrule.ops.core.apply import Array, apply, edge_of, wrap
+from chainrule.ops.core.primitive import Op
+from chainrule.ops.creation.sampling import batch_draw
+from chainrule.ops.shape.views import cat, movedim
 from chainrule.graph import ORDINARY, Box, Mode, mode
 from chainrule.tensor import Tensor
 
@@ -147,9 +147,15 @@ def vmap(
 
 
 def _run(
-    func: Callable[..., Any], values: list[Any], dims: list[Any], size: int, structure: Any,
-    count: int, kwargs: dict[str, Any], randomness: str,
-) -> tuple[list[Tensor], Any]:  # fmt: skip
+    func: Callable[..., Any],
+    values: list[Any],
+    dims: list[Any],
+    size: int,
+    structure: Any,
+    count: int,
+    kwargs: dict[str, Any],
+    randomness: str,
+) -> tuple[list[Tensor], Any]:
     """One pass of the function over a batch: outputs with the batch first, and their structure."""
     with new_level(lambda level, t: Batched(level, t, size, mapped=False)) as level:
         boxed = [
@@ -252,7 +258,7 @@ def _in_chunks(
     run: Callable[[list[Any], int], Any], values: list[Any], dims: list[Any], size: int, chunk: int
 ) -> tuple[list[Tensor], Any]:
     """The batch in parts of at most ``chunk`` samples, to bound the memory."""
-    from chainrule.ops.index import narrow
+    from chainrule.ops.index.reading import narrow
 
     parts, structure = [], None
     for start in range(0, size, chunk):

@@ -15,9 +15,26 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.backend.numpy_kernels import (
-    activation, conv, ctc, elementwise, index, linalg, memory, norm, pool, random, rearrange,
-    recurrent, recurrent_conv, recurrent_deep, recurrent_peephole, reduce, softmax, sort, update,
-)  # fmt: skip
+    activation,
+    conv,
+    ctc,
+    elementwise,
+    index,
+    linalg,
+    memory,
+    norm,
+    pool,
+    random,
+    rearrange,
+    recurrent,
+    recurrent_conv,
+    recurrent_deep,
+    recurrent_peephole,
+    reduce,
+    softmax,
+    sort,
+    update,
+)
 
 __all__ = ["K", "available", "bind", "current", "dtypes", "use"]
 

@@ -13,10 +13,28 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "DTYPES", "bfloat16_error", "bool_", "category", "complex128", "complex64", "dtype", "float16",
-    "float32", "float64", "from_array_dtype", "get_default_dtype", "int16", "int32", "int64",
-    "int8", "promote_types", "set_default_dtype", "to_array_dtype", "uint8", "as_dtype",
-]  # fmt: skip
+    "DTYPES",
+    "bfloat16_error",
+    "bool_",
+    "category",
+    "complex128",
+    "complex64",
+    "dtype",
+    "float16",
+    "float32",
+    "float64",
+    "from_array_dtype",
+    "get_default_dtype",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "promote_types",
+    "set_default_dtype",
+    "to_array_dtype",
+    "uint8",
+    "as_dtype",
+]
 
 
 class dtype:
@@ -72,12 +90,28 @@ complex64 = dtype("complex64", COMPLEX)
 complex128 = dtype("complex128", COMPLEX)
 
 DTYPES = (
-    bool_, uint8, int8, int16, int32, int64, float16, float32, float64, complex64, complex128,
-)  # fmt: skip
+    bool_,
+    uint8,
+    int8,
+    int16,
+    int32,
+    int64,
+    float16,
+    float32,
+    float64,
+    complex64,
+    complex128,
+)
 _BY_NAME = {d.name: d for d in DTYPES} | {
-    "float": float32, "double": float64, "half": float16, "long": int64, "int": int32,
-    "short": int16, "cfloat": complex64, "cdouble": complex128,
-}  # fmt: skip
+    "float": float32,
+    "double": float64,
+    "half": float16,
+    "long": int64,
+    "int": int32,
+    "short": int16,
+    "cfloat": complex64,
+    "cdouble": complex128,
+}
 _BY_ARRAY_DTYPE = {d.array_dtype: d for d in DTYPES}
 _BY_PYTHON_TYPE = {bool: bool_, int: int64, float: float64, complex: complex128}
 

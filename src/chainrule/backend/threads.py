@@ -12,9 +12,11 @@ from typing import Any
 from chainrule import backend
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "get_num_threads", "set_num_threads",
+    "are_deterministic_algorithms_enabled",
+    "get_num_threads",
+    "set_num_threads",
     "use_deterministic_algorithms",
-]  # fmt: skip
+]
 
 _PREFIXES = ("", "scipy_")
 _SUFFIXES = ("", "64_", "_", "_64_")

@@ -11,17 +11,23 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from chainrule.curvature.memory import AT_ONCE
-from chainrule.ops.decompositions import qr
-from chainrule.ops.matmul import matmul
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.sampling import Generator, randint
+from chainrule.ops.linalg.decompositions import qr
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import sum as sum_over
+from chainrule.ops.creation.sampling import Generator, randint
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Estimate", "Multiply", "average", "check_samples", "hutch_plus_plus", "hutchinson_diagonal",
-    "hutchinson_trace", "random_signs",
-]  # fmt: skip
+    "Estimate",
+    "Multiply",
+    "average",
+    "check_samples",
+    "hutch_plus_plus",
+    "hutchinson_diagonal",
+    "hutchinson_trace",
+    "random_signs",
+]
 
 Multiply = Callable[[Tensor], Tensor]
 

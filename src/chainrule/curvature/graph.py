@@ -14,10 +14,10 @@ from chainrule.autograd import engine
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
 from chainrule.curvature.memory import at_once, graph_bytes
-from chainrule.ops.apply import edge_of
-from chainrule.ops.conversion import clone
-from chainrule.ops.creation import zeros, zeros_like
-from chainrule.ops.shape import cat, reshape
+from chainrule.ops.core.apply import edge_of
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.patterns import zeros, zeros_like
+from chainrule.ops.shape.views import cat, reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["Derivatives", "for_rows", "for_units", "map_rows"]

@@ -13,23 +13,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainrule.autograd.func import hvp, jvp, value_and_grad, vjp
-from chainrule.autograd.tree import flatten
+from chainrule.autograd.nested import flatten
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
 from chainrule.curvature.estimates import hutchinson_diagonal
 from chainrule.curvature.graph import for_units
 from chainrule.curvature.memory import AT_ONCE, check_matrix
 from chainrule.curvature.parameters import arguments, as_function, ravel
-from chainrule.ops.decompositions import eigvalsh
-from chainrule.ops.order import amax, amin
-from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.sampling import Generator
+from chainrule.ops.linalg.decompositions import eigvalsh
+from chainrule.ops.reduce.order import amax, amin
+from chainrule.ops.reduce.reductions import sum as sum_over
+from chainrule.ops.creation.sampling import Generator
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "TaylorModel", "condition_number", "gauss_newton", "gauss_newton_product", "hessian_diagonal",
-    "hessian_matrix", "taylor",
-]  # fmt: skip
+    "TaylorModel",
+    "condition_number",
+    "gauss_newton",
+    "gauss_newton_product",
+    "hessian_diagonal",
+    "hessian_matrix",
+    "taylor",
+]
 
 
 def _chunk(op: str, chunk_size: int | None) -> int:
@@ -45,9 +50,12 @@ def _matrix(
     """A symmetric matrix from its products with the unit vectors."""
     size = like.numel()
     check_matrix(
-        op, size, size, like.dtype,
+        op,
+        size,
+        size,
+        like.dtype,
         f"Use {instead}, which needs no matrix (diagonal, eigenvalues, products), or a part of it",
-    )  # fmt: skip
+    )
     return for_units(column, size, like.array.dtype, _chunk(op, chunk_size))
 
 
@@ -110,9 +118,13 @@ def hessian_diagonal(
         raise ValueError(f"hessian_diagonal: samples should be None or at least 1, got {samples}")
     else:
         diagonal = hutchinson_diagonal(
-            lambda rows: vmap(product)(rows), vector.numel(), samples, vector.dtype,
-            generator=generator, chunk_size=together,
-        ).value  # fmt: skip
+            lambda rows: vmap(product)(rows),
+            vector.numel(),
+            samples,
+            vector.dtype,
+            generator=generator,
+            chunk_size=together,
+        ).value
     return unravel(diagonal)
 
 

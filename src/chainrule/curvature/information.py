@@ -12,25 +12,30 @@ from typing import Any
 from chainrule.curvature.hessian import gauss_newton
 from chainrule.curvature.memory import check_matrix
 from chainrule.autograd.func import grad
-from chainrule.autograd.tree import flatten
+from chainrule.autograd.nested import flatten
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
-from chainrule.ops.creation import arange
-from chainrule.ops.elementwise import logaddexp, sigmoid, zeros_like_of
-from chainrule.ops.matmul import matmul
-from chainrule.ops.products import outer
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import logsumexp
-from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.sampling import Generator, bernoulli, multinomial, randn
-from chainrule.ops.shape import cat, expand, reshape
-from chainrule.ops.softmax import softmax
+from chainrule.ops.creation.patterns import arange
+from chainrule.ops.elementwise.functions import logaddexp, sigmoid, zeros_like_of
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.linalg.products import outer
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import logsumexp
+from chainrule.ops.reduce.reductions import sum as sum_over
+from chainrule.ops.creation.sampling import Generator, bernoulli, multinomial, randn
+from chainrule.ops.shape.views import cat, expand, reshape
+from chainrule.ops.layers.softmax import softmax
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "draw_residuals", "empirical_fisher", "fisher", "inverse_hessian", "log_partition",
-    "negative_log_likelihood", "score",
-]  # fmt: skip
+    "draw_residuals",
+    "empirical_fisher",
+    "fisher",
+    "inverse_hessian",
+    "log_partition",
+    "negative_log_likelihood",
+    "score",
+]
 
 
 def score(
@@ -67,9 +72,12 @@ def empirical_fisher(
     """
     size = sum(p.numel() for p in flatten(params)[0])
     check_matrix(
-        "empirical_fisher", size, size, flatten(params)[0][0].dtype,
+        "empirical_fisher",
+        size,
+        size,
+        flatten(params)[0][0].dtype,
         "Use curvature.EmpiricalFisher, which needs no matrix (diagonal, eigenvalues, products)",
-    )  # fmt: skip
+    )
     rows = score(log_prob, params, *data, chunk_size=chunk_size)
     return matmul(rows.mT, rows) / rows.shape[0]
 

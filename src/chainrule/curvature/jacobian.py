@@ -13,17 +13,21 @@ from typing import Any, NamedTuple
 from chainrule.autograd.func import jvp, vjp
 from chainrule.autograd.jacobian import jacfwd, jacrev
 from chainrule.curvature.parameters import arguments, as_function, one_tensor
-from chainrule.autograd.tree import flatten, map_tree, unflatten
+from chainrule.autograd.nested import flatten, map_tree, unflatten
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
-from chainrule.ops.matmul import matmul
-from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.shape import permute, reshape
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.reductions import sum as sum_over
+from chainrule.ops.shape.views import permute, reshape
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "LayerJacobian", "input_jacobian", "layer_jacobian", "parameter_jacobian", "per_output_hvp",
-]  # fmt: skip
+    "LayerJacobian",
+    "input_jacobian",
+    "layer_jacobian",
+    "parameter_jacobian",
+    "per_output_hvp",
+]
 
 
 def parameter_jacobian(

@@ -24,15 +24,15 @@ from chainrule.curvature.memory import CHUNK_BYTES
 from chainrule.curvature.names import Where
 from chainrule.curvature.parameters import arguments, as_function, ravel
 from chainrule.curvature.symmetric import CurvatureMatrix
-from chainrule.ops.decompositions import cholesky, eigh, eigvalsh
-from chainrule.ops.diagonal import diagonal
-from chainrule.ops.elementwise import sigmoid, sqrt, where
-from chainrule.ops.matmul import matmul
-from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.sampling import Generator, randn
-from chainrule.ops.shape import cat, reshape
-from chainrule.ops.softmax import softmax
-from chainrule.ops.solving import solve_triangular
+from chainrule.ops.linalg.decompositions import cholesky, eigh, eigvalsh
+from chainrule.ops.shape.diagonal import diagonal
+from chainrule.ops.elementwise.functions import sigmoid, sqrt, where
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.reductions import sum as sum_over
+from chainrule.ops.creation.sampling import Generator, randn
+from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.layers.softmax import softmax
+from chainrule.ops.linalg.solving import solve_triangular
 from chainrule.tensor import Tensor
 
 __all__ = ["CramerRao", "Laplace", "Prediction", "cramer_rao", "residual_variance"]
@@ -118,16 +118,25 @@ class Laplace:
         with evaluating(model):
             self.curvature: CurvatureMatrix = (
                 Fisher(
-                    model, inputs, likelihood, params, variance=variance, reduction="sum",
-                    where=where, chunk_size=chunk_size,
+                    model,
+                    inputs,
+                    likelihood,
+                    params,
+                    variance=variance,
+                    reduction="sum",
+                    where=where,
+                    chunk_size=chunk_size,
                 )
                 if targets is None
                 else Hessian(
-                    model, inputs,
-                    negative_log_likelihood("Laplace", likelihood, targets, variance), params,
-                    where=where, chunk_size=chunk_size,
+                    model,
+                    inputs,
+                    negative_log_likelihood("Laplace", likelihood, targets, variance),
+                    params,
+                    where=where,
+                    chunk_size=chunk_size,
                 )
-            )  # fmt: skip
+            )
             prior = self._prior(prior_precision)
             #: What was added to the precision of each parameter to make it positive definite.
             self.damping = 0.0
@@ -354,9 +363,15 @@ def cramer_rao(
     """
     with evaluating(model):
         information = Fisher(
-            model, inputs, likelihood, params, variance=variance, reduction="sum", where=where,
+            model,
+            inputs,
+            likelihood,
+            params,
+            variance=variance,
+            reduction="sum",
+            where=where,
             chunk_size=chunk_size,
-        )  # fmt: skip
+        )
         matrix = information.matrix()
     values, vectors = eigh((matrix + matrix.mT) / 2)
     rounding = float(K.rounding_error(information.dtype.array_dtype))

@@ -23,11 +23,11 @@ from chainrule.curvature.memory import check_matrix
 from chainrule.curvature.names import Where
 from chainrule.curvature.parameters import ravel
 from chainrule.curvature.symmetric import CurvatureMatrix, unit_vectors
-from chainrule.ops.decompositions import eigh
-from chainrule.ops.matmul import matmul
-from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.sampling import Generator
-from chainrule.ops.shape import reshape
+from chainrule.ops.linalg.decompositions import eigh
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.reductions import sum as sum_over
+from chainrule.ops.creation.sampling import Generator
+from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["EmpiricalFisher", "Fisher", "GaussNewton", "Hessian"]

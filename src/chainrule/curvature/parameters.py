@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.autograd.functional_call import functional_call
-from chainrule.autograd.tree import flatten, unflatten
-from chainrule.ops.conversion import clone
-from chainrule.ops.joining import split
-from chainrule.ops.promotion import cast
-from chainrule.ops.shape import cat, reshape
+from chainrule.autograd.nested import flatten, unflatten
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.shape.joining import split
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.views import cat, reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["arguments", "as_function", "blocks", "one_tensor", "ravel"]

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from chainrule.backend import K
 from chainrule.curvature.estimates import Multiply, random_signs
 from chainrule.curvature.memory import CHUNK_BYTES, at_once, check_matrix
-from chainrule.ops.decompositions import eigh, svd
-from chainrule.ops.diagonal import diag, diag_embed
-from chainrule.ops.elementwise import exp, sqrt, where
-from chainrule.ops.linalg import vector_norm
-from chainrule.ops.matmul import matmul
-from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.sampling import Generator, randn
-from chainrule.ops.shape import cat
+from chainrule.ops.linalg.decompositions import eigh, svd
+from chainrule.ops.shape.diagonal import diag, diag_embed
+from chainrule.ops.elementwise.functions import exp, sqrt, where
+from chainrule.ops.linalg.matrices import vector_norm
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.reductions import sum as sum_over
+from chainrule.ops.creation.sampling import Generator, randn
+from chainrule.ops.shape.views import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["Eigenpairs", "SpectralDensity", "lanczos_eigenpairs", "spectral_density"]

@@ -10,27 +10,33 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.autograd.func import Traced
-from chainrule.autograd.tree import flatten, unflatten
+from chainrule.autograd.nested import flatten, unflatten
 from chainrule.backend import K
 from chainrule.curvature.estimates import (
-    Estimate, hutch_plus_plus, hutchinson_diagonal, hutchinson_trace,
-)  # fmt: skip
+    Estimate,
+    hutch_plus_plus,
+    hutchinson_diagonal,
+    hutchinson_trace,
+)
 from chainrule.curvature.graph import for_rows, for_units, map_rows
 from chainrule.curvature.memory import check_matrix
 from chainrule.curvature.names import Where, paths, select_names
 from chainrule.curvature.parameters import arguments, as_function, ravel
 from chainrule.curvature.spectrum import (
-    Eigenpairs, SpectralDensity, lanczos_eigenpairs, spectral_density,
-)  # fmt: skip
-from chainrule.ops.apply import edge_of
-from chainrule.ops.conversion import clone
-from chainrule.ops.creation import arange
-from chainrule.ops.decompositions import eigvalsh
-from chainrule.ops.from_data import tensor
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.sampling import Generator
-from chainrule.ops.shape import reshape
+    Eigenpairs,
+    SpectralDensity,
+    lanczos_eigenpairs,
+    spectral_density,
+)
+from chainrule.ops.core.apply import edge_of
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.patterns import arange
+from chainrule.ops.linalg.decompositions import eigvalsh
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import sum as sum_over
+from chainrule.ops.creation.sampling import Generator
+from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["CurvatureMatrix", "unit_vectors"]
@@ -195,9 +201,13 @@ class CurvatureMatrix:
     ) -> Estimate:
         """Hutchinson's estimate of the diagonal with its standard error, each a tree."""
         found = hutchinson_diagonal(
-            self.multiply, self.size, samples, self.dtype,
-            generator=generator, chunk_size=self._at_once(),
-        )  # fmt: skip
+            self.multiply,
+            self.size,
+            samples,
+            self.dtype,
+            generator=generator,
+            chunk_size=self._at_once(),
+        )
         return found._replace(value=self.by_name(found.value), error=self.by_name(found.error))
 
     def trace(self) -> float:
@@ -215,9 +225,13 @@ class CurvatureMatrix:
         if method not in methods:
             raise ValueError(f"{self.op}: method must be one of {[*methods]}, got {method!r}")
         return methods[method](
-            self.multiply, self.size, samples, self.dtype,
-            generator=generator, chunk_size=self._at_once(),
-        )  # fmt: skip
+            self.multiply,
+            self.size,
+            samples,
+            self.dtype,
+            generator=generator,
+            chunk_size=self._at_once(),
+        )
 
     def eigenvalues(
         self,
@@ -234,9 +248,15 @@ class CurvatureMatrix:
         how exact they are. :meth:`by_name` takes an eigenvector apart.
         """
         return lanczos_eigenpairs(
-            self.multiply, self.size, k, self.dtype, which=which, tolerance=tolerance,
-            max_products=max_products, generator=generator,
-        )  # fmt: skip
+            self.multiply,
+            self.size,
+            k,
+            self.dtype,
+            which=which,
+            tolerance=tolerance,
+            max_products=max_products,
+            generator=generator,
+        )
 
     def spectral_density(
         self, samples: int = 10, steps: int = 30, *, generator: Generator | None = None

@@ -11,17 +11,25 @@ from typing import Any
 from chainrule.data import color
 from chainrule.data import geometry as G
 from chainrule.data.image_transform import (
-    RandomTransform, check_probability, chosen, interval, uniform,
-)  # fmt: skip
-from chainrule.ops.elementwise import where
-from chainrule.ops.from_data import tensor
-from chainrule.ops.sampling import randperm
+    RandomTransform,
+    check_probability,
+    chosen,
+    interval,
+    uniform,
+)
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.creation.sampling import randperm
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "ColorJitter", "GaussianNoise", "RandomGrayscale", "RandomHorizontalFlip", "RandomVerticalFlip",
-]  # fmt: skip
+    "ColorJitter",
+    "GaussianNoise",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomVerticalFlip",
+]
 
 Pair = tuple[float, float]
 

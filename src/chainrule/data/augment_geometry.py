@@ -12,21 +12,31 @@ from typing import Any
 from chainrule.data import geometry as G
 from chainrule.data.image_arguments import floating, pair
 from chainrule.data.image_transform import (
-    RandomTransform, check_probability, chosen, integers, interval, resampling, uniform,
-)  # fmt: skip
-from chainrule.ops.creation import arange
-from chainrule.ops.elementwise import where
-from chainrule.ops.from_data import tensor
-from chainrule.ops.joining import unbind
-from chainrule.ops.promotion import cast
-from chainrule.ops.sampling import randn_like
-from chainrule.ops.shape import reshape, stack
+    RandomTransform,
+    check_probability,
+    chosen,
+    integers,
+    interval,
+    resampling,
+    uniform,
+)
+from chainrule.ops.creation.patterns import arange
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.shape.joining import unbind
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.creation.sampling import randn_like
+from chainrule.ops.shape.views import reshape, stack
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "RandomAffine", "RandomCrop", "RandomErasing", "RandomResizedCrop", "RandomRotation",
-]  # fmt: skip
+    "RandomAffine",
+    "RandomCrop",
+    "RandomErasing",
+    "RandomResizedCrop",
+    "RandomRotation",
+]
 
 Pair = tuple[float, float]
 
@@ -52,10 +62,15 @@ class RandomAffine(RandomTransform):
     """
 
     def __init__(
-        self, degrees: Any, translate: Sequence[float] | None = None,
-        scale: Sequence[float] | None = None, shear: Any = None, interpolation: str = "nearest",
-        fill: Any = 0, center: Sequence[float] | None = None,
-    ):  # fmt: skip
+        self,
+        degrees: Any,
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: Any = None,
+        interpolation: str = "nearest",
+        fill: Any = 0,
+        center: Sequence[float] | None = None,
+    ):
         super().__init__()
         op = type(self).__name__
         self.degrees = interval(op, "degrees", degrees)
@@ -123,9 +138,13 @@ class RandomRotation(RandomTransform):
     """
 
     def __init__(
-        self, degrees: Any, interpolation: str = "nearest", expand: bool = False,
-        center: Sequence[float] | None = None, fill: Any = 0,
-    ):  # fmt: skip
+        self,
+        degrees: Any,
+        interpolation: str = "nearest",
+        expand: bool = False,
+        center: Sequence[float] | None = None,
+        fill: Any = 0,
+    ):
         super().__init__()
         self.degrees = interval("RandomRotation", "degrees", degrees)
         self.interpolation = resampling("RandomRotation", interpolation, G.WARPING)
@@ -167,9 +186,13 @@ class RandomCrop(RandomTransform):
     """
 
     def __init__(
-        self, size: Any, padding: Any = None, pad_if_needed: bool = False, fill: float = 0,
+        self,
+        size: Any,
+        padding: Any = None,
+        pad_if_needed: bool = False,
+        fill: float = 0,
         padding_mode: str = "constant",
-    ):  # fmt: skip
+    ):
         super().__init__()
         self.size = pair("RandomCrop", "size", size)
         self.padding = None if padding is None else G.border(padding)
@@ -222,9 +245,13 @@ class RandomResizedCrop(RandomTransform):
     """
 
     def __init__(
-        self, size: Any, scale: Pair = (0.08, 1.0), ratio: Pair = (3 / 4, 4 / 3),
-        interpolation: str = "bilinear", antialias: bool = True,
-    ):  # fmt: skip
+        self,
+        size: Any,
+        scale: Pair = (0.08, 1.0),
+        ratio: Pair = (3 / 4, 4 / 3),
+        interpolation: str = "bilinear",
+        antialias: bool = True,
+    ):
         super().__init__()
         self.size = pair("RandomResizedCrop", "size", size)
         self.scale, self.ratio = _shares("RandomResizedCrop", scale, ratio)
@@ -328,8 +355,9 @@ class RandomErasing(RandomTransform):
 
     def _values(self, x: Tensor, channels: int, generator: Generator | None) -> Tensor:
         if self.value == "random":
-            return randn_like(floating("RandomErasing(value='random')", x).detach(),
-                              generator=generator)  # fmt: skip
+            return randn_like(
+                floating("RandomErasing(value='random')", x).detach(), generator=generator
+            )
         numbers = list(self.value) if isinstance(self.value, (tuple, list)) else [self.value]
         if len(numbers) not in (1, channels):
             raise ValueError(

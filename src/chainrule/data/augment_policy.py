@@ -14,8 +14,8 @@ from chainrule.data import color
 from chainrule.data import geometry as G
 from chainrule.data.image_arguments import bound
 from chainrule.data.image_transform import RandomTransform, integers, resampling, uniform
-from chainrule.ops.joining import unbind
-from chainrule.ops.shape import stack
+from chainrule.ops.shape.joining import unbind
+from chainrule.ops.shape.views import stack
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 
@@ -108,14 +108,30 @@ class RandAugment(_Policy):
     """
 
     NAMES = (
-        "Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color",
-        "Contrast", "Sharpness", "Posterize", "Solarize", "AutoContrast", "Equalize",
-    )  # fmt: skip
+        "Identity",
+        "ShearX",
+        "ShearY",
+        "TranslateX",
+        "TranslateY",
+        "Rotate",
+        "Brightness",
+        "Color",
+        "Contrast",
+        "Sharpness",
+        "Posterize",
+        "Solarize",
+        "AutoContrast",
+        "Equalize",
+    )
 
     def __init__(
-        self, num_ops: int = 2, magnitude: int = 9, num_magnitude_bins: int = 31,
-        interpolation: str = "nearest", fill: Any = None,
-    ):  # fmt: skip
+        self,
+        num_ops: int = 2,
+        magnitude: int = 9,
+        num_magnitude_bins: int = 31,
+        interpolation: str = "nearest",
+        fill: Any = None,
+    ):
         super().__init__(interpolation, fill)
         if num_ops < 0 or not 0 <= magnitude < num_magnitude_bins or num_magnitude_bins < 2:
             raise ValueError(
@@ -241,4 +257,4 @@ POLICIES = {
         Solarize 0.7 2, TranslateY 0.6 7; ShearY 0.8 4, Invert 0.8;
         ShearX 0.7 9, TranslateY 0.8 3; ShearY 0.8 5, AutoContrast 0.7;
         ShearX 0.7 2, Invert 0.1"""),
-}  # fmt: skip
+}

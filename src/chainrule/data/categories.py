@@ -9,12 +9,12 @@ from typing import Any, Self
 from chainrule.backend import dtypes
 from chainrule.data.preprocess import Transform
 from chainrule.data.table import Column, Table
-from chainrule.ops.from_data import as_tensor, tensor
-from chainrule.ops.order import argmax
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import any as any_of
-from chainrule.ops.shape import cat, stack, unsqueeze
-from chainrule.ops.sort import unique
+from chainrule.ops.creation.from_data import as_tensor, tensor
+from chainrule.ops.reduce.order import argmax
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import any as any_of
+from chainrule.ops.shape.views import cat, stack, unsqueeze
+from chainrule.ops.reduce.sort import unique
 from chainrule.tensor import Tensor
 
 __all__ = ["CategoryEncoder", "OneHot"]

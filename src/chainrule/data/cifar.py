@@ -15,11 +15,17 @@ from typing import Any, ClassVar
 
 from chainrule.backend import K, dtypes
 from chainrule.data.vision import (
-    DatasetError, ImagesInMemory, Path_, data_root, fetch, find, not_found,
-)  # fmt: skip
-from chainrule.ops.arguments import made
-from chainrule.ops.promotion import cast
-from chainrule.ops.shape import cat, reshape
+    DatasetError,
+    ImagesInMemory,
+    Path_,
+    data_root,
+    fetch,
+    find,
+    not_found,
+)
+from chainrule.ops.core.arguments import made
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.views import cat, reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["CIFAR10", "CIFAR100"]
@@ -54,8 +60,17 @@ class CIFAR10(ImagesInMemory):
     label_bytes = 1  # of a record of the binary version; the last is the class
     label_key = "labels"  # of the Python version
     classes: Sequence[str] = (
-        "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
-    )  # fmt: skip
+        "airplane",
+        "automobile",
+        "bird",
+        "cat",
+        "deer",
+        "dog",
+        "frog",
+        "horse",
+        "ship",
+        "truck",
+    )
 
     def __init__(
         self,
@@ -177,19 +192,107 @@ class CIFAR100(CIFAR10):
     label_bytes = 2  # the superclass, then the class
     label_key = "fine_labels"
     classes: Sequence[str] = (
-        "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle",
-        "bottle", "bowl", "boy", "bridge", "bus", "butterfly", "camel", "can", "castle",
-        "caterpillar", "cattle", "chair", "chimpanzee", "clock", "cloud", "cockroach", "couch",
-        "crab", "crocodile", "cup", "dinosaur", "dolphin", "elephant", "flatfish", "forest", "fox",
-        "girl", "hamster", "house", "kangaroo", "keyboard", "lamp", "lawn_mower", "leopard", "lion",
-        "lizard", "lobster", "man", "maple_tree", "motorcycle", "mountain", "mouse", "mushroom",
-        "oak_tree", "orange", "orchid", "otter", "palm_tree", "pear", "pickup_truck", "pine_tree",
-        "plain", "plate", "poppy", "porcupine", "possum", "rabbit", "raccoon", "ray", "road",
-        "rocket", "rose", "sea", "seal", "shark", "shrew", "skunk", "skyscraper", "snail", "snake",
-        "spider", "squirrel", "streetcar", "sunflower", "sweet_pepper", "table", "tank",
-        "telephone", "television", "tiger", "tractor", "train", "trout", "tulip", "turtle",
-        "wardrobe", "whale", "willow_tree", "wolf", "woman", "worm",
-    )  # fmt: skip
+        "apple",
+        "aquarium_fish",
+        "baby",
+        "bear",
+        "beaver",
+        "bed",
+        "bee",
+        "beetle",
+        "bicycle",
+        "bottle",
+        "bowl",
+        "boy",
+        "bridge",
+        "bus",
+        "butterfly",
+        "camel",
+        "can",
+        "castle",
+        "caterpillar",
+        "cattle",
+        "chair",
+        "chimpanzee",
+        "clock",
+        "cloud",
+        "cockroach",
+        "couch",
+        "crab",
+        "crocodile",
+        "cup",
+        "dinosaur",
+        "dolphin",
+        "elephant",
+        "flatfish",
+        "forest",
+        "fox",
+        "girl",
+        "hamster",
+        "house",
+        "kangaroo",
+        "keyboard",
+        "lamp",
+        "lawn_mower",
+        "leopard",
+        "lion",
+        "lizard",
+        "lobster",
+        "man",
+        "maple_tree",
+        "motorcycle",
+        "mountain",
+        "mouse",
+        "mushroom",
+        "oak_tree",
+        "orange",
+        "orchid",
+        "otter",
+        "palm_tree",
+        "pear",
+        "pickup_truck",
+        "pine_tree",
+        "plain",
+        "plate",
+        "poppy",
+        "porcupine",
+        "possum",
+        "rabbit",
+        "raccoon",
+        "ray",
+        "road",
+        "rocket",
+        "rose",
+        "sea",
+        "seal",
+        "shark",
+        "shrew",
+        "skunk",
+        "skyscraper",
+        "snail",
+        "snake",
+        "spider",
+        "squirrel",
+        "streetcar",
+        "sunflower",
+        "sweet_pepper",
+        "table",
+        "tank",
+        "telephone",
+        "television",
+        "tiger",
+        "tractor",
+        "train",
+        "trout",
+        "tulip",
+        "turtle",
+        "wardrobe",
+        "whale",
+        "willow_tree",
+        "wolf",
+        "woman",
+        "worm",
+    )
 
 
 def _content(path: Path) -> bytes:

@@ -10,27 +10,44 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.data.image_arguments import bound, check_image, in_float, in_levels, per_image
-from chainrule.ops.conv import conv2d
-from chainrule.ops.creation import arange, full_like
-from chainrule.ops.elementwise import bitwise_and, clamp, floor, maximum, minimum, round, where
-from chainrule.ops.from_data import tensor
-from chainrule.ops.index import gather
-from chainrule.ops.order import amax, amin
-from chainrule.ops.padding import pad
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import mean
-from chainrule.ops.sampling import randn_like
-from chainrule.ops.scan import cumsum
-from chainrule.ops.shape import cat, expand, reshape
-from chainrule.ops.sort import bincount
+from chainrule.ops.layers.conv import conv2d
+from chainrule.ops.creation.patterns import arange, full_like
+from chainrule.ops.elementwise.functions import (
+    bitwise_and,
+    clamp,
+    floor,
+    maximum,
+    minimum,
+    round,
+    where,
+)
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.index.reading import gather
+from chainrule.ops.reduce.order import amax, amin
+from chainrule.ops.shape.padding import pad
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.creation.sampling import randn_like
+from chainrule.ops.reduce.scan import cumsum
+from chainrule.ops.shape.views import cat, expand, reshape
+from chainrule.ops.reduce.sort import bincount
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "adjust_brightness", "adjust_contrast", "adjust_hue", "adjust_saturation", "adjust_sharpness",
-    "autocontrast", "equalize", "gaussian_noise", "invert", "posterize", "rgb_to_grayscale",
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_hue",
+    "adjust_saturation",
+    "adjust_sharpness",
+    "autocontrast",
+    "equalize",
+    "gaussian_noise",
+    "invert",
+    "posterize",
+    "rgb_to_grayscale",
     "solarize",
-]  # fmt: skip
+]
 
 LUMA = (0.2989, 0.587, 0.114)  # how bright red, green and blue look
 
@@ -223,9 +240,12 @@ def equalize(img: Tensor) -> Tensor:
 
 
 def gaussian_noise(
-    img: Tensor, mean: float = 0.0, sigma: float = 0.1, clip: bool = True,
+    img: Tensor,
+    mean: float = 0.0,
+    sigma: float = 0.1,
+    clip: bool = True,
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The image plus normal noise; ``clip`` cuts the result to [0, 1]."""
     check_image("gaussian_noise", img)
     if not img.is_floating_point():

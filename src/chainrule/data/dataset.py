@@ -15,21 +15,27 @@ from typing import Any, Generic, TypeVar
 
 from chainrule.backend import K
 from chainrule.graph import Box
-from chainrule.ops.arguments import made
-from chainrule.ops.conversion import clone
-from chainrule.ops.from_data import as_tensor, tensor
-from chainrule.ops.index import getitem, nonzero
-from chainrule.ops.elementwise import where
-from chainrule.ops.sampling import randperm
-from chainrule.ops.shape import cat
-from chainrule.ops.sort import argsort, bucketize
+from chainrule.ops.core.arguments import made
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.from_data import as_tensor, tensor
+from chainrule.ops.index.reading import getitem, nonzero
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.creation.sampling import randperm
+from chainrule.ops.shape.views import cat
+from chainrule.ops.reduce.sort import argsort, bucketize
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset",
-    "TensorDataset", "random_split",
-]  # fmt: skip
+    "ChainDataset",
+    "ConcatDataset",
+    "Dataset",
+    "IterableDataset",
+    "StackDataset",
+    "Subset",
+    "TensorDataset",
+    "random_split",
+]
 
 T = TypeVar("T", covariant=True)
 Indices = slice | Tensor

@@ -7,16 +7,16 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from chainrule.backend import K, dtypes
 from chainrule.data.preprocess import Transform, check_finite, floating, training_part
-from chainrule.ops.complex_numbers import abs
-from chainrule.ops.decompositions import qr, svd
-from chainrule.ops.elementwise import rsqrt, sign, sqrt
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.index import gather
-from chainrule.ops.matmul import matmul
-from chainrule.ops.order import argmax
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import mean
-from chainrule.ops.shape import flatten, reshape
+from chainrule.ops.elementwise.complex_numbers import abs
+from chainrule.ops.linalg.decompositions import qr, svd
+from chainrule.ops.elementwise.functions import rsqrt, sign, sqrt
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.index.reading import gather
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.order import argmax
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.shape.views import flatten, reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["PCA", "Whitening"]
@@ -120,9 +120,11 @@ class PCA(_Rotation):
         found = _principal(flat, 0.0)
         k = _how_many(self, self.n_components, found.variances, min(flat.shape))
         return self.keep(
-            mean=center, components=found.components[:k], variances=found.variances[:k],
+            mean=center,
+            components=found.components[:k],
+            variances=found.variances[:k],
             total=found.variances.sum(),
-        )  # fmt: skip
+        )
 
     @property
     def explained_variance(self) -> Tensor:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from chainrule.data.table import Table
-from chainrule.ops.from_data import tensor
+from chainrule.ops.creation.from_data import tensor
 from chainrule.tensor import Tensor
 
 __all__ = ["EMBEDDED", "EmbeddedTable", "embedded"]
@@ -60,38 +60,50 @@ EMBEDDED = {
     t.name: t
     for t in (
         EmbeddedTable(
-            "iris", "species", "classification",
+            "iris",
+            "species",
+            "classification",
             "150 flowers of three species of iris, four measurements in cm",
             f"R. A. Fisher, 1936; {_UCI}",
         ),
         EmbeddedTable(
-            "wine", "cultivar", "classification",
+            "wine",
+            "cultivar",
+            "classification",
             "178 wines of three cultivars, 13 chemical measurements",
             f"S. Aeberhard and M. Forina, 1992; {_UCI}",
         ),
         EmbeddedTable(
-            "breast_cancer", "diagnosis", "classification",
+            "breast_cancer",
+            "diagnosis",
+            "classification",
             "569 tumors, benign or malignant, 30 measurements of cell nuclei",
             f"W. Wolberg, O. Mangasarian, N. Street and W. Street, 1995; {_UCI}",
         ),
         EmbeddedTable(
-            "digits", "digit", "classification",
+            "digits",
+            "digit",
+            "classification",
             "1,797 handwritten digits as pictures of 8 by 8 pixels with 17 levels of gray",
             f"E. Alpaydin and C. Kaynak, 1998 (the test part); {_UCI}",
             (8, 8),
         ),
         EmbeddedTable(
-            "diabetes", "progression", "regression",
+            "diabetes",
+            "progression",
+            "regression",
             "442 patients, ten measurements, and the progression of the disease after a year",
             "B. Efron, T. Hastie, I. Johnstone and R. Tibshirani, Least Angle Regression, 2004",
         ),
         EmbeddedTable(
-            "linnerud", "Weight", "regression",
+            "linnerud",
+            "Weight",
+            "regression",
             "20 men: three exercises, pulse, waist and weight",
             "A. C. Linnerud, in M. Tenenhaus, La regression PLS, 1998",
         ),
     )
-}  # fmt: skip
+}
 
 
 def embedded(name: str) -> EmbeddedTable:

@@ -8,14 +8,14 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.data.table import CATEGORY, NUMBER, Column, Table, TableError
-from chainrule.nn.module import Module
-from chainrule.ops.creation import arange
-from chainrule.ops.elementwise import isinf, isnan, sqrt, where
-from chainrule.ops.from_data import tensor
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import any as any_of
-from chainrule.ops.reduce import mean
-from chainrule.ops.shape import cat, reshape
+from chainrule.nn.module.base import Module
+from chainrule.ops.creation.patterns import arange
+from chainrule.ops.elementwise.functions import isinf, isnan, sqrt, where
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import any as any_of
+from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.shape.views import cat, reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["TableEncoder", "TargetEncoder", "detect_task"]
@@ -149,9 +149,12 @@ class TableEncoder(Module):
 def _plan_number(column: Column) -> dict[str, Any]:
     mean, spread = _moments(column)
     return {
-        "name": column.name, "kind": NUMBER, "mean": mean, "spread": spread,
+        "name": column.name,
+        "kind": NUMBER,
+        "mean": mean,
+        "spread": spread,
         "gaps": column.missing > 0,
-    }  # fmt: skip
+    }
 
 
 def _moments(column: Column) -> tuple[float, float]:
@@ -299,9 +302,12 @@ class TargetEncoder(Module):
 
     def get_extra_state(self) -> Any:
         return {
-            "task": self.task, "classes": self.classes, "mean": self.mean, "spread": self.spread,
+            "task": self.task,
+            "classes": self.classes,
+            "mean": self.mean,
+            "spread": self.spread,
             "is_fitted": self.is_fitted,
-        }  # fmt: skip
+        }
 
     def set_extra_state(self, state: Any) -> None:
         self.task, self.classes = state["task"], list(state["classes"])

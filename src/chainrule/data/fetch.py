@@ -10,7 +10,7 @@ from typing import Any
 from chainrule.backend import K
 from chainrule.data.collate import default_collate
 from chainrule.data.dataset import is_in_memory, numbers, rows
-from chainrule.ops.from_data import as_tensor
+from chainrule.ops.creation.from_data import as_tensor
 from chainrule.tensor import Tensor
 
 __all__ = ["END", "Fetcher", "MapFetcher", "StreamFetcher"]

@@ -9,19 +9,24 @@ from typing import Any, NamedTuple
 
 from chainrule.autograd.modes import no_grad
 from chainrule.data.splits import codes, count_of, pick, random_stream
-from chainrule.ops.creation import arange
-from chainrule.ops.elementwise import eq, ne
-from chainrule.ops.from_data import as_tensor, tensor
-from chainrule.ops.index import getitem, nonzero
-from chainrule.ops.sampling import randperm
-from chainrule.ops.shape import cat, reshape, stack
+from chainrule.ops.creation.patterns import arange
+from chainrule.ops.elementwise.functions import eq, ne
+from chainrule.ops.creation.from_data import as_tensor, tensor
+from chainrule.ops.index.reading import getitem, nonzero
+from chainrule.ops.creation.sampling import randperm
+from chainrule.ops.shape.views import cat, reshape, stack
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "CrossValidationRisk", "GroupKFold", "KFold", "LeaveOneOut", "StratifiedKFold",
-    "TimeSeriesSplit", "cross_validation_risk",
-]  # fmt: skip
+    "CrossValidationRisk",
+    "GroupKFold",
+    "KFold",
+    "LeaveOneOut",
+    "StratifiedKFold",
+    "TimeSeriesSplit",
+    "cross_validation_risk",
+]
 
 Split = tuple[Tensor, Tensor]
 

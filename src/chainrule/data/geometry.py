@@ -12,22 +12,32 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.data.image_arguments import check_image, in_float, pair
-from chainrule.nn.grid import affine_grid, grid_sample
-from chainrule.nn.upsample import interpolate
-from chainrule.ops import padding as P
-from chainrule.ops.creation import ones_like
-from chainrule.ops.elementwise import where
-from chainrule.ops.from_data import as_tensor, tensor
-from chainrule.ops.index import index_select
-from chainrule.ops.promotion import cast
-from chainrule.ops.rearrange import flip
-from chainrule.ops.shape import expand, reshape
+from chainrule.nn.layers.grid import affine_grid, grid_sample
+from chainrule.nn.layers.upsample import interpolate
+from chainrule.ops.shape import padding as P
+from chainrule.ops.creation.patterns import ones_like
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.creation.from_data import as_tensor, tensor
+from chainrule.ops.index.reading import index_select
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.rearrange import flip
+from chainrule.ops.shape.views import expand, reshape
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "affine", "center_crop", "crop", "erase", "hflip", "inverse_affine_matrix", "pad", "resize",
-    "resized_crop", "rotate", "vflip", "warp",
-]  # fmt: skip
+    "affine",
+    "center_crop",
+    "crop",
+    "erase",
+    "hflip",
+    "inverse_affine_matrix",
+    "pad",
+    "resize",
+    "resized_crop",
+    "rotate",
+    "vflip",
+    "warp",
+]
 
 RESIZING = ("nearest", "nearest-exact", "bilinear", "bicubic")
 WARPING = ("nearest", "bilinear")
@@ -45,9 +55,12 @@ def check_choice(op: str, name: str, value: Any, allowed: Sequence[str]) -> str:
 
 
 def resize(
-    img: Tensor, size: Any, interpolation: str = "bilinear", max_size: int | None = None,
+    img: Tensor,
+    size: Any,
+    interpolation: str = "bilinear",
+    max_size: int | None = None,
     antialias: bool = True,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The image in another size: (height, width), or one number for the shorter edge.
 
     ``max_size`` limits the longer edge where ``size`` is one number. ``antialias`` averages over
@@ -121,9 +134,15 @@ def center_crop(img: Tensor, output_size: Any) -> Tensor:
 
 
 def resized_crop(
-    img: Tensor, top: int, left: int, height: int, width: int, size: Any,
-    interpolation: str = "bilinear", antialias: bool = True,
-) -> Tensor:  # fmt: skip
+    img: Tensor,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: Any,
+    interpolation: str = "bilinear",
+    antialias: bool = True,
+) -> Tensor:
     """A rectangle of the image, brought to a size."""
     part = crop(img, top, left, height, width)
     return resize(part, size, interpolation, antialias=antialias)
@@ -201,9 +220,12 @@ def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any) -> Tensor:
 
 
 def inverse_affine_matrix(
-    center: Sequence[float], angle: float, translate: Sequence[float], scale: float,
+    center: Sequence[float],
+    angle: float,
+    translate: Sequence[float],
+    scale: float,
     shear: Sequence[float],
-) -> list[float]:  # fmt: skip
+) -> list[float]:
     """The inverse of T C R S H C^-1: shear H, scale S and rotation R around the center C, then a
     translation T; its two rows one after the other. Angles are degrees, positive clockwise.
 
@@ -218,15 +240,20 @@ def inverse_affine_matrix(
     row_x, row_y = (d / scale, -b / scale), (-c / scale, a / scale)
     shift = (-cx - tx, -cy - ty)
     return [
-        *row_x, row_x[0] * shift[0] + row_x[1] * shift[1] + cx,
-        *row_y, row_y[0] * shift[0] + row_y[1] * shift[1] + cy,
-    ]  # fmt: skip
+        *row_x,
+        row_x[0] * shift[0] + row_x[1] * shift[1] + cx,
+        *row_y,
+        row_y[0] * shift[0] + row_y[1] * shift[1] + cy,
+    ]
 
 
 def warp(
-    img: Tensor, matrices: Sequence[Matrix], interpolation: str = "nearest", fill: Any = None,
+    img: Tensor,
+    matrices: Sequence[Matrix],
+    interpolation: str = "nearest",
+    fill: Any = None,
     size: tuple[int, int] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A batch under affine maps: one for all images, or one for each.
 
     The output's pixel at (x, y) from its center is the input's at M (x, y, 1) from its own center,
@@ -270,9 +297,15 @@ def _fill(op: str, fill: Any, channels: int) -> list[float] | None:
 
 
 def affine(
-    img: Tensor, angle: float, translate: Sequence[float], scale: float, shear: Any,
-    interpolation: str = "nearest", fill: Any = None, center: Sequence[float] | None = None,
-) -> Tensor:  # fmt: skip
+    img: Tensor,
+    angle: float,
+    translate: Sequence[float],
+    scale: float,
+    shear: Any,
+    interpolation: str = "nearest",
+    fill: Any = None,
+    center: Sequence[float] | None = None,
+) -> Tensor:
     """The image sheared, scaled, turned (clockwise, in degrees) around its center, and shifted by
     ``translate`` pixels (right, down).
 
@@ -297,9 +330,13 @@ def affine(
 
 
 def rotate(
-    img: Tensor, angle: float, interpolation: str = "nearest", expand: bool = False,
-    center: Sequence[float] | None = None, fill: Any = None,
-) -> Tensor:  # fmt: skip
+    img: Tensor,
+    angle: float,
+    interpolation: str = "nearest",
+    expand: bool = False,
+    center: Sequence[float] | None = None,
+    fill: Any = None,
+) -> Tensor:
     """The image turned by an angle in degrees, counter-clockwise, around its center.
 
     With ``expand`` the result is as large as the turned image needs to be seen as a whole.

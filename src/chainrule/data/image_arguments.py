@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.elementwise import clamp, round
-from chainrule.ops.promotion import cast
-from chainrule.ops.shape import reshape
+from chainrule.ops.elementwise.functions import clamp, round
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["bound", "check_image", "floating", "in_float", "in_levels", "pair", "per_image"]

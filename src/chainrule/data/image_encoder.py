@@ -11,9 +11,9 @@ from chainrule.backend import dtypes
 from chainrule.data.images import read_image
 from chainrule.data.table import TableError
 from chainrule.nn.functional import interpolate
-from chainrule.nn.module import Module
-from chainrule.ops.promotion import cast
-from chainrule.ops.shape import stack
+from chainrule.nn.module.base import Module
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.views import stack
 from chainrule.tensor import Tensor
 
 __all__ = ["ImageEncoder", "image_files"]

@@ -12,16 +12,22 @@ from typing import Any
 from chainrule.backend import dtypes
 from chainrule.data.geometry import check_choice
 from chainrule.data.image_arguments import check_image
-from chainrule.nn.module import Module
-from chainrule.ops.sampling import rand, randint
-from chainrule.ops.shape import reshape
+from chainrule.nn.module.base import Module
+from chainrule.ops.creation.sampling import rand, randint
+from chainrule.ops.shape.views import reshape
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "ImageTransform", "InterpolationMode", "RandomTransform", "check_probability", "chosen",
-    "integers", "interval", "uniform",
-]  # fmt: skip
+    "ImageTransform",
+    "InterpolationMode",
+    "RandomTransform",
+    "check_probability",
+    "chosen",
+    "integers",
+    "interval",
+    "uniform",
+]
 
 
 class InterpolationMode:
@@ -97,9 +103,13 @@ def check_probability(op: str, p: float) -> float:
 
 
 def interval(
-    op: str, name: str, value: Any, center: float = 0.0, low: float = float("-inf"),
+    op: str,
+    name: str,
+    value: Any,
+    center: float = 0.0,
+    low: float = float("-inf"),
     high: float = float("inf"),
-) -> tuple[float, float]:  # fmt: skip
+) -> tuple[float, float]:
     """(a, b) as it is, or one number d as (center - d, center + d); within the bounds."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         ends = tuple([float(v) for v in value])

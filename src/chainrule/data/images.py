@@ -15,25 +15,44 @@ from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.data.image_arguments import check_image, floating
-from chainrule.ops.arguments import made
-from chainrule.ops.elementwise import clamp, maximum, minimum, round
-from chainrule.ops.from_data import as_tensor, tensor
-from chainrule.ops.order import amax, amin
-from chainrule.ops.padding import pad
-from chainrule.ops.promotion import cast
-from chainrule.ops.shape import expand, permute, reshape, stack
+from chainrule.ops.core.arguments import made
+from chainrule.ops.elementwise.functions import clamp, maximum, minimum, round
+from chainrule.ops.creation.from_data import as_tensor, tensor
+from chainrule.ops.reduce.order import amax, amin
+from chainrule.ops.shape.padding import pad
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.views import expand, permute, reshape, stack
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "ImageError", "imshow", "make_grid", "normalize", "read_image", "to_float", "to_pil_image",
-    "to_tensor", "to_uint8", "unnormalize", "write_image",
-]  # fmt: skip
+    "ImageError",
+    "imshow",
+    "make_grid",
+    "normalize",
+    "read_image",
+    "to_float",
+    "to_pil_image",
+    "to_tensor",
+    "to_uint8",
+    "unnormalize",
+    "write_image",
+]
 
 MODES = ("L", "LA", "RGB", "RGBA", "unchanged")
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"}
 # What "unchanged" makes of the ways in which a file can hold pixels.
-KEPT = {"1": "L", "P": "RGB", "PA": "RGBA", "CMYK": "RGB", "YCbCr": "RGB", "HSV": "RGB",
-        "LAB": "RGB", "RGBX": "RGB", "RGBa": "RGBA", "La": "LA"}  # fmt: skip
+KEPT = {
+    "1": "L",
+    "P": "RGB",
+    "PA": "RGBA",
+    "CMYK": "RGB",
+    "YCbCr": "RGB",
+    "HSV": "RGB",
+    "LAB": "RGB",
+    "RGBX": "RGB",
+    "RGBa": "RGBA",
+    "La": "LA",
+}
 
 
 class ImageError(ValueError):
@@ -281,10 +300,14 @@ def unnormalize(image: Tensor, mean: Any, std: Any) -> Tensor:
 
 
 def make_grid(
-    tensor: Tensor | Sequence[Tensor], nrow: int = 8, padding: int = 2, normalize: bool = False,
-    value_range: tuple[float, float] | None = None, scale_each: bool = False,
+    tensor: Tensor | Sequence[Tensor],
+    nrow: int = 8,
+    padding: int = 2,
+    normalize: bool = False,
+    value_range: tuple[float, float] | None = None,
+    scale_each: bool = False,
     pad_value: float = 0.0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A batch of images (N, C, H, W), or a list of images, as one: ``nrow`` in every row, with
     ``padding`` pixels of ``pad_value`` around each.
 
@@ -299,8 +322,9 @@ def make_grid(
     """
     images = _three_channels(tensor)
     if nrow < 1 or padding < 0:
-        raise ValueError(f"make_grid: nrow must be positive and padding not negative, got {nrow=}, "
-                         f"{padding=}")  # fmt: skip
+        raise ValueError(
+            f"make_grid: nrow must be positive and padding not negative, got {nrow=}, {padding=}"
+        )
     if value_range is not None and (not normalize or len(value_range) != 2):
         raise ValueError(
             "make_grid: value_range is (low, high) and needs normalize=True; got "
@@ -318,8 +342,9 @@ def make_grid(
         images = pad(images, (0, 0, 0, 0, 0, 0, 0, rows * columns - n), value=pad_value)
     h, w = h + padding, w + padding
     placed = permute(reshape(images, (rows, columns, c, h, w)), (2, 0, 3, 1, 4))
-    return pad(reshape(placed, (c, rows * h, columns * w)), (0, padding, 0, padding),
-               value=pad_value)  # fmt: skip
+    return pad(
+        reshape(placed, (c, rows * h, columns * w)), (0, padding, 0, padding), value=pad_value
+    )
 
 
 def _three_channels(images: Any) -> Tensor:

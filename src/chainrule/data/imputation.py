@@ -7,15 +7,15 @@ from typing import Any, Self
 
 from chainrule.backend import dtypes
 from chainrule.data.preprocess import Transform, across, floating
-from chainrule.ops.creation import full_like
-from chainrule.ops.elementwise import isinf, isnan, where
-from chainrule.ops.order import nanquantile
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import all as all_of
-from chainrule.ops.reduce import any as any_of
-from chainrule.ops.reduce import nanmean
-from chainrule.ops.shape import cat, movedim, reshape
-from chainrule.ops.subscript import numbers_of
+from chainrule.ops.creation.patterns import full_like
+from chainrule.ops.elementwise.functions import isinf, isnan, where
+from chainrule.ops.reduce.order import nanquantile
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import all as all_of
+from chainrule.ops.reduce.reductions import any as any_of
+from chainrule.ops.reduce.reductions import nanmean
+from chainrule.ops.shape.views import cat, movedim, reshape
+from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
 
 __all__ = ["Imputer"]

@@ -14,7 +14,7 @@ from chainrule.data.dataset import IterableDataset, defined_together
 from chainrule.data.fetch import END, Fetcher, MapFetcher, StreamFetcher
 from chainrule.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from chainrule.data.workers import WorkerPool, context_named
-from chainrule.ops.sampling import randint
+from chainrule.ops.creation.sampling import randint
 from chainrule.random import Generator, default_generator
 from chainrule.tensor import Tensor
 
@@ -247,9 +247,12 @@ class DataLoader:
                 return self._pool
             self._pool.close()
         pool = WorkerPool(
-            self._fetcher(), self.dataset, self.num_workers, self.worker_init_fn,
+            self._fetcher(),
+            self.dataset,
+            self.num_workers,
+            self.worker_init_fn,
             context_named(self.multiprocessing_context),
-        )  # fmt: skip
+        )
         if self.persistent_workers:
             self._pool = pool
             weakref.finalize(self, pool.close)

@@ -6,14 +6,14 @@ import math
 from typing import Any, Self
 
 from chainrule.data.preprocess import Transform, check_finite, floating, training_part
-from chainrule.ops.creation import ones_like
-from chainrule.ops.elementwise import exp, expm1, isnan, log, log1p, sqrt, where
-from chainrule.ops.order import amax, amin
-from chainrule.ops.reduce import any as any_of
-from chainrule.ops.reduce import mean, var
-from chainrule.ops.reduce import sum as sum_of
-from chainrule.ops.shape import movedim, reshape
-from chainrule.ops.subscript import numbers_of
+from chainrule.ops.creation.patterns import ones_like
+from chainrule.ops.elementwise.functions import exp, expm1, isnan, log, log1p, sqrt, where
+from chainrule.ops.reduce.order import amax, amin
+from chainrule.ops.reduce.reductions import any as any_of
+from chainrule.ops.reduce.reductions import mean, var
+from chainrule.ops.reduce.reductions import sum as sum_of
+from chainrule.ops.shape.views import movedim, reshape
+from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
 
 __all__ = ["LogTransform", "PowerTransform"]

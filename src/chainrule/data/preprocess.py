@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Self
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.nn.module import Module
+from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Buffer, UninitializedBuffer, is_lazy
-from chainrule.ops.elementwise import isfinite, isnan
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.promotion import cast, to_floating
-from chainrule.ops.reduce import all as all_of
-from chainrule.ops.reduce import any as any_of
-from chainrule.ops.shape import reshape
-from chainrule.ops.subscript import numbers_of
+from chainrule.ops.elementwise.functions import isfinite, isnan
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.core.promotion import cast, to_floating
+from chainrule.ops.reduce.reductions import all as all_of
+from chainrule.ops.reduce.reductions import any as any_of
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
 
 __all__ = ["Pipeline", "Transform", "across", "check_finite", "floating", "training_part"]

@@ -11,17 +11,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from chainrule.data.dataset import defined_together, numbers
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.index import getitem
-from chainrule.ops.sampling import multinomial, randint, randperm
-from chainrule.ops.shape import cat
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.index.reading import getitem
+from chainrule.ops.creation.sampling import multinomial, randint, randperm
+from chainrule.ops.shape.views import cat
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
+    "BatchSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
     "WeightedRandomSampler",
-]  # fmt: skip
+]
 
 T = TypeVar("T", covariant=True)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 from chainrule.data.preprocess import Transform, training_part
-from chainrule.ops.creation import ones_like, zeros_like
-from chainrule.ops.elementwise import clamp, sqrt, where
-from chainrule.ops.from_data import as_tensor, tensor
-from chainrule.ops.order import amax, amin, quantile
-from chainrule.ops.reduce import mean
-from chainrule.ops.shape import movedim, reshape
+from chainrule.ops.creation.patterns import ones_like, zeros_like
+from chainrule.ops.elementwise.functions import clamp, sqrt, where
+from chainrule.ops.creation.from_data import as_tensor, tensor
+from chainrule.ops.reduce.order import amax, amin, quantile
+from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.shape.views import movedim, reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["MinMaxScaler", "RobustScaler", "StandardScaler", "TargetScaler"]

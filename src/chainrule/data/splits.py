@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.data.dataset import Dataset, Subset
-from chainrule.ops.from_data import tensor
-from chainrule.ops.index import getitem
-from chainrule.ops.sampling import rand, randperm
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.index.reading import getitem
+from chainrule.ops.creation.sampling import rand, randperm
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 
@@ -139,9 +139,14 @@ class _Cut:
     """Cuts the numbers of n samples (or of their groups) into parts of given sizes."""
 
     def __init__(
-        self, op: str, n: int, shuffle: bool, stratify: Any, groups: Any,
+        self,
+        op: str,
+        n: int,
+        shuffle: bool,
+        stratify: Any,
+        groups: Any,
         generator: Generator | None,
-    ):  # fmt: skip
+    ):
         if stratify is not None and groups is not None:
             raise ValueError(f"{op}: stratify and groups cannot be used together")
         if not shuffle and (stratify is not None or groups is not None):

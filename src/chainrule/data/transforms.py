@@ -18,28 +18,61 @@ from typing import Any
 from chainrule.data import color, geometry, images
 from chainrule.data import transforms_functional as functional
 from chainrule.data.augment import (
-    ColorJitter, GaussianNoise, RandomGrayscale, RandomHorizontalFlip, RandomVerticalFlip,
-)  # fmt: skip
+    ColorJitter,
+    GaussianNoise,
+    RandomGrayscale,
+    RandomHorizontalFlip,
+    RandomVerticalFlip,
+)
 from chainrule.data.augment_geometry import (
-    RandomAffine, RandomCrop, RandomErasing, RandomResizedCrop, RandomRotation,
-)  # fmt: skip
+    RandomAffine,
+    RandomCrop,
+    RandomErasing,
+    RandomResizedCrop,
+    RandomRotation,
+)
 from chainrule.data.augment_policy import AutoAugment, RandAugment
 from chainrule.data.image_arguments import pair
 from chainrule.data.image_transform import (
-    ImageTransform, InterpolationMode, RandomTransform, check_probability, chosen, resampling,
-)  # fmt: skip
-from chainrule.nn.module import Module
-from chainrule.ops.shape import cat
+    ImageTransform,
+    InterpolationMode,
+    RandomTransform,
+    check_probability,
+    chosen,
+    resampling,
+)
+from chainrule.nn.module.base import Module
+from chainrule.ops.shape.views import cat
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "AutoAugment", "CenterCrop", "ColorJitter", "Compose", "GaussianNoise", "Grayscale",
-    "ImageTransform", "InterpolationMode", "Normalize", "Pad", "RandAugment", "RandomAffine",
-    "RandomApply", "RandomCrop", "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip",
-    "RandomResizedCrop", "RandomRotation", "RandomTransform", "RandomVerticalFlip", "Resize",
-    "ToPILImage", "ToTensor", "functional",
-]  # fmt: skip
+    "AutoAugment",
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "GaussianNoise",
+    "Grayscale",
+    "ImageTransform",
+    "InterpolationMode",
+    "Normalize",
+    "Pad",
+    "RandAugment",
+    "RandomAffine",
+    "RandomApply",
+    "RandomCrop",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomTransform",
+    "RandomVerticalFlip",
+    "Resize",
+    "ToPILImage",
+    "ToTensor",
+    "functional",
+]
 
 
 class Compose(ImageTransform):
@@ -81,8 +114,9 @@ class Compose(ImageTransform):
         return input
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({i}): {t!r}" for i, t in enumerate(self.transforms)
-                         if not isinstance(t, Module))  # fmt: skip
+        return "\n".join(
+            f"({i}): {t!r}" for i, t in enumerate(self.transforms) if not isinstance(t, Module)
+        )
 
 
 class RandomApply(Compose):
@@ -180,9 +214,12 @@ class Resize(ImageTransform):
     """
 
     def __init__(
-        self, size: Any, interpolation: str = "bilinear", max_size: int | None = None,
+        self,
+        size: Any,
+        interpolation: str = "bilinear",
+        max_size: int | None = None,
         antialias: bool = True,
-    ):  # fmt: skip
+    ):
         super().__init__()
         geometry.check_size("Resize", size, max_size)
         self.size = size

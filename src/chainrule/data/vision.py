@@ -18,9 +18,9 @@ from chainrule.backend import K, dtypes
 from chainrule.data.dataset import Dataset, Indices, rows
 from chainrule.data.downloads import DownloadError, download
 from chainrule.data.images import ImageError
-from chainrule.ops.arguments import made
-from chainrule.ops.promotion import cast
-from chainrule.ops.shape import reshape
+from chainrule.ops.core.arguments import made
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["MNIST", "DatasetError", "FashionMNIST", "ImagesInMemory", "data_root"]
@@ -156,9 +156,17 @@ class MNIST(ImagesInMemory):
         "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
     }
     classes: Sequence[str] = (
-        "0 - zero", "1 - one", "2 - two", "3 - three", "4 - four", "5 - five", "6 - six",
-        "7 - seven", "8 - eight", "9 - nine",
-    )  # fmt: skip
+        "0 - zero",
+        "1 - one",
+        "2 - two",
+        "3 - three",
+        "4 - four",
+        "5 - five",
+        "6 - six",
+        "7 - seven",
+        "8 - eight",
+        "9 - nine",
+    )
 
     def __init__(
         self,
@@ -257,8 +265,11 @@ class FashionMNIST(MNIST):
     10,000 to test, in ten classes. The arguments are those of :class:`MNIST`."""
 
     folder_names: ClassVar[tuple[str, ...]] = (
-        "FashionMNIST", "fashion-mnist", "fashion_mnist", "fashionmnist",
-    )  # fmt: skip
+        "FashionMNIST",
+        "fashion-mnist",
+        "fashion_mnist",
+        "fashionmnist",
+    )
     equally_frequent: ClassVar[bool] = True
     mirrors: ClassVar[tuple[str, ...]] = (
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
@@ -270,6 +281,14 @@ class FashionMNIST(MNIST):
         "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
     }
     classes: Sequence[str] = (
-        "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
+        "T-shirt/top",
+        "Trouser",
+        "Pullover",
+        "Dress",
+        "Coat",
+        "Sandal",
+        "Shirt",
+        "Sneaker",
+        "Bag",
         "Ankle boot",
-    )  # fmt: skip
+    )

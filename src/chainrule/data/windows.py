@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.data.dataset import Dataset, Indices, rows
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.index import getitem, narrow
-from chainrule.ops.padding import unfold
-from chainrule.ops.shape import movedim
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.index.reading import getitem, narrow
+from chainrule.ops.shape.padding import unfold
+from chainrule.ops.shape.views import movedim
 from chainrule.tensor import Tensor
 
 __all__ = ["WindowDataset"]

@@ -19,14 +19,21 @@ from chainrule.data import DataLoader, TensorDataset
 from chainrule.estimators.checks import check_parameters, hidden_sizes
 from chainrule.estimators.monitor import Monitor
 from chainrule.estimators.network import (
-    L2Penalty, built, decays, dense, has_batch_norm, is_stochastic, make_optimizer, output_of,
-)  # fmt: skip
+    L2Penalty,
+    built,
+    decays,
+    dense,
+    has_batch_norm,
+    is_stochastic,
+    make_optimizer,
+    output_of,
+)
 from chainrule.estimators.targets import Target
-from chainrule.ops.conversion import clone
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import sum
-from chainrule.ops.shape import cat
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.shape.views import cat
 from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
 from chainrule.train import DivergedError, History, Trainer
@@ -137,9 +144,13 @@ class NetworkEstimator(BaseEstimator):
 
     def _network(self, in_features: int, target: Target) -> nn.Module:
         return dense(
-            in_features, hidden_sizes(self.hidden_layer_sizes), target.width, self.activation,
-            dropout=self.dropout, norm=self.norm,
-        )  # fmt: skip
+            in_features,
+            hidden_sizes(self.hidden_layer_sizes),
+            target.width,
+            self.activation,
+            dropout=self.dropout,
+            norm=self.norm,
+        )
 
     def _weighted(self, y: Any, target: Tensor, weight: Tensor | None) -> Tensor | None:
         """The weights of the samples, with those of their classes."""
@@ -295,9 +306,14 @@ class NetworkEstimator(BaseEstimator):
                     group["weight_decay"] = new["weight_decay"]
             return
         names = (
-            "learning_rate_init", "momentum", "nesterovs_momentum", "beta_1", "beta_2", "epsilon",
+            "learning_rate_init",
+            "momentum",
+            "nesterovs_momentum",
+            "beta_1",
+            "beta_2",
+            "epsilon",
             "tol",
-        )  # fmt: skip
+        )
         given = {name: getattr(self, name) for name in names}
         self._optimizer = make_optimizer(self.solver, parameters, **given)
         group = self._optimizer.param_groups[0]

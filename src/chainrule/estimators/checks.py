@@ -83,9 +83,7 @@ RULES: dict[str, Rule] = {
     "module": _either(_NONE, Rule(lambda v: isinstance(v, nn.Module), "a module"), _FUNCTION),
     "momentum": _either(_NONE, _number(Real, 0, 1, "[]")),
     "n_components": _number(Integral, 1),
-    "n_iter_no_change": _either(
-        _number(Integral, 1), Rule(lambda v: v == math.inf, "infinity")
-    ),
+    "n_iter_no_change": _either(_number(Integral, 1), Rule(lambda v: v == math.inf, "infinity")),
     "nesterovs_momentum": _either(_NONE, _TRUTH),
     "norm": _one_of(None, "batch", "layer"),
     "power_t": _number(Real, 0),
@@ -98,7 +96,7 @@ RULES: dict[str, Rule] = {
     "validation_fraction": _number(Real, 0, 1, "()"),
     "verbose": _either(_TRUTH, _number(Integral, 0)),
     "warm_start": _TRUTH,
-}  # fmt: skip
+}
 
 
 def check_parameters(name: str, parameters: dict[str, Any]) -> None:

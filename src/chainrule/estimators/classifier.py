@@ -13,9 +13,9 @@ from sklearn.utils.validation import validate_data
 
 from chainrule.estimators.base import FLOATING, NetworkEstimator, takes_batches
 from chainrule.estimators.targets import Classes, Outputs, Target, class_target
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.promotion import cast
-from chainrule.ops.sort import bincount
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.sort import bincount
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype
 

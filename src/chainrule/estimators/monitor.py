@@ -9,7 +9,7 @@ from typing import Any
 from chainrule.autograd.modes import no_grad
 from chainrule.estimators.network import L2Penalty
 from chainrule.estimators.targets import Target
-from chainrule.ops.conversion import clone
+from chainrule.ops.creation.conversion import clone
 from chainrule.optim.lr_scheduler.base import write_rate
 from chainrule.optim.minimizer import Minimizer
 from chainrule.tensor import Tensor

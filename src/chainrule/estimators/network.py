@@ -11,17 +11,24 @@ from chainrule import nn, optim
 from chainrule.autograd.modes import no_grad
 from chainrule.backend.dtypes import dtype
 from chainrule.models import MLP
-from chainrule.ops.elementwise import square
-from chainrule.ops.reduce import sum
+from chainrule.ops.elementwise.functions import square
+from chainrule.ops.reduce.reductions import sum
 from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.names import optimizer_class
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype
 
 __all__ = [
-    "L2Penalty", "activations", "built", "decays", "dense", "has_batch_norm", "is_stochastic",
-    "make_optimizer", "output_of",
-]  # fmt: skip
+    "L2Penalty",
+    "activations",
+    "built",
+    "decays",
+    "dense",
+    "has_batch_norm",
+    "is_stochastic",
+    "make_optimizer",
+    "output_of",
+]
 
 _RENAMED = {"logistic": "sigmoid"}  # scikit-learn's names
 
@@ -54,9 +61,14 @@ def dense(
     """Dense layers that start as scikit-learn's do: uniform in +-sqrt(6 / (fan_in + fan_out))."""
     last = None if output_activation is None else activations(output_activation, 1)[0]
     network = MLP(
-        in_features, hidden, out_features, activations(activation, len(hidden)),
-        dropout=dropout, norm=norm, output_activation=last,
-    )  # fmt: skip
+        in_features,
+        hidden,
+        out_features,
+        activations(activation, len(hidden)),
+        dropout=dropout,
+        norm=norm,
+        output_activation=last,
+    )
     factor = 2.0 if activation in ("logistic", "sigmoid") else 6.0
     for layer in network:
         if isinstance(layer, nn.Linear):
@@ -167,13 +179,17 @@ def make_optimizer(solver: Any, parameters: Any, **given: Any) -> optim.Optimize
         momentum = 0.9 if given["momentum"] is None else given["momentum"]
         nesterov = given["nesterovs_momentum"]
         options |= {
-            "momentum": momentum, "nesterov": momentum > 0 if nesterov is None else nesterov,
-        }  # fmt: skip
+            "momentum": momentum,
+            "nesterov": momentum > 0 if nesterov is None else nesterov,
+        }
     if make is optim.LBFGS and solver is not optim.LBFGS:
         # One iteration is one epoch; ten updates remembered, as scikit-learn's does.
         options |= {
-            "max_iter": 1, "max_eval": 25, "history_size": 10, "line_search_fn": "strong_wolfe",
-        }  # fmt: skip
+            "max_iter": 1,
+            "max_eval": 25,
+            "history_size": 10,
+            "line_search_fn": "strong_wolfe",
+        }
     if "tolerance_grad" in known or "tolerances" in known:
         options["tolerance_grad"] = given["tol"]
     betas = (given["beta_1"], given["beta_2"])

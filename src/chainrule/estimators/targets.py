@@ -14,20 +14,29 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from chainrule.backend import K, dtypes
 from chainrule.nn import functional as F
-from chainrule.ops.elementwise import exp, sigmoid
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.joining import split
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import mean, sum
-from chainrule.ops.shape import stack
-from chainrule.ops.softmax import log_softmax, softmax
+from chainrule.ops.elementwise.functions import exp, sigmoid
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.shape.joining import split
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import mean, sum
+from chainrule.ops.shape.views import stack
+from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.tensor import Tensor
 from chainrule.train.losses import LOSSES, WeightedLoss
 
 __all__ = [
-    "Binary", "BlockLoss", "Classes", "Labeled", "Labels", "Numbers", "Outputs", "Target",
-    "class_target", "half_squared_error", "label_loss",
-]  # fmt: skip
+    "Binary",
+    "BlockLoss",
+    "Classes",
+    "Labeled",
+    "Labels",
+    "Numbers",
+    "Outputs",
+    "Target",
+    "class_target",
+    "half_squared_error",
+    "label_loss",
+]
 
 
 def half_squared_error(output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

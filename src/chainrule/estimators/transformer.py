@@ -15,9 +15,9 @@ from chainrule.estimators.base import FLOATING, NetworkEstimator, takes_batches
 from chainrule.estimators.checks import hidden_sizes
 from chainrule.estimators.network import dense
 from chainrule.estimators.targets import Numbers, Target, class_target
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.promotion import cast
-from chainrule.ops.shape import flatten
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.views import flatten
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype
 
@@ -117,9 +117,14 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
                 "target y is None."
             )
         X, y = validate_data(
-            self, X, y, multi_output=True, y_numeric=self.task == "regression", dtype=FLOATING,
+            self,
+            X,
+            y,
+            multi_output=True,
+            y_numeric=self.task == "regression",
+            dtype=FLOATING,
             reset=reset,
-        )  # fmt: skip
+        )
         if self.task == "classification" and y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         return X, y
@@ -135,9 +140,13 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
         hidden = hidden_sizes(self.hidden_layer_sizes)
         options: dict[str, Any] = {"dropout": self.dropout, "norm": self.norm}
         encoder = dense(
-            in_features, hidden, self.n_components, self.activation,
-            output_activation=self.code_activation, **options,
-        )  # fmt: skip
+            in_features,
+            hidden,
+            self.n_components,
+            self.activation,
+            output_activation=self.code_activation,
+            **options,
+        )
         back: Any = self.activation
         if isinstance(back, (list, tuple)):
             back = back[::-1]

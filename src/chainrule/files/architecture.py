@@ -9,7 +9,7 @@ from typing import Any
 from chainrule import nn
 from chainrule.autograd.modes import no_grad
 from chainrule.nn.utils.parametrize import is_parametrized
-from chainrule.ops.arguments import AllocationLimit
+from chainrule.ops.core.arguments import AllocationLimit
 
 __all__ = ["Describer", "Rebuilder"]
 

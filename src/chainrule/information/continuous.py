@@ -9,18 +9,18 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.information.discrete import log_base
-from chainrule.nn.moments import legendre
-from chainrule.ops.creation import arange, zeros_like
-from chainrule.ops.elementwise import exp, where
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.linalg import logdet
-from chainrule.ops.matmul import matmul
-from chainrule.ops.promotion import cast
-from chainrule.ops.products import trace
-from chainrule.ops.rearrange import meshgrid
-from chainrule.ops.reduce import sum
-from chainrule.ops.shape import reshape, stack
-from chainrule.ops.solving import solve
+from chainrule.nn.activations.moments import legendre
+from chainrule.ops.creation.patterns import arange, zeros_like
+from chainrule.ops.elementwise.functions import exp, where
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.linalg.matrices import logdet
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.linalg.products import trace
+from chainrule.ops.shape.rearrange import meshgrid
+from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.shape.views import reshape, stack
+from chainrule.ops.linalg.solving import solve
 from chainrule.tensor import Tensor
 
 __all__ = ["differential_entropy", "gaussian_entropy", "gaussian_kl", "integrate"]

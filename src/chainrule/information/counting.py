@@ -6,8 +6,11 @@ import math
 from collections.abc import Sequence
 
 __all__ = [
-    "arrangements", "composition_log_probability", "configurations", "multiplicity_entropy",
-]  # fmt: skip
+    "arrangements",
+    "composition_log_probability",
+    "configurations",
+    "multiplicity_entropy",
+]
 
 
 def _whole(op: str, least: int, **values: int) -> None:

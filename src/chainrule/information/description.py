@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.information.discrete import log_base
-from chainrule.ops.elementwise import log, relu
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.reduce import sum
+from chainrule.ops.elementwise.functions import log, relu
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.reduce.reductions import sum
 from chainrule.tensor import Tensor
 
 __all__ = ["description_length"]

@@ -13,16 +13,22 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.graph import Box
-from chainrule.ops.elementwise import log, xlogy
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import sum
+from chainrule.ops.elementwise.functions import log, xlogy
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import sum
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "conditional_entropy", "cross_entropy", "entropy", "joint_entropy", "kl_divergence", "log_base",
-    "mutual_information", "self_information",
-]  # fmt: skip
+    "conditional_entropy",
+    "cross_entropy",
+    "entropy",
+    "joint_entropy",
+    "kl_divergence",
+    "log_base",
+    "mutual_information",
+    "self_information",
+]
 
 
 def log_base(op: str, base: float) -> float:

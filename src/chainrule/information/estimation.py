@@ -15,21 +15,26 @@ from chainrule.autograd.vmap import vmap
 from chainrule.backend import dtypes
 from chainrule.curvature.information import score
 from chainrule.information.limits import check_sizes, kolmogorov_distance, sample
-from chainrule.ops.creation import eye
-from chainrule.ops.decompositions import eigh
-from chainrule.ops.elementwise import exp
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.matmul import matmul
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import mean, sum
-from chainrule.ops.shape import reshape
-from chainrule.ops.solving import solve
+from chainrule.ops.creation.patterns import eye
+from chainrule.ops.linalg.decompositions import eigh
+from chainrule.ops.elementwise.functions import exp
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import mean, sum
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.linalg.solving import solve
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "EstimatorStudy", "Normality", "asymptotic_normality", "cramer_rao_bound", "fisher_information",
-    "simulate_estimator", "unidentifiable",
-]  # fmt: skip
+    "EstimatorStudy",
+    "Normality",
+    "asymptotic_normality",
+    "cramer_rao_bound",
+    "fisher_information",
+    "simulate_estimator",
+    "unidentifiable",
+]
 
 Estimator = Callable[[Tensor], Tensor]
 

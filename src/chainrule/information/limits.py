@@ -11,24 +11,30 @@ from typing import NamedTuple
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.ops.complex_numbers import abs
-from chainrule.ops.creation import arange
-from chainrule.ops.elementwise import erf, maximum
-from chainrule.ops.from_data import tensor
-from chainrule.ops.order import amax
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import mean as mean_of
-from chainrule.ops.reduce import sum
-from chainrule.ops.rearrange import flip
-from chainrule.ops.scan import cummax, cumsum
-from chainrule.ops.shape import reshape, stack
-from chainrule.ops.sort import sort
+from chainrule.ops.elementwise.complex_numbers import abs
+from chainrule.ops.creation.patterns import arange
+from chainrule.ops.elementwise.functions import erf, maximum
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.reduce.order import amax
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import mean as mean_of
+from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.shape.rearrange import flip
+from chainrule.ops.reduce.scan import cummax, cumsum
+from chainrule.ops.shape.views import reshape, stack
+from chainrule.ops.reduce.sort import sort
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "CentralLimit", "LargeNumbers", "berry_esseen_bound", "central_limit", "check_sizes",
-    "kolmogorov_distance", "law_of_large_numbers", "sample",
-]  # fmt: skip
+    "CentralLimit",
+    "LargeNumbers",
+    "berry_esseen_bound",
+    "central_limit",
+    "check_sizes",
+    "kolmogorov_distance",
+    "law_of_large_numbers",
+    "sample",
+]
 
 Draw = Callable[..., Tensor]
 

@@ -10,13 +10,13 @@ from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.graph import Box
 from chainrule.information.discrete import log_base
-from chainrule.ops.creation import ones, zeros
-from chainrule.ops.elementwise import exp, log
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.matmul import matmul
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import logsumexp
-from chainrule.ops.solving import pinv
+from chainrule.ops.creation.patterns import ones, zeros
+from chainrule.ops.elementwise.functions import exp, log
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import logsumexp
+from chainrule.ops.linalg.solving import pinv
 from chainrule.tensor import Tensor
 
 __all__ = ["MaximumEntropy", "maximum_entropy"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from chainrule.ops.reduce import mean
+from chainrule.ops.reduce.reductions import mean
 from chainrule.tensor import Tensor
 
 __all__ = ["NoisyRisk", "bias_variance", "noisy_target_risk"]

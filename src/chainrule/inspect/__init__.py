@@ -5,9 +5,18 @@ from __future__ import annotations
 from chainrule.inspect import textbook
 from chainrule.inspect.autopsy import Autopsy, autopsy
 from chainrule.inspect.invariances import (
-    Invariances, invariance_table, invariances, symmetry,
-)  # fmt: skip
+    Invariances,
+    invariance_table,
+    invariances,
+    symmetry,
+)
 
 __all__ = [
-    "Autopsy", "Invariances", "autopsy", "invariance_table", "invariances", "symmetry", "textbook",
-]  # fmt: skip
+    "Autopsy",
+    "Invariances",
+    "autopsy",
+    "invariance_table",
+    "invariances",
+    "symmetry",
+    "textbook",
+]

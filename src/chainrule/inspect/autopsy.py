@@ -9,8 +9,8 @@ from typing import Any
 
 from chainrule.autograd.anomaly import detect_anomaly
 from chainrule.autograd.modes import enable_grad, no_grad
-from chainrule.ops.conversion import clone
-from chainrule.ops.shape import flatten
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.shape.views import flatten
 from chainrule.random import fork_rng
 from chainrule.tensor import Tensor
 
@@ -114,10 +114,12 @@ def _in_data(values: Sequence[Any], where: str) -> Autopsy | None:
             rows = _rows(value)
             which = f"{where} {i}" if len(values) > 1 else where
             return Autopsy(
-                where, "", rows,
+                where,
+                "",
+                rows,
                 f"the {which} already has {_kind(value)}{_listed(rows)}; clean the data (drop or "
                 "impute these samples)",
-            )  # fmt: skip
+            )
     return None
 
 
@@ -125,10 +127,12 @@ def _in_parameters(model: Any) -> Autopsy | None:
     for name, p in model.named_parameters():
         if _is_bad(p):
             return Autopsy(
-                "parameter", name, [],
+                "parameter",
+                name,
+                [],
                 f"the parameter {name!r} of shape {tuple(p.shape)} has {_kind(p)} before this "
                 "step: an earlier update destroyed it; lower the learning rate or clip gradients",
-            )  # fmt: skip
+            )
     return None
 
 
@@ -180,10 +184,12 @@ def _in_loss(
     if _is_bad(value):
         top = float(output.detach().abs().max()) if _has_numbers(output) else 0.0
         return Autopsy(
-            "loss", "", [],
+            "loss",
+            "",
+            [],
             f"the outputs are finite (largest {top:.3g}), but the loss is {float(value.detach())}: "
             "a logarithm of zero or an overflow in it; use a loss that takes logits",
-        )  # fmt: skip
+        )
     before = [(p, p.grad) for p in model.parameters()]
     try:
         with detect_anomaly(), enable_grad():

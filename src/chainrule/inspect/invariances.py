@@ -12,19 +12,23 @@ from chainrule import nn
 from chainrule.autograd.modes import no_grad
 from chainrule.func import functional_call
 from chainrule.nn.init import symmetric_units
-from chainrule.ops.conversion import clone
-from chainrule.ops.order import max
-from chainrule.ops.reduce import mean
-from chainrule.ops.sampling import randn
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.reduce.order import max
+from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.creation.sampling import randn
 from chainrule.random import Generator, fork_rng, manual_seed
 from chainrule.tensor import Tensor
 
 __all__ = ["TRANSFORMATIONS", "Invariances", "invariance_table", "invariances", "symmetry"]
 
 TRANSFORMATIONS = (
-    "weight matrix re-scaling", "weight matrix re-centering", "weight vector re-scaling",
-    "data set re-scaling", "data set re-centering", "single training case re-scaling",
-)  # fmt: skip
+    "weight matrix re-scaling",
+    "weight matrix re-centering",
+    "weight vector re-scaling",
+    "data set re-scaling",
+    "data set re-centering",
+    "single training case re-scaling",
+)
 
 
 @dataclass

@@ -14,18 +14,22 @@ from typing import Any, NamedTuple
 from chainrule.autograd.jacobian import jacfwd, jacrev
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.curvature.parameters import ravel
-from chainrule.autograd.tree import flatten, unflatten
+from chainrule.autograd.nested import flatten, unflatten
 from chainrule.backend import K
-from chainrule.ops.apply import SELECT, edge_of
-from chainrule.ops.joining import split
-from chainrule.ops.shape import reshape, stack
+from chainrule.ops.core.apply import SELECT, edge_of
+from chainrule.ops.shape.joining import split
+from chainrule.ops.shape.views import reshape, stack
 from chainrule.graph import Node
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Comparison", "PathSum", "compare", "numerical_gradient", "numerical_jacobian",
+    "Comparison",
+    "PathSum",
+    "compare",
+    "numerical_gradient",
+    "numerical_jacobian",
     "path_sum_derivative",
-]  # fmt: skip
+]
 
 
 # --- differences ----------------------------------------------------------------------------------

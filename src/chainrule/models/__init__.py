@@ -3,20 +3,45 @@
 from chainrule.models.autoencoder import Autoencoder, ConvAutoencoder, DenoisingAutoencoder
 from chainrule.models.convnet import AlexNet, CifarNet, LeNet, MnistConvNet
 from chainrule.models.linear import (
-    LinearRegression, LogisticRegression, Perceptron, SoftmaxRegression,
-)  # fmt: skip
+    LinearRegression,
+    LogisticRegression,
+    Perceptron,
+    SoftmaxRegression,
+)
 from chainrule.models.mlp import MLP, SelfNormalizingMLP, activation_module, xor_network
 from chainrule.models.resnet import ResNet
 from chainrule.models.sequence import SequenceModel
 from chainrule.models.structured import AdditiveModel, DictionaryModel, MultiTaskNet, capacity
-from chainrule.nn.centers import growing_neural_gas, kmeans, kmeans_plus_plus
-from chainrule.nn.rbf import RBFNetwork, fit_rbf
+from chainrule.clustering import growing_neural_gas, kmeans, kmeans_plus_plus
+from chainrule.nn.layers.rbf import RBFNetwork, fit_rbf
 from chainrule.regularize.cascade import CascadeNetwork
 
 __all__ = [
-    "AdditiveModel", "AlexNet", "Autoencoder", "CascadeNetwork", "CifarNet", "ConvAutoencoder",
-    "DenoisingAutoencoder", "DictionaryModel", "LeNet", "LinearRegression", "LogisticRegression",
-    "MLP", "MnistConvNet", "MultiTaskNet", "Perceptron", "RBFNetwork", "ResNet",
-    "SelfNormalizingMLP", "SequenceModel", "SoftmaxRegression", "activation_module", "capacity",
-    "fit_rbf", "growing_neural_gas", "kmeans", "kmeans_plus_plus", "xor_network",
-]  # fmt: skip
+    "AdditiveModel",
+    "AlexNet",
+    "Autoencoder",
+    "CascadeNetwork",
+    "CifarNet",
+    "ConvAutoencoder",
+    "DenoisingAutoencoder",
+    "DictionaryModel",
+    "LeNet",
+    "LinearRegression",
+    "LogisticRegression",
+    "MLP",
+    "MnistConvNet",
+    "MultiTaskNet",
+    "Perceptron",
+    "RBFNetwork",
+    "ResNet",
+    "SelfNormalizingMLP",
+    "SequenceModel",
+    "SoftmaxRegression",
+    "activation_module",
+    "capacity",
+    "fit_rbf",
+    "growing_neural_gas",
+    "kmeans",
+    "kmeans_plus_plus",
+    "xor_network",
+]

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from chainrule import nn
 from chainrule.models.mlp import MLP, Activation, activation_module
-from chainrule.ops.sampling import randn_like
+from chainrule.ops.creation.sampling import randn_like
 from chainrule.tensor import Tensor
 
 __all__ = ["Autoencoder", "ConvAutoencoder", "DenoisingAutoencoder"]

@@ -67,11 +67,17 @@ class MnistConvNet(nn.Sequential):
         self, num_classes: int = 10, channels: tuple[int, int] = (32, 64), width: int = 256
     ):
         super().__init__(
-            nn.Conv2d(1, channels[0], 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(channels[0], channels[1], 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(channels[1] * 49, width), nn.ReLU(),
+            nn.Conv2d(1, channels[0], 5, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(channels[0], channels[1], 5, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(channels[1] * 49, width),
+            nn.ReLU(),
             nn.Linear(width, num_classes),
-        )  # fmt: skip
+        )
 
 
 class AlexNet(nn.Module):
@@ -83,19 +89,31 @@ class AlexNet(nn.Module):
     def __init__(self, num_classes: int = 1000, dropout: float = 0.5):
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(3, 96, 11, stride=4), nn.ReLU(), nn.LocalResponseNorm(5, k=2.0),
+            nn.Conv2d(3, 96, 11, stride=4),
+            nn.ReLU(),
+            nn.LocalResponseNorm(5, k=2.0),
             nn.MaxPool2d(3, 2),
-            nn.Conv2d(96, 256, 5, padding=2, groups=2), nn.ReLU(),
-            nn.LocalResponseNorm(5, k=2.0), nn.MaxPool2d(3, 2),
-            nn.Conv2d(256, 384, 3, padding=1), nn.ReLU(),
-            nn.Conv2d(384, 384, 3, padding=1, groups=2), nn.ReLU(),
-            nn.Conv2d(384, 256, 3, padding=1, groups=2), nn.ReLU(), nn.MaxPool2d(3, 2),
-        )  # fmt: skip
+            nn.Conv2d(96, 256, 5, padding=2, groups=2),
+            nn.ReLU(),
+            nn.LocalResponseNorm(5, k=2.0),
+            nn.MaxPool2d(3, 2),
+            nn.Conv2d(256, 384, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(384, 384, 3, padding=1, groups=2),
+            nn.ReLU(),
+            nn.Conv2d(384, 256, 3, padding=1, groups=2),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2),
+        )
         self.classifier = nn.Sequential(
-            nn.Dropout(dropout), nn.Linear(256 * 6 * 6, 4096), nn.ReLU(),
-            nn.Dropout(dropout), nn.Linear(4096, 4096), nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(256 * 6 * 6, 4096),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(4096, 4096),
+            nn.ReLU(),
             nn.Linear(4096, num_classes),
-        )  # fmt: skip
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         return self.classifier(self.features(input).flatten(1))

@@ -10,11 +10,11 @@ from typing import Any
 from chainrule import nn
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.ops.elementwise import sigmoid, where
-from chainrule.ops.order import argmax
-from chainrule.ops.promotion import cast
-from chainrule.ops.shape import reshape
-from chainrule.ops.softmax import softmax
+from chainrule.ops.elementwise.functions import sigmoid, where
+from chainrule.ops.reduce.order import argmax
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.layers.softmax import softmax
 from chainrule.optim.linear import FitReport, LinearFit, delta_rule, least_squares, ridge
 from chainrule.optim.linear_classes import logistic_regression, softmax_regression
 from chainrule.optim.separation import perceptron

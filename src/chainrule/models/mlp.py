@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule import nn
-from chainrule.ops.from_data import tensor
+from chainrule.ops.creation.from_data import tensor
 from chainrule.tensor import Tensor
 
 __all__ = ["MLP", "Activation", "SelfNormalizingMLP", "activation_module", "xor_network"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule import nn
-from chainrule.ops.shape import cat
+from chainrule.ops.shape.views import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["SequenceModel"]
@@ -45,9 +45,13 @@ class SequenceModel(nn.Module):
             raise ValueError(f"SequenceModel: kind must be one of {sorted(KINDS)}, got {kind!r}")
         layer = getattr(nn, KINDS[kind])
         self.recurrent: Any = layer(
-            in_features, hidden, num_layers, batch_first=True, bidirectional=bidirectional,
+            in_features,
+            hidden,
+            num_layers,
+            batch_first=True,
+            bidirectional=bidirectional,
             dropout=dropout,
-        )  # fmt: skip
+        )
         self.readout = nn.Linear(hidden * (2 if bidirectional else 1), out_features)
         self.each_step = each_step
         self.hidden, self.bidirectional = hidden, bidirectional

@@ -1,110 +1,116 @@
 """Layers, losses and what they are made of: PyTorch's ``torch.nn``, and the courses' own."""
 
+# Lists of names, packed.
+# fmt: off
+
 from chainrule.nn import functional, init, utils
-from chainrule.nn.activation_modules import (
+from chainrule.nn.activations.modules import (
     BinaryStep, CELU, ELU, Gaussian, GELU, GLU, Hardshrink, Hardsigmoid, Hardswish, Hardtanh,
     LeakyReLU, LeCunTanh, LogSigmoid, LogSoftmax, Mish, ParametricActivation, PReLU, ReLU, ReLU6,
     RReLU, SELU, Sigmoid, Sign, SiLU, SobolevaTanh, Softmax, Softmax2d, Softmin, Softplus,
     Softshrink, Softsign, Tanh, Tanhshrink, Threshold,
-)  # fmt: skip
-from chainrule.nn.activation_properties import activation_properties
-from chainrule.nn.attention import MultiheadAttention
-from chainrule.nn.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
-from chainrule.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from chainrule.nn.conv import (
+)
+from chainrule.nn.activations.properties import activation_properties
+from chainrule.nn.layers import arithmetic
+from chainrule.nn.layers.attention import MultiheadAttention
+from chainrule.nn.recurrent.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from chainrule.nn.layers.containers import (
+    ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential,
+)
+from chainrule.nn.layers.conv import (
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
-)  # fmt: skip
-from chainrule.nn.dropout import (
+)
+from chainrule.nn.layers.dropout import (
     AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout, UnscaledDropout,
-)  # fmt: skip
-from chainrule.nn.embedding import Embedding, EmbeddingBag
-from chainrule.nn.feedback import FeedbackLinear, feedback_alignment
-from chainrule.nn.folding import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
-from chainrule.nn.lazy import (
+)
+from chainrule.nn.layers.embedding import Embedding, EmbeddingBag
+from chainrule.nn.layers.feedback import FeedbackLinear, feedback_alignment
+from chainrule.nn.layers.folding import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
+from chainrule.nn.layers.lazy import (
     LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d, LazyConv1d, LazyConv2d, LazyConv3d,
     LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d, LazyInstanceNorm1d,
     LazyInstanceNorm2d, LazyInstanceNorm3d, LazyLinear, LazyModuleMixin,
-)  # fmt: skip
-from chainrule.nn.linear import Bilinear, Linear, SecondOrder
-from chainrule.nn.loss import (
+)
+from chainrule.nn.layers.linear import Bilinear, Linear, SecondOrder
+from chainrule.nn.losses.numbers import (
     GaussianNLLLoss, HalfSquaredLoss, HuberLoss, KLDivLoss, L1Loss, MSELoss, PoissonNLLLoss,
     SmoothL1Loss,
-)  # fmt: skip
-from chainrule.nn.loss_classes import (
+)
+from chainrule.nn.losses.classes import (
     BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, NLLLoss, PerceptronLoss, SoftMarginLoss,
     ZeroOneLoss,
-)  # fmt: skip
-from chainrule.nn.loss_ctc import CTCLoss
-from chainrule.nn.loss_distance import (
+)
+from chainrule.nn.losses.ctc import CTCLoss
+from chainrule.nn.losses.distance import (
     CosineEmbeddingLoss, CosineSimilarity, PairwiseDistance, TripletMarginLoss,
     TripletMarginWithDistanceLoss,
-)  # fmt: skip
-from chainrule.nn.loss_margin import (
+)
+from chainrule.nn.losses.margin import (
     HingeEmbeddingLoss, MarginRankingLoss, MultiLabelMarginLoss, MultiLabelSoftMarginLoss,
     MultiMarginLoss,
-)  # fmt: skip
-from chainrule.nn.maxout import Maxout
-from chainrule.nn.module import Module
-from chainrule.nn.noise import GaussianNoise, WeightNoise
-from chainrule.nn.norm import (
+)
+from chainrule.nn.layers.maxout import Maxout
+from chainrule.nn.module.base import Module
+from chainrule.nn.layers.noise import GaussianNoise, WeightNoise
+from chainrule.nn.layers.norm import (
     BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d,
-)  # fmt: skip
-from chainrule.nn.norm_sample import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
-from chainrule.nn.objective import CANONICAL_LINKS
-from chainrule.nn.padding import (
+)
+from chainrule.nn.layers.norm_sample import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
+from chainrule.nn.losses.objective import CANONICAL_LINKS
+from chainrule.nn.layers.padding import (
     CircularPad1d, CircularPad2d, CircularPad3d, ConstantPad1d, ConstantPad2d, ConstantPad3d,
     ReflectionPad1d, ReflectionPad2d, ReflectionPad3d, ReplicationPad1d, ReplicationPad2d,
     ReplicationPad3d, ZeroPad1d, ZeroPad2d, ZeroPad3d,
-)  # fmt: skip
+)
 from chainrule.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-from chainrule.nn.pooling import (
+from chainrule.nn.layers.pooling import (
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
     AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, LPPool1d, LPPool2d, LPPool3d, MaxPool1d,
     MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d,
-)  # fmt: skip
-from chainrule.nn.rbf import RBF, RBFNetwork
-from chainrule.nn.recurrent import GRU, LSTM, RNN, RNNBase
-from chainrule.nn.recurrent_conv import ConvLSTM, ConvLSTMCell, ConvRNN, ConvRNNCell, RecurrentConv
-from chainrule.nn.residual import Highway, Residual, ResidualBlock, SkipConcat
-from chainrule.nn.sequence import Bidirectional, DeepRNN, PeepholeLSTM, TimeDistributed
-from chainrule.nn.shape import Flatten, Identity, Unflatten
-from chainrule.nn.transformer import TransformerEncoder, TransformerEncoderLayer
-from chainrule.nn.unit_graph import UnitGraph
-from chainrule.nn.upsample import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+)
+from chainrule.nn.layers.rbf import RBF, RBFNetwork
+from chainrule.nn.recurrent.layers import GRU, LSTM, RNN, RNNBase
+from chainrule.nn.recurrent.conv import ConvLSTM, ConvLSTMCell, ConvRNN, ConvRNNCell, RecurrentConv
+from chainrule.nn.layers.residual import Highway, Residual, ResidualBlock, SkipConcat
+from chainrule.nn.recurrent.variants import Bidirectional, DeepRNN, PeepholeLSTM, TimeDistributed
+from chainrule.nn.layers.shape import Flatten, Identity, Unflatten
+from chainrule.nn.layers.transformer import TransformerEncoder, TransformerEncoderLayer
+from chainrule.nn.layers.unit_graph import UnitGraph
+from chainrule.nn.layers.upsample import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 __all__ = [
     "activation_properties", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d",
-    "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BCELoss",
+    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "arithmetic",
+    "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BCELoss",
     "BCEWithLogitsLoss", "Bidirectional", "Bilinear", "BinaryStep", "Buffer", "CANONICAL_LINKS",
     "CELU", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
     "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvLSTM", "ConvLSTMCell",
     "ConvRNN", "ConvRNNCell", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
     "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "CTCLoss", "DeepRNN", "Dropout",
-    "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingBag",
-    "feedback_alignment", "FeedbackLinear",
-    "FeatureAlphaDropout", "Flatten", "Fold", "functional", "Gaussian", "GaussianNLLLoss",
-    "GaussianNoise", "GELU", "GLU", "GroupNorm", "GRU", "GRUCell", "HalfSquaredLoss", "Hardshrink",
-    "Hardsigmoid", "Hardswish", "Hardtanh", "Highway", "HingeEmbeddingLoss", "HuberLoss",
-    "Identity", "init", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "L1Loss",
-    "LayerNorm", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d",
-    "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
-    "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LazyLinear",
-    "LazyModuleMixin", "LeakyReLU", "LeCunTanh", "Linear", "LocalResponseNorm", "LogSigmoid",
-    "LogSoftmax", "LPPool1d", "LPPool2d", "LPPool3d", "LSTM", "LSTMCell", "MarginRankingLoss",
-    "Maxout", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
-    "Mish", "Module", "ModuleDict", "ModuleList", "MSELoss", "MultiheadAttention",
-    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss",
-    "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList", "ParametricActivation",
-    "PeepholeLSTM", "PerceptronLoss", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "PReLU",
-    "RBF", "RBFNetwork", "RecurrentConv", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
-    "ReLU", "ReLU6", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Residual",
-    "ResidualBlock", "RMSNorm", "RNN", "RNNBase", "RNNCell", "RNNCellBase", "RReLU", "SecondOrder",
-    "SELU", "Sequential", "Sigmoid", "Sign", "SiLU", "SkipConcat", "SmoothL1Loss", "SobolevaTanh",
-    "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign",
-    "Tanh", "Tanhshrink", "Threshold", "TimeDistributed", "TransformerEncoder",
-    "TransformerEncoderLayer", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unflatten",
-    "Unfold", "UninitializedBuffer", "UninitializedParameter", "UnitGraph", "UnscaledDropout",
-    "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "utils", "WeightNoise",
-    "ZeroOneLoss", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
-]  # fmt: skip
+    "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingBag", "feedback_alignment",
+    "FeedbackLinear", "FeatureAlphaDropout", "Flatten", "Fold", "functional", "Gaussian",
+    "GaussianNLLLoss", "GaussianNoise", "GELU", "GLU", "GroupNorm", "GRU", "GRUCell",
+    "HalfSquaredLoss", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "Highway",
+    "HingeEmbeddingLoss", "HuberLoss", "Identity", "init", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "KLDivLoss", "L1Loss", "LayerNorm", "LazyBatchNorm1d", "LazyBatchNorm2d",
+    "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d",
+    "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d", "LazyLinear", "LazyModuleMixin", "LeakyReLU", "LeCunTanh", "Linear",
+    "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "LPPool1d", "LPPool2d", "LPPool3d", "LSTM",
+    "LSTMCell", "MarginRankingLoss", "Maxout", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d",
+    "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MSELoss",
+    "MultiheadAttention", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
+    "NLLLoss", "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList",
+    "ParametricActivation", "PeepholeLSTM", "PerceptronLoss", "PixelShuffle", "PixelUnshuffle",
+    "PoissonNLLLoss", "PReLU", "RBF", "RBFNetwork", "RecurrentConv", "ReflectionPad1d",
+    "ReflectionPad2d", "ReflectionPad3d", "ReLU", "ReLU6", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "Residual", "ResidualBlock", "RMSNorm", "RNN", "RNNBase", "RNNCell",
+    "RNNCellBase", "RReLU", "SecondOrder", "SELU", "Sequential", "Sigmoid", "Sign", "SiLU",
+    "SkipConcat", "SmoothL1Loss", "SobolevaTanh", "SoftMarginLoss", "Softmax", "Softmax2d",
+    "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+    "TimeDistributed", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "UninitializedBuffer",
+    "UninitializedParameter", "UnitGraph", "UnscaledDropout", "Upsample", "UpsamplingBilinear2d",
+    "UpsamplingNearest2d", "utils", "WeightNoise", "ZeroOneLoss", "ZeroPad1d", "ZeroPad2d",
+    "ZeroPad3d",
+]

@@ -1,70 +1,75 @@
 """The layers as functions: PyTorch's ``torch.nn.functional``."""
 
-from chainrule.nn.activation import (
+# Lists of names, packed.
+# fmt: off
+
+from chainrule.nn.activations.functions import (
     binary_step, celu, celu_, elu, elu_, gaussian, gelu, glu, gumbel_softmax, hardshrink,
     hardsigmoid, hardswish, hardtanh, hardtanh_, leaky_relu, leaky_relu_, lecun_tanh, log_softmax,
     logsigmoid, mish, prelu, relu, relu6, relu_, rrelu, rrelu_, selu, selu_, sigmoid, sign, silu,
     soboleva_tanh, softmax, softmin, softplus, softshrink, softsign, tanh, tanhshrink, threshold,
     threshold_,
-)  # fmt: skip
-from chainrule.nn.attention import multi_head_attention_forward, scaled_dot_product_attention
-from chainrule.nn.cells import gru_cell, lstm_cell, rnn_cell, rnn_relu_cell, rnn_tanh_cell
-from chainrule.nn.centers import (
+)
+from chainrule.nn.layers.attention import multi_head_attention_forward, scaled_dot_product_attention
+from chainrule.nn.recurrent.cells import gru_cell, lstm_cell, rnn_cell, rnn_relu_cell, rnn_tanh_cell
+from chainrule.clustering import (
     growing_neural_gas, kmeans, kmeans_plus_plus, squared_distances, uniform_centers,
-)  # fmt: skip
-from chainrule.nn.conv import (
+)
+from chainrule.nn.layers.conv import (
     conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, convolve,
-)  # fmt: skip
-from chainrule.nn.dropout import (
+)
+from chainrule.nn.layers.dropout import (
     alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout,
     unscaled_dropout, weight_scaled,
-)  # fmt: skip
-from chainrule.nn.embedding import embedding, embedding_bag, one_hot
-from chainrule.nn.folding import channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold
-from chainrule.nn.grid import affine_grid, grid_sample
-from chainrule.nn.linear import bilinear, linear, second_order
-from chainrule.nn.loss import (
+)
+from chainrule.nn.layers.embedding import embedding, embedding_bag, one_hot
+from chainrule.nn.layers.folding import (
+    channel_shuffle, fold, pixel_shuffle, pixel_unshuffle, unfold,
+)
+from chainrule.nn.layers.grid import affine_grid, grid_sample
+from chainrule.nn.layers.linear import bilinear, linear, second_order
+from chainrule.nn.losses.numbers import (
     gaussian_nll_loss, half_squared_loss, huber_loss, kl_div, l1_loss, mse_loss, poisson_nll_loss,
     smooth_l1_loss,
-)  # fmt: skip
-from chainrule.nn.loss_classes import (
+)
+from chainrule.nn.losses.classes import (
     binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, nll_loss,
     perceptron_loss, soft_margin_loss, zero_one_loss,
-)  # fmt: skip
-from chainrule.nn.loss_ctc import ctc_loss
-from chainrule.nn.loss_distance import (
+)
+from chainrule.nn.losses.ctc import ctc_loss
+from chainrule.nn.losses.distance import (
     cosine_embedding_loss, cosine_similarity, pairwise_distance, triplet_margin_loss,
     triplet_margin_with_distance_loss,
-)  # fmt: skip
-from chainrule.nn.loss_margin import (
+)
+from chainrule.nn.losses.margin import (
     hinge_embedding_loss, margin_ranking_loss, multi_margin_loss, multilabel_margin_loss,
     multilabel_soft_margin_loss,
-)  # fmt: skip
-from chainrule.nn.maxout import maxout
-from chainrule.nn.noise import gaussian_noise, monte_carlo_predict, weight_noise
-from chainrule.nn.norm import batch_norm, instance_norm
-from chainrule.nn.norm_sample import (
+)
+from chainrule.nn.layers.maxout import maxout
+from chainrule.nn.layers.noise import gaussian_noise, monte_carlo_predict, weight_noise
+from chainrule.nn.layers.norm import batch_norm, instance_norm
+from chainrule.nn.layers.norm_sample import (
     group_norm, layer_norm, local_response_norm, normalize, rms_norm,
-)  # fmt: skip
-from chainrule.nn.objective import weighted_sum
-from chainrule.nn.padding import pad
-from chainrule.nn.pooling import (
+)
+from chainrule.nn.losses.objective import weighted_sum
+from chainrule.nn.layers.padding import pad
+from chainrule.nn.layers.pooling import (
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
     adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d,
     lp_pool2d, lp_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d,
     max_unpool3d,
-)  # fmt: skip
-from chainrule.nn.rbf import fit_rbf, rbf
-from chainrule.nn.recurrent import (
+)
+from chainrule.nn.layers.rbf import fit_rbf, rbf
+from chainrule.nn.recurrent.layers import (
     gru, gru_sequence, lstm, lstm_sequence, rnn, rnn_relu, rnn_sequence, rnn_tanh,
-)  # fmt: skip
-from chainrule.nn.recurrent_conv import (
+)
+from chainrule.nn.recurrent.conv import (
     conv_lstm_cell, conv_lstm_sequence, conv_rnn_cell, conv_rnn_sequence,
-)  # fmt: skip
-from chainrule.nn.sequence import (
+)
+from chainrule.nn.recurrent.variants import (
     deep_rnn_sequence, peephole_lstm, peephole_sequence, time_summed,
-)  # fmt: skip
-from chainrule.nn.upsample import interpolate
+)
+from chainrule.nn.layers.upsample import interpolate
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -94,4 +99,4 @@ __all__ = [
     "squared_distances", "tanh", "tanhshrink", "threshold", "threshold_", "time_summed",
     "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "uniform_centers",
     "unscaled_dropout", "weight_noise", "weight_scaled", "weighted_sum", "zero_one_loss",
-]  # fmt: skip
+]

@@ -7,13 +7,17 @@ from typing import Any
 from chainrule.autograd.forward_ad import Dual
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K, dtypes
-from chainrule.ops.from_data import as_tensor
+from chainrule.ops.creation.from_data import as_tensor
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy",
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "is_lazy",
     "update_buffer",
-]  # fmt: skip
+]
 
 
 class Parameter(Tensor):

@@ -4,17 +4,45 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from chainrule.ops import (
-    assignment, complex_numbers, composed, conv, conversion, creation, diagonal, einsum,
-    elementwise, filling, from_data, index, joining, linalg, matmul, norm, order, padding, pool,
-    products, rearrange, recurrent, reduce, sampling, scan, scatter, shape, softmax, sort,
-)  # fmt: skip
+from chainrule.ops.creation import conversion, patterns as creation, filling, from_data, sampling
+from chainrule.ops.elementwise import complex_numbers, derived as composed, functions as elementwise
+from chainrule.ops.index import assignment, reading as index, scatter
+from chainrule.ops.layers import conv, norm, pool, softmax
+from chainrule.ops.linalg import einsum, matrices as linalg, matmul, products
+from chainrule.ops.recurrent import sequence as recurrent
+from chainrule.ops.reduce import order, reductions as reduce, scan, sort
+from chainrule.ops.shape import diagonal, joining, padding, rearrange, views as shape
 
 families: tuple[ModuleType, ...] = (
-    elementwise, composed, complex_numbers, shape, rearrange, joining, diagonal, padding, reduce,
-    order, scan, index, assignment, scatter, sort, matmul, products, einsum, linalg, creation,
-    from_data, conversion, sampling, filling, softmax, conv, pool, norm,
+    elementwise,
+    composed,
+    complex_numbers,
+    shape,
+    rearrange,
+    joining,
+    diagonal,
+    padding,
+    reduce,
+    order,
+    scan,
+    index,
+    assignment,
+    scatter,
+    sort,
+    matmul,
+    products,
+    einsum,
+    linalg,
+    creation,
+    from_data,
+    conversion,
+    sampling,
+    filling,
+    softmax,
+    conv,
+    pool,
+    norm,
     recurrent,
-)  # fmt: skip
+)
 
 __all__ = ["families", "linalg"]

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from chainrule.ops import elementwise as E
-from chainrule.ops import families, rearrange
-from chainrule.ops.assignment import setitem
-from chainrule.ops.complex_numbers import abs, imag, real
-from chainrule.ops.composed import positive
-from chainrule.ops.index import getitem
-from chainrule.ops.inplace import in_place, in_place_operator
-from chainrule.ops.matmul import matmul
+from chainrule.ops.elementwise import functions as E
+from chainrule.ops import families
+from chainrule.ops.shape import rearrange
+from chainrule.ops.index.assignment import setitem
+from chainrule.ops.elementwise.complex_numbers import abs, imag, real
+from chainrule.ops.elementwise.derived import positive
+from chainrule.ops.index.reading import getitem
+from chainrule.ops.core.inplace import in_place, in_place_operator
+from chainrule.ops.linalg.matmul import matmul
 from chainrule.tensor import Tensor
 
 __all__ = ["attach"]
@@ -44,30 +45,61 @@ def _operator(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 BINARY_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": E._add, "sub": E._sub, "mul": E.mul, "truediv": E.true_divide,
-    "floordiv": E.floor_divide, "mod": E.remainder, "pow": E.pow, "and": E.bitwise_and,
-    "or": E.bitwise_or, "xor": E.bitwise_xor, "lshift": E.bitwise_left_shift,
+    "add": E._add,
+    "sub": E._sub,
+    "mul": E.mul,
+    "truediv": E.true_divide,
+    "floordiv": E.floor_divide,
+    "mod": E.remainder,
+    "pow": E.pow,
+    "and": E.bitwise_and,
+    "or": E.bitwise_or,
+    "xor": E.bitwise_xor,
+    "lshift": E.bitwise_left_shift,
     "rshift": E.bitwise_right_shift,
-}  # fmt: skip
+}
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": E.eq, "ne": E.ne, "lt": E.lt, "le": E.le, "gt": E.gt, "ge": E.ge,
-}  # fmt: skip
+    "eq": E.eq,
+    "ne": E.ne,
+    "lt": E.lt,
+    "le": E.le,
+    "gt": E.gt,
+    "ge": E.ge,
+}
 UNARY_OPERATORS = {"neg": E.neg, "pos": positive, "abs": abs, "invert": E.bitwise_not}
 
 PROPERTIES = {
-    "real": real, "imag": imag,
-    "T": rearrange.transpose_all, "mT": rearrange.matrix_transpose, "mH": rearrange.adjoint,
+    "real": real,
+    "imag": imag,
+    "T": rearrange.transpose_all,
+    "mT": rearrange.matrix_transpose,
+    "mH": rearrange.adjoint,
     "H": rearrange.conjugate_transpose,
-}  # fmt: skip
+}
 
 # NumPy's name for a function, where it differs from ours.
 UFUNCS = {
-    "subtract": "sub", "multiply": "mul", "divide": "true_divide", "power": "pow",
-    "negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
-    "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "equal": "eq",
-    "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "true_divide",
+    "power": "pow",
+    "negative": "neg",
+    "absolute": "abs",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "equal": "eq",
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
     "invert": "bitwise_not",
-}  # fmt: skip
+}
 
 
 def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:

@@ -14,11 +14,19 @@ from chainrule.optim.hessian_free import HessianFree
 from chainrule.optim.kalman import ExtendedKalmanFilter
 from chainrule.optim.lbfgs import LBFGS
 from chainrule.optim.linear import (
-    FitReport, LinearFit, delta_rule, least_squares, least_squares_hessian, ridge,
-)  # fmt: skip
+    FitReport,
+    LinearFit,
+    delta_rule,
+    least_squares,
+    least_squares_hessian,
+    ridge,
+)
 from chainrule.optim.linear_classes import (
-    logistic_hessian, logistic_regression, softmax_hessian, softmax_regression,
-)  # fmt: skip
+    logistic_hessian,
+    logistic_regression,
+    softmax_hessian,
+    softmax_regression,
+)
 from chainrule.optim.local_rules import Hebbian, hebbian_change
 from chainrule.optim.minimize import minimize
 from chainrule.optim.minimizer import Minimizer, Report
@@ -27,22 +35,72 @@ from chainrule.optim.newton import DampedNewton, Newton, SaddleFreeNewton
 from chainrule.optim.optimizer import Optimizer
 from chainrule.optim.quickprop import Quickprop
 from chainrule.optim.rate_search import (
-    LogarithmicSearch, RangeTest, learning_rate_range_test, logarithmic_search,
-)  # fmt: skip
+    LogarithmicSearch,
+    RangeTest,
+    learning_rate_range_test,
+    logarithmic_search,
+)
 from chainrule.optim.rprop import Rprop
 from chainrule.optim.rprop_variants import IRpropMinus, IRpropPlus, RpropMinus, RpropPlus
 from chainrule.optim.separation import perceptron, separability
 from chainrule.optim.sgd import SGD
 
 __all__ = [
-    "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "AveragedMomentum", "BFGS",
-    "ConjugateGradient", "DampedNewton", "DeltaBarDelta", "DeltaDelta", "ExtendedKalmanFilter",
-    "FitReport", "GaussNewton", "GeneticAlgorithm", "Hebbian", "HessianFree", "IRpropMinus",
-    "IRpropPlus", "LBFGS", "LevenbergMarquardt", "LinearFit", "Lion", "LogarithmicSearch",
-    "Minimizer", "NAdam", "Newton", "Optimizer", "Quickprop", "RAdam", "RMSprop", "RangeTest",
-    "Report", "Rprop", "RpropMinus", "RpropPlus", "SGD", "SGDW", "SaddleFreeNewton",
-    "SteepestDescent", "delta_rule", "hebbian_change", "learning_rate_range_test", "least_squares",
-    "least_squares_hessian", "logarithmic_search", "logistic_hessian", "logistic_regression",
-    "lr_scheduler", "minimize", "perceptron", "ridge", "separability", "softmax_hessian",
-    "softmax_regression", "theory",
-]  # fmt: skip
+    "ASGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "AveragedMomentum",
+    "BFGS",
+    "ConjugateGradient",
+    "DampedNewton",
+    "DeltaBarDelta",
+    "DeltaDelta",
+    "ExtendedKalmanFilter",
+    "FitReport",
+    "GaussNewton",
+    "GeneticAlgorithm",
+    "Hebbian",
+    "HessianFree",
+    "IRpropMinus",
+    "IRpropPlus",
+    "LBFGS",
+    "LevenbergMarquardt",
+    "LinearFit",
+    "Lion",
+    "LogarithmicSearch",
+    "Minimizer",
+    "NAdam",
+    "Newton",
+    "Optimizer",
+    "Quickprop",
+    "RAdam",
+    "RMSprop",
+    "RangeTest",
+    "Report",
+    "Rprop",
+    "RpropMinus",
+    "RpropPlus",
+    "SGD",
+    "SGDW",
+    "SaddleFreeNewton",
+    "SteepestDescent",
+    "delta_rule",
+    "hebbian_change",
+    "learning_rate_range_test",
+    "least_squares",
+    "least_squares_hessian",
+    "logarithmic_search",
+    "logistic_hessian",
+    "logistic_regression",
+    "lr_scheduler",
+    "minimize",
+    "perceptron",
+    "ridge",
+    "separability",
+    "softmax_hessian",
+    "softmax_regression",
+    "theory",
+]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from chainrule.ops.complex_numbers import abs
-from chainrule.ops.elementwise import maximum
+from chainrule.ops.elementwise.complex_numbers import abs
+from chainrule.ops.elementwise.functions import maximum
 from chainrule.optim.optimizer import Optimizer, Params, decayed, root
 from chainrule.optim.settings import FRACTION, NOT_NEGATIVE, Interval, check_pair
 
@@ -16,9 +16,11 @@ class _Moments(Optimizer):
     """What the family shares: betas, eps, weight decay of both kinds, running moments."""
 
     ranges: ClassVar[dict[str, Interval]] = {
-        "betas": FRACTION, "eps": NOT_NEGATIVE, "weight_decay": NOT_NEGATIVE,
+        "betas": FRACTION,
+        "eps": NOT_NEGATIVE,
+        "weight_decay": NOT_NEGATIVE,
         "momentum_decay": NOT_NEGATIVE,
-    }  # fmt: skip
+    }
 
     def check_settings(self, settings: dict[str, Any]) -> None:
         check_pair(self._name, "betas", settings["betas"])
@@ -30,11 +32,15 @@ class _Moments(Optimizer):
     def constants(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, Any]:
         beta1, beta2 = group["betas"]
         return {
-            "beta1": beta1, "beta2": beta2, "eps": group["eps"], "maximize": group["maximize"],
+            "beta1": beta1,
+            "beta2": beta2,
+            "eps": group["eps"],
+            "maximize": group["maximize"],
             "weight_decay": group["weight_decay"],
             "decoupled": group.get("decoupled_weight_decay", False),
-            "correction1": 1 - beta1**step, "correction2": 1 - beta2**step,
-        }  # fmt: skip
+            "correction1": 1 - beta1**step,
+            "correction2": 1 - beta2**step,
+        }
 
 
 def _shrunk(
@@ -99,13 +105,17 @@ class Adam(_Moments):
         super().__init__(
             params,
             {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-                "amsgrad": amsgrad, "maximize": maximize,
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
                 "decoupled_weight_decay": decoupled_weight_decay,
                 **({"eps_in_root": True} if eps_in_root else {}),
             },
             implementation,
-        )  # fmt: skip
+        )
 
     def states(self, group: dict[str, Any]) -> tuple[str, ...]:
         names = super().states(group)
@@ -118,10 +128,23 @@ class Adam(_Moments):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, m: Any, v: Any, largest: Any = None, *, beta1: float,
-        beta2: float, eps: float, weight_decay: float, decoupled: bool, maximize: bool,
-        correction1: float, correction2: float, eps_in_root: bool,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        p: Any,
+        g: Any,
+        lr: Any,
+        m: Any,
+        v: Any,
+        largest: Any = None,
+        *,
+        beta1: float,
+        beta2: float,
+        eps: float,
+        weight_decay: float,
+        decoupled: bool,
+        maximize: bool,
+        correction1: float,
+        correction2: float,
+        eps_in_root: bool,
+    ) -> tuple[Any, ...]:
         p, g = _shrunk(p, g, lr, weight_decay, decoupled, maximize)
         m, v = _moments(g, m, v, beta1, beta2)
         top = v if largest is None else maximum(largest, v)
@@ -192,20 +215,34 @@ class Adamax(_Moments):
         super().__init__(
             params,
             {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
                 "maximize": maximize,
             },
             implementation,
-        )  # fmt: skip
+        )
 
     def states(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_inf")
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, m: Any, u: Any, *, beta1: float, beta2: float, eps: float,
-        weight_decay: float, maximize: bool, correction1: float, **rest: Any,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        p: Any,
+        g: Any,
+        lr: Any,
+        m: Any,
+        u: Any,
+        *,
+        beta1: float,
+        beta2: float,
+        eps: float,
+        weight_decay: float,
+        maximize: bool,
+        correction1: float,
+        **rest: Any,
+    ) -> tuple[Any, ...]:
         g = decayed(p, g, weight_decay, maximize)
         m = beta1 * m + (1 - beta1) * g
         u = maximum(beta2 * u, abs(g) + eps)
@@ -260,12 +297,16 @@ class NAdam(_Moments):
         super().__init__(
             params,
             {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
                 "momentum_decay": momentum_decay,
-                "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "maximize": maximize,
             },
             implementation,
-        )  # fmt: skip
+        )
 
     @staticmethod
     def _momentum(group: dict[str, Any], step: int) -> float:
@@ -276,18 +317,32 @@ class NAdam(_Moments):
         product = scalars["mu_product"] * mu
         return {
             **super().constants(group, step, **scalars),
-            "of_g": (1 - mu) / (1 - product), "of_m": following / (1 - product * following),
-        }  # fmt: skip
+            "of_g": (1 - mu) / (1 - product),
+            "of_m": following / (1 - product * following),
+        }
 
     def advance(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, float]:
         return {"mu_product": scalars["mu_product"] * self._momentum(group, step)}
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, m: Any, v: Any, *, beta1: float, beta2: float, eps: float,
-        weight_decay: float, decoupled: bool, maximize: bool, correction2: float, of_g: float,
-        of_m: float, **rest: Any,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        p: Any,
+        g: Any,
+        lr: Any,
+        m: Any,
+        v: Any,
+        *,
+        beta1: float,
+        beta2: float,
+        eps: float,
+        weight_decay: float,
+        decoupled: bool,
+        maximize: bool,
+        correction2: float,
+        of_g: float,
+        of_m: float,
+        **rest: Any,
+    ) -> tuple[Any, ...]:
         p, g = _shrunk(p, g, lr, weight_decay, decoupled, maximize)
         m, v = _moments(g, m, v, beta1, beta2)
         return p - lr * (of_g * g + of_m * m) / root(v / correction2, eps), m, v
@@ -340,11 +395,15 @@ class RAdam(_Moments):
         super().__init__(
             params,
             {
-                "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-                "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize,
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "maximize": maximize,
             },
             implementation,
-        )  # fmt: skip
+        )
 
     def constants(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, Any]:
         beta2 = group["betas"][1]
@@ -358,10 +417,22 @@ class RAdam(_Moments):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, m: Any, v: Any, *, beta1: float, beta2: float, eps: float,
-        weight_decay: float, decoupled: bool, maximize: bool, correction1: float,
-        trust: float | None, **rest: Any,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        p: Any,
+        g: Any,
+        lr: Any,
+        m: Any,
+        v: Any,
+        *,
+        beta1: float,
+        beta2: float,
+        eps: float,
+        weight_decay: float,
+        decoupled: bool,
+        maximize: bool,
+        correction1: float,
+        trust: float | None,
+        **rest: Any,
+    ) -> tuple[Any, ...]:
         p, g = _shrunk(p, g, lr, weight_decay, decoupled, maximize)
         m, v = _moments(g, m, v, beta1, beta2)
         d = lr / correction1 * m

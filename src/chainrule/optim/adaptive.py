@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from chainrule.ops.complex_numbers import complex
-from chainrule.ops.creation import full_like
-from chainrule.ops.elementwise import maximum, sqrt
+from chainrule.ops.elementwise.complex_numbers import complex
+from chainrule.ops.creation.patterns import full_like
+from chainrule.ops.elementwise.functions import maximum, sqrt
 from chainrule.optim.optimizer import Optimizer, Params, decayed, root
 from chainrule.optim.settings import NOT_NEGATIVE, UNIT, Interval
 from chainrule.tensor import Tensor
@@ -63,12 +63,16 @@ class Adagrad(Optimizer):
         super().__init__(
             params,
             {
-                "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
-                "initial_accumulator_value": initial_accumulator_value, "maximize": maximize,
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "maximize": maximize,
                 **({"eps_in_root": True} if eps_in_root else {}),
             },
             implementation,
-        )  # fmt: skip
+        )
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)
@@ -96,9 +100,17 @@ class Adagrad(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, s: Any, *, weight_decay: float, eps: float, slowdown: float,
-        maximize: bool, eps_in_root: bool,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        p: Any,
+        g: Any,
+        lr: Any,
+        s: Any,
+        *,
+        weight_decay: float,
+        eps: float,
+        slowdown: float,
+        maximize: bool,
+        eps_in_root: bool,
+    ) -> tuple[Any, ...]:
         g = decayed(p, g, weight_decay, maximize)
         s = s + g * g
         return p - lr / slowdown * g / root(s, eps, eps_in_root), s
@@ -136,8 +148,9 @@ class RMSprop(Optimizer):
 
     implementation_keys = ("foreach", "capturable", "differentiable")
     ranges: ClassVar[dict[str, Interval]] = {
-        "alpha": UNIT, **dict.fromkeys(("eps", "weight_decay", "momentum"), NOT_NEGATIVE),
-    }  # fmt: skip
+        "alpha": UNIT,
+        **dict.fromkeys(("eps", "weight_decay", "momentum"), NOT_NEGATIVE),
+    }
 
     def __init__(
         self,
@@ -156,12 +169,17 @@ class RMSprop(Optimizer):
         super().__init__(
             params,
             {
-                "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-                "weight_decay": weight_decay, "maximize": maximize,
+                "lr": lr,
+                "momentum": momentum,
+                "alpha": alpha,
+                "eps": eps,
+                "centered": centered,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
                 **({"eps_in_root": True} if eps_in_root else {}),
             },
             implementation,
-        )  # fmt: skip
+        )
 
     def states(self, group: dict[str, Any]) -> tuple[str, ...]:
         buffer = ("momentum_buffer",) if group["momentum"] else ()
@@ -174,9 +192,19 @@ class RMSprop(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, v: Any, *rest: Any, alpha: float, eps: float,
-        weight_decay: float, momentum: float, centered: bool, maximize: bool, eps_in_root: bool,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        p: Any,
+        g: Any,
+        lr: Any,
+        v: Any,
+        *rest: Any,
+        alpha: float,
+        eps: float,
+        weight_decay: float,
+        momentum: float,
+        centered: bool,
+        maximize: bool,
+        eps_in_root: bool,
+    ) -> tuple[Any, ...]:
         g = decayed(p, g, weight_decay, maximize)
         v = alpha * v + (1 - alpha) * (g * g)
         spread, means = v, []
@@ -219,8 +247,10 @@ class Adadelta(Optimizer):
 
     implementation_keys = ("foreach", "capturable", "differentiable")
     ranges: ClassVar[dict[str, Interval]] = {
-        "rho": UNIT, "eps": NOT_NEGATIVE, "weight_decay": NOT_NEGATIVE,
-    }  # fmt: skip
+        "rho": UNIT,
+        "eps": NOT_NEGATIVE,
+        "weight_decay": NOT_NEGATIVE,
+    }
 
     def __init__(
         self,
@@ -247,9 +277,17 @@ class Adadelta(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, v: Any, u: Any, *, rho: float, eps: float, weight_decay: float,
+        p: Any,
+        g: Any,
+        lr: Any,
+        v: Any,
+        u: Any,
+        *,
+        rho: float,
+        eps: float,
+        weight_decay: float,
         maximize: bool,
-    ) -> tuple[Any, ...]:  # fmt: skip
+    ) -> tuple[Any, ...]:
         g = decayed(p, g, weight_decay, maximize)
         v = rho * v + (1 - rho) * (g * g)
         d = sqrt(u + eps) / sqrt(v + eps) * g

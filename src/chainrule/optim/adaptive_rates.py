@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from chainrule.ops.complex_numbers import complex, real
-from chainrule.ops.conversion import clone
-from chainrule.ops.elementwise import where
-from chainrule.ops.shape import expand
+from chainrule.ops.elementwise.complex_numbers import complex, real
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.shape.views import expand
 from chainrule.optim.optimizer import Optimizer, Params, decayed
 from chainrule.optim.settings import FRACTION, NOT_NEGATIVE
 from chainrule.tensor import Tensor
@@ -80,9 +80,16 @@ class DeltaDelta(_LearnedRates):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, r: Any, prev: Any, *, gamma: float, weight_decay: float,
+        p: Any,
+        g: Any,
+        lr: Any,
+        r: Any,
+        prev: Any,
+        *,
+        gamma: float,
+        weight_decay: float,
         maximize: bool,
-    ) -> tuple[Any, ...]:  # fmt: skip
+    ) -> tuple[Any, ...]:
         g = decayed(p, g, weight_decay, maximize)
         r = r + gamma * (g * prev)
         return p - r * g, r, g
@@ -120,8 +127,11 @@ class DeltaBarDelta(_LearnedRates):
     """
 
     ranges: ClassVar = {
-        "kappa": NOT_NEGATIVE, "phi": FRACTION, "theta": FRACTION, "weight_decay": NOT_NEGATIVE,
-    }  # fmt: skip
+        "kappa": NOT_NEGATIVE,
+        "phi": FRACTION,
+        "theta": FRACTION,
+        "weight_decay": NOT_NEGATIVE,
+    }
 
     def __init__(
         self,
@@ -136,9 +146,13 @@ class DeltaBarDelta(_LearnedRates):
         **implementation: Any,
     ):
         defaults = {
-            "lr": lr, "kappa": kappa, "phi": phi, "theta": theta, "weight_decay": weight_decay,
+            "lr": lr,
+            "kappa": kappa,
+            "phi": phi,
+            "theta": theta,
+            "weight_decay": weight_decay,
             "maximize": maximize,
-        }  # fmt: skip
+        }
         super().__init__(params, defaults, implementation)
 
     def states(self, group: dict[str, Any]) -> tuple[str, ...]:
@@ -150,9 +164,18 @@ class DeltaBarDelta(_LearnedRates):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, r: Any, mean: Any, *, kappa: float, phi: float, theta: float,
-        weight_decay: float, maximize: bool,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        p: Any,
+        g: Any,
+        lr: Any,
+        r: Any,
+        mean: Any,
+        *,
+        kappa: float,
+        phi: float,
+        theta: float,
+        weight_decay: float,
+        maximize: bool,
+    ) -> tuple[Any, ...]:
         g = decayed(p, g, weight_decay, maximize)
         agreement = mean * g
         r = where(agreement > 0, r + kappa, where(agreement < 0, (1 - phi) * r, r))

@@ -61,11 +61,15 @@ class ASGD(Optimizer):
         super().__init__(
             params,
             {
-                "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay,
+                "lr": lr,
+                "lambd": lambd,
+                "alpha": alpha,
+                "t0": t0,
+                "weight_decay": weight_decay,
                 "maximize": maximize,
             },
             implementation,
-        )  # fmt: skip
+        )
 
     def check_settings(self, settings: dict[str, Any]) -> None:
         super().check_settings(settings)
@@ -85,9 +89,11 @@ class ASGD(Optimizer):
 
     def constants(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, Any]:
         return {
-            "lambd": group["lambd"], "weight_decay": group["weight_decay"],
-            "maximize": group["maximize"], **scalars,
-        }  # fmt: skip
+            "lambd": group["lambd"],
+            "weight_decay": group["weight_decay"],
+            "maximize": group["maximize"],
+            **scalars,
+        }
 
     def advance(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, float]:
         lr = float(group["lr"])
@@ -98,9 +104,17 @@ class ASGD(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, mean: Any, *, eta: float, mu: float, lambd: float,
-        weight_decay: float, maximize: bool,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        p: Any,
+        g: Any,
+        lr: Any,
+        mean: Any,
+        *,
+        eta: float,
+        mu: float,
+        lambd: float,
+        weight_decay: float,
+        maximize: bool,
+    ) -> tuple[Any, ...]:
         g = decayed(p, g, weight_decay, maximize)
         p = (1 - lambd * eta) * p - eta * g
         return p, (p if mu == 1 else mean + mu * (p - mean))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.ops.creation import eye
-from chainrule.ops.matmul import matmul
-from chainrule.ops.shape import reshape
+from chainrule.ops.creation.patterns import eye
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.shape.views import reshape
 from chainrule.optim.line_search import LINE_SEARCHES, Search, dot
 from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.objective import Objective
@@ -136,9 +136,15 @@ class SteepestDescent(Descent):
     """
 
     def __init__(
-        self, params: Params, line_search_fn: str = "strong_wolfe", *, c1: float = 1e-4,
-        c2: float = 0.1, max_evals: int = 25, **tolerances: float,
-    ):  # fmt: skip
+        self,
+        params: Params,
+        line_search_fn: str = "strong_wolfe",
+        *,
+        c1: float = 1e-4,
+        c2: float = 0.1,
+        max_evals: int = 25,
+        **tolerances: float,
+    ):
         settings = line_settings(self._name, line_search_fn, c1, c2, max_evals)
         super().__init__(params, settings, **tolerances)
 
@@ -158,10 +164,17 @@ class ConjugateGradient(Descent):
     """
 
     def __init__(
-        self, params: Params, formula: str = "polak-ribiere",
-        line_search_fn: str = "strong_wolfe", *, restart: int | None = None, c1: float = 1e-4,
-        c2: float = 0.1, max_evals: int = 25, **tolerances: float,
-    ):  # fmt: skip
+        self,
+        params: Params,
+        formula: str = "polak-ribiere",
+        line_search_fn: str = "strong_wolfe",
+        *,
+        restart: int | None = None,
+        c1: float = 1e-4,
+        c2: float = 0.1,
+        max_evals: int = 25,
+        **tolerances: float,
+    ):
         if formula not in BETAS:
             raise ValueError(
                 f"{self._name}: formula must be one of {', '.join(BETAS)}, got {formula!r}"
@@ -219,9 +232,15 @@ class BFGS(Descent):
     """
 
     def __init__(
-        self, params: Params, line_search_fn: str = "strong_wolfe", *, c1: float = 1e-4,
-        c2: float = 0.9, max_evals: int = 25, **tolerances: float,
-    ):  # fmt: skip
+        self,
+        params: Params,
+        line_search_fn: str = "strong_wolfe",
+        *,
+        c1: float = 1e-4,
+        c2: float = 0.9,
+        max_evals: int = 25,
+        **tolerances: float,
+    ):
         settings = line_settings(self._name, line_search_fn, c1, c2, max_evals)
         super().__init__(params, settings, **tolerances)
 

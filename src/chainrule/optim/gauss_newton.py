@@ -14,14 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.ops.decompositions import svd
-from chainrule.ops.elementwise import sqrt, where
-from chainrule.ops.matmul import matmul
-from chainrule.ops.reduce import sum
+from chainrule.ops.linalg.decompositions import svd
+from chainrule.ops.elementwise.functions import sqrt, where
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.reductions import sum
 from chainrule.optim.second_derivatives import Residuals
 from chainrule.optim.second_order import (
-    Damped, SecondOrderMethod, Step, check_line_search, rounding_error,
-)  # fmt: skip
+    Damped,
+    SecondOrderMethod,
+    Step,
+    check_line_search,
+    rounding_error,
+)
 from chainrule.tensor import Tensor
 
 __all__ = ["GaussNewton", "LevenbergMarquardt"]

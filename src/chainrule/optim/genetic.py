@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend.dtypes import float64
-from chainrule.ops.creation import zeros_like
-from chainrule.ops.elementwise import where
-from chainrule.ops.from_data import tensor
-from chainrule.ops.index import gather
-from chainrule.ops.order import argmin
-from chainrule.ops.reduce import std
-from chainrule.ops.sampling import rand, randint, randn
-from chainrule.ops.shape import cat, squeeze, unsqueeze
-from chainrule.ops.sort import argsort
+from chainrule.ops.creation.patterns import zeros_like
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.index.reading import gather
+from chainrule.ops.reduce.order import argmin
+from chainrule.ops.reduce.reductions import std
+from chainrule.ops.creation.sampling import rand, randint, randn
+from chainrule.ops.shape.views import cat, squeeze, unsqueeze
+from chainrule.ops.reduce.sort import argsort
 from chainrule.optim.minimizer import Minimizer, Report
 from chainrule.optim.objective import Objective
 from chainrule.optim.optimizer import Params
@@ -69,10 +69,15 @@ class GeneticAlgorithm(Minimizer):
     """
 
     ranges: ClassVar = {
-        "crossover": UNIT, "mutation": UNIT, "strength": NOT_NEGATIVE, "spread": NOT_NEGATIVE,
-        "decay": Interval(0, 1, "(]"), "population": Interval(2), "tournament": Interval(1),
+        "crossover": UNIT,
+        "mutation": UNIT,
+        "strength": NOT_NEGATIVE,
+        "spread": NOT_NEGATIVE,
+        "decay": Interval(0, 1, "(]"),
+        "population": Interval(2),
+        "tournament": Interval(1),
         "elite": Interval(1),
-    }  # fmt: skip
+    }
 
     def __init__(
         self,
@@ -95,10 +100,15 @@ class GeneticAlgorithm(Minimizer):
             )
         self.generator = generator
         defaults = {
-            "population": population, "tournament": tournament, "crossover": crossover,
-            "mutation": mutation, "strength": strength, "decay": decay, "elite": elite,
+            "population": population,
+            "tournament": tournament,
+            "crossover": crossover,
+            "mutation": mutation,
+            "strength": strength,
+            "decay": decay,
+            "elite": elite,
             "spread": spread,
-        }  # fmt: skip
+        }
         super().__init__(params, defaults, 0.0, tolerance_change)
         for settings in (self.defaults, *self.param_groups):
             del settings["tolerance_grad"]  # there are no gradients here

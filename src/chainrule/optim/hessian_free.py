@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from chainrule.ops.creation import zeros_like
+from chainrule.ops.creation.patterns import zeros_like
 from chainrule.optim.line_search import dot
 from chainrule.optim.optimizer import check_range
 from chainrule.optim.second_derivatives import WithOutputs
@@ -138,9 +138,12 @@ class HessianFree(SecondOrderMethod):
         check_range("HessianFree", 0.0, 1.0, decay=decay)
         check_range("HessianFree", 1, max_cg=max_cg)
         settings = {
-            "damping": damping, "max_cg": max_cg, "cg_tolerance": cg_tolerance, "decay": decay,
+            "damping": damping,
+            "max_cg": max_cg,
+            "cg_tolerance": cg_tolerance,
+            "decay": decay,
             "line_search_fn": "backtracking",
-        }  # fmt: skip
+        }
         super().__init__(params, settings, tolerance_grad, tolerance_change)
 
     def iterate(self, f: Any, x: Tensor, loss: float, g: Tensor) -> Step:
@@ -157,8 +160,11 @@ class HessianFree(SecondOrderMethod):
         damping = memory.get("damping", group["damping"])
         solution = conjugate_gradients(
             lambda v: f.curvature_product(v) + damping * v,
-            g, start, group["max_cg"], group["cg_tolerance"],
-        )  # fmt: skip
+            g,
+            start,
+            group["max_cg"],
+            group["cg_tolerance"],
+        )
         best, best_loss = self._backtrack(f, x, solution.kept)
         ratio = _reduction_ratio(best, g, damping, best_loss - loss)
         if not solution.bounded or not ratio >= 0.25:

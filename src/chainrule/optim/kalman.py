@@ -9,14 +9,14 @@ from chainrule.autograd import engine
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
-from chainrule.ops.conversion import clone
-from chainrule.ops.creation import eye
-from chainrule.ops.diagonal import diag
-from chainrule.ops.matmul import matmul
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.shape import cat, expand, permute, reshape, transpose, unsqueeze
-from chainrule.ops.solving import solve
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.patterns import eye
+from chainrule.ops.shape.diagonal import diag
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import sum as sum_over
+from chainrule.ops.shape.views import cat, expand, permute, reshape, transpose, unsqueeze
+from chainrule.ops.linalg.solving import solve
 from chainrule.optim.optimizer import Optimizer, Params
 from chainrule.optim.settings import NOT_NEGATIVE, Interval
 from chainrule.tensor import Tensor
@@ -72,8 +72,9 @@ class ExtendedKalmanFilter(Optimizer):
     """
 
     ranges: ClassVar = {
-        "process_noise": NOT_NEGATIVE, "initial_covariance": Interval(0, ends="()"),
-    }  # fmt: skip
+        "process_noise": NOT_NEGATIVE,
+        "initial_covariance": Interval(0, ends="()"),
+    }
 
     def __init__(
         self,
@@ -84,9 +85,11 @@ class ExtendedKalmanFilter(Optimizer):
         covariance: str = "global",
     ):
         defaults = {
-            "process_noise": process_noise, "measurement_noise": measurement_noise,
-            "initial_covariance": initial_covariance, "covariance": covariance,
-        }  # fmt: skip
+            "process_noise": process_noise,
+            "measurement_noise": measurement_noise,
+            "initial_covariance": initial_covariance,
+            "covariance": covariance,
+        }
         super().__init__(params, defaults)
         if len(self.param_groups) != 1:
             raise ValueError(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.ops.conversion import clone
-from chainrule.ops.from_data import tensor
-from chainrule.ops.promotion import cast
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.core.promotion import cast
 from chainrule.optim.descent import Descent, is_curved, short_step
 from chainrule.optim.line_search import Search, dot, strong_wolfe
 from chainrule.optim.minimizer import Report, check_start
@@ -72,10 +72,12 @@ class LBFGS(Descent):
         check_range("LBFGS", lr=lr, max_iter=max_iter)
         check_range("LBFGS", low=1, history_size=history_size)
         settings = {
-            "lr": lr, "max_iter": max_iter,
+            "lr": lr,
+            "max_iter": max_iter,
             "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "history_size": history_size, "line_search_fn": line_search_fn,
-        }  # fmt: skip
+            "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }
         super().__init__(params, settings, tolerance_grad, tolerance_change)
 
     # --- the direction ----------------------------------------------------------------------------
@@ -133,9 +135,15 @@ class LBFGS(Descent):
     # --- one iteration of many --------------------------------------------------------------------
 
     def search(
-        self, f: Objective, x: Tensor, loss: float, g: Tensor, d: Tensor, step: float,
+        self,
+        f: Objective,
+        x: Tensor,
+        loss: float,
+        g: Tensor,
+        d: Tensor,
+        step: float,
         max_evals: int = 25,
-    ) -> Search:  # fmt: skip
+    ) -> Search:
         if self.param_groups[0]["line_search_fn"]:
             return strong_wolfe(f, x, loss, g, d, step, max_evals=max_evals)
         new = x + step * d

@@ -15,13 +15,19 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chainrule.ops.matmul import matmul
+from chainrule.ops.linalg.matmul import matmul
 from chainrule.optim.objective import Objective
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "LINE_SEARCHES", "Search", "backtracking", "cubic_minimum", "dot", "exact", "strong_wolfe",
-]  # fmt: skip
+    "LINE_SEARCHES",
+    "Search",
+    "backtracking",
+    "cubic_minimum",
+    "dot",
+    "exact",
+    "strong_wolfe",
+]
 
 
 @dataclass
@@ -91,9 +97,17 @@ class _Trial:
 
 
 def backtracking(
-    f: Objective, x: Tensor, loss: float, g: Tensor, d: Tensor, step: float = 1.0, *,
-    c1: float = 1e-4, shrink: float = 0.5, max_evals: int = 50,
-) -> Search:  # fmt: skip
+    f: Objective,
+    x: Tensor,
+    loss: float,
+    g: Tensor,
+    d: Tensor,
+    step: float = 1.0,
+    *,
+    c1: float = 1e-4,
+    shrink: float = 0.5,
+    max_evals: int = 50,
+) -> Search:
     """Shrinks the step by a factor until Armijo's condition holds.
 
     >>> import chainrule
@@ -123,9 +137,16 @@ def backtracking(
 
 
 def exact(
-    f: Objective, x: Tensor, loss: float, g: Tensor, d: Tensor, step: float = 1.0, *,
-    c1: float = 1e-4, max_evals: int = 50,
-) -> Search:  # fmt: skip
+    f: Objective,
+    x: Tensor,
+    loss: float,
+    g: Tensor,
+    d: Tensor,
+    step: float = 1.0,
+    *,
+    c1: float = 1e-4,
+    max_evals: int = 50,
+) -> Search:
     """The minimum along the line of a quadratic loss, from the slopes at two points.
 
     phi' is a straight line there, with its zero at t = step phi'(0) / (phi'(0) - phi'(step)). For
@@ -154,9 +175,18 @@ def exact(
 
 
 def strong_wolfe(
-    f: Objective, x: Tensor, loss: float, g: Tensor, d: Tensor, step: float = 1.0, *,
-    c1: float = 1e-4, c2: float = 0.9, max_evals: int = 25, tolerance_change: float = 1e-9,
-) -> Search:  # fmt: skip
+    f: Objective,
+    x: Tensor,
+    loss: float,
+    g: Tensor,
+    d: Tensor,
+    step: float = 1.0,
+    *,
+    c1: float = 1e-4,
+    c2: float = 0.9,
+    max_evals: int = 25,
+    tolerance_change: float = 1e-9,
+) -> Search:
     """Brackets a step that satisfies the strong Wolfe conditions, then zooms in on it.
 
     Nocedal and Wright, Numerical Optimization, algorithms 3.5 and 3.6, with cubic interpolation:
@@ -270,5 +300,7 @@ def _ratio(a: float, b: float) -> float:
 
 UPHILL = "the direction does not lead downhill"
 LINE_SEARCHES: dict[str, Callable[..., Search]] = {
-    "backtracking": backtracking, "exact": exact, "strong_wolfe": strong_wolfe,
-}  # fmt: skip
+    "backtracking": backtracking,
+    "exact": exact,
+    "strong_wolfe": strong_wolfe,
+}

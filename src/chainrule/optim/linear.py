@@ -15,22 +15,30 @@ from typing import Any, NamedTuple
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K, dtypes
 from chainrule.linalg import qr, solve, svd, svdvals
-from chainrule.ops.complex_numbers import abs
-from chainrule.ops.creation import ones, zeros
-from chainrule.ops.diagonal import diag
-from chainrule.ops.elementwise import sqrt, where
-from chainrule.ops.matmul import matmul
-from chainrule.ops.order import amax, max
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import mean, sum
-from chainrule.ops.shape import cat
+from chainrule.ops.elementwise.complex_numbers import abs
+from chainrule.ops.creation.patterns import ones, zeros
+from chainrule.ops.shape.diagonal import diag
+from chainrule.ops.elementwise.functions import sqrt, where
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.order import amax, max
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import mean, sum
+from chainrule.ops.shape.views import cat
 from chainrule.optim.optimizer import check_range
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Data", "Design", "FitReport", "LinearFit", "delta_rule", "descend", "least_squares",
-    "least_squares_hessian", "ridge", "told",
-]  # fmt: skip
+    "Data",
+    "Design",
+    "FitReport",
+    "LinearFit",
+    "delta_rule",
+    "descend",
+    "least_squares",
+    "least_squares_hessian",
+    "ridge",
+    "told",
+]
 
 
 @dataclass(frozen=True)

@@ -8,28 +8,40 @@ from collections.abc import Callable
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.linalg import LinAlgError, lstsq, solve, svdvals
-from chainrule.ops.complex_numbers import abs
-from chainrule.ops.creation import arange, eye, zeros
-from chainrule.ops.diagonal import block_diag
-from chainrule.ops.elementwise import sigmoid, softplus
-from chainrule.ops.index import one_hot
-from chainrule.ops.matmul import matmul
-from chainrule.ops.order import max, min
-from chainrule.ops.products import kron
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import logsumexp, mean, sum
-from chainrule.ops.shape import cat, reshape
-from chainrule.ops.softmax import softmax
+from chainrule.ops.elementwise.complex_numbers import abs
+from chainrule.ops.creation.patterns import arange, eye, zeros
+from chainrule.ops.shape.diagonal import block_diag
+from chainrule.ops.elementwise.functions import sigmoid, softplus
+from chainrule.ops.index.reading import one_hot
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.order import max, min
+from chainrule.ops.linalg.products import kron
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import logsumexp, mean, sum
+from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.layers.softmax import softmax
 from chainrule.optim.linear import (
-    Data, Descent, Design, FitReport, LinearFit, check_descent, descend, parted, told, with_ones,
-)  # fmt: skip
+    Data,
+    Descent,
+    Design,
+    FitReport,
+    LinearFit,
+    check_descent,
+    descend,
+    parted,
+    told,
+    with_ones,
+)
 from chainrule.optim.optimizer import check_range
 from chainrule.optim.separation import separability_of_rows
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "logistic_hessian", "logistic_regression", "softmax_hessian", "softmax_regression",
-]  # fmt: skip
+    "logistic_hessian",
+    "logistic_regression",
+    "softmax_hessian",
+    "softmax_regression",
+]
 
 # --- Newton's method ------------------------------------------------------------------------------
 

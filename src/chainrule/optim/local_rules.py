@@ -6,11 +6,11 @@ from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K
-from chainrule.nn.linear import Linear
-from chainrule.ops.diagonal import tril
-from chainrule.ops.matmul import linear, matmul
-from chainrule.ops.reduce import mean
-from chainrule.ops.shape import reshape, transpose, unsqueeze
+from chainrule.nn.layers.linear import Linear
+from chainrule.ops.shape.diagonal import tril
+from chainrule.ops.linalg.matmul import linear, matmul
+from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.shape.views import reshape, transpose, unsqueeze
 from chainrule.optim.optimizer import Optimizer
 from chainrule.tensor import Tensor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from chainrule.ops.elementwise import sign
+from chainrule.ops.elementwise.functions import sign
 from chainrule.optim.optimizer import Optimizer, Params, decayed
 from chainrule.optim.settings import FRACTION, NOT_NEGATIVE, check_pair
 from chainrule.optim.sgd import SGD
@@ -90,8 +90,11 @@ class AveragedMomentum(Optimizer):
         **implementation: Any,
     ):
         defaults = {
-            "lr": lr, "momentum": momentum, "weight_decay": weight_decay, "maximize": maximize,
-        }  # fmt: skip
+            "lr": lr,
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+        }
         super().__init__(params, defaults, implementation)
 
     def states(self, group: dict[str, Any]) -> tuple[str, ...]:
@@ -164,9 +167,16 @@ class Lion(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, m: Any, *, beta1: float, beta2: float, weight_decay: float,
+        p: Any,
+        g: Any,
+        lr: Any,
+        m: Any,
+        *,
+        beta1: float,
+        beta2: float,
+        weight_decay: float,
         maximize: bool,
-    ) -> tuple[Any, ...]:  # fmt: skip
+    ) -> tuple[Any, ...]:
         g = -g if maximize else g
         p = p * (1 - lr * weight_decay) if weight_decay else p
         return p - lr * sign(beta1 * m + (1 - beta1) * g), beta2 * m + (1 - beta2) * g

@@ -17,11 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.ops.decompositions import eigh
-from chainrule.ops.matmul import matmul
+from chainrule.ops.linalg.decompositions import eigh
+from chainrule.ops.linalg.matmul import matmul
 from chainrule.optim.second_order import (
-    Damped, SecondOrderMethod, Step, check_line_search, rounding_error,
-)  # fmt: skip
+    Damped,
+    SecondOrderMethod,
+    Step,
+    check_line_search,
+    rounding_error,
+)
 from chainrule.tensor import Tensor
 
 __all__ = ["DampedNewton", "Newton", "SaddleFreeNewton"]

@@ -8,9 +8,9 @@ from typing import Any
 
 from chainrule.autograd import engine
 from chainrule.autograd.modes import enable_grad, no_grad
-from chainrule.ops.conversion import clone
-from chainrule.ops.creation import zeros_like
-from chainrule.ops.shape import cat, reshape
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.patterns import zeros_like
+from chainrule.ops.shape.views import cat, reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["Objective"]

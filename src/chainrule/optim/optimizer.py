@@ -15,18 +15,22 @@ from typing import Any, ClassVar
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
 from chainrule.graph import Box, Mode, mode
-from chainrule.ops.complex_numbers import complex, imag, real
-from chainrule.ops.conversion import clone
-from chainrule.ops.creation import zeros_like
-from chainrule.ops.elementwise import sqrt
-from chainrule.ops.from_data import tensor
-from chainrule.ops.inplace import assign, touch_all
-from chainrule.ops.promotion import cast
-from chainrule.ops.shape import expand
+from chainrule.ops.elementwise.complex_numbers import complex, imag, real
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.patterns import zeros_like
+from chainrule.ops.elementwise.functions import sqrt
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.core.inplace import assign, touch_all
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.views import expand
 from chainrule.optim.param_groups import check_order, check_params, check_rates, named_group
 from chainrule.optim.settings import (
-    IMPLEMENTATION, NOT_NEGATIVE, Interval, check_implementation, check_range,
-)  # fmt: skip
+    IMPLEMENTATION,
+    NOT_NEGATIVE,
+    Interval,
+    check_implementation,
+    check_range,
+)
 from chainrule.optim.state_dict import StateDict
 from chainrule.tensor import Tensor
 

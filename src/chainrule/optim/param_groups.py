@@ -7,7 +7,7 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.graph import Box
-from chainrule.ops.shape import expand
+from chainrule.ops.shape.views import expand
 from chainrule.tensor import Tensor
 
 __all__ = ["check_order", "check_params", "check_rates", "named_group"]

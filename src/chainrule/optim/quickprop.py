@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from chainrule.ops.elementwise import sign, where
+from chainrule.ops.elementwise.functions import sign, where
 from chainrule.optim.optimizer import Optimizer, Params, decayed
 from chainrule.optim.settings import NOT_NEGATIVE, Interval
 
@@ -51,8 +51,9 @@ class Quickprop(Optimizer):
 
     keeps_step = False
     ranges: ClassVar = {
-        "growth": Interval(0, math.inf, "()"), "weight_decay": NOT_NEGATIVE,
-    }  # fmt: skip
+        "growth": Interval(0, math.inf, "()"),
+        "weight_decay": NOT_NEGATIVE,
+    }
 
     def __init__(
         self,
@@ -66,9 +67,12 @@ class Quickprop(Optimizer):
         **implementation: Any,
     ):
         defaults = {
-            "lr": lr, "growth": growth, "weight_decay": weight_decay,
-            "gradient_term": gradient_term, "maximize": maximize,
-        }  # fmt: skip
+            "lr": lr,
+            "growth": growth,
+            "weight_decay": weight_decay,
+            "gradient_term": gradient_term,
+            "maximize": maximize,
+        }
         super().__init__(params, defaults, implementation)
 
     def states(self, group: dict[str, Any]) -> tuple[str, ...]:
@@ -80,9 +84,17 @@ class Quickprop(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, prev: Any, d: Any, *, growth: float, weight_decay: float,
-        gradient_term: bool, maximize: bool,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        p: Any,
+        g: Any,
+        lr: Any,
+        prev: Any,
+        d: Any,
+        *,
+        growth: float,
+        weight_decay: float,
+        gradient_term: bool,
+        maximize: bool,
+    ) -> tuple[Any, ...]:
         g = decayed(p, g, weight_decay, maximize)
         # A step d is always downhill, sign(d) = -sign(prev). Times -sign(d) the last slope is
         # positive, and the present one is positive where its sign has not changed.

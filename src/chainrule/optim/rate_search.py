@@ -16,9 +16,9 @@ from itertools import islice, pairwise
 from typing import Any
 
 from chainrule.autograd.modes import enable_grad, no_grad
-from chainrule.nn.module import Module
+from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import is_lazy
-from chainrule.ops.conversion import clone
+from chainrule.ops.creation.conversion import clone
 from chainrule.optim.optimizer import Optimizer, check_range
 from chainrule.random import fork_rng
 from chainrule.tensor import Tensor

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.ops.complex_numbers import complex, real
-from chainrule.ops.conversion import clone
-from chainrule.ops.elementwise import clamp, sign, where
-from chainrule.ops.shape import expand
+from chainrule.ops.elementwise.complex_numbers import complex, real
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.elementwise.functions import clamp, sign, where
+from chainrule.ops.shape.views import expand
 from chainrule.optim.optimizer import Optimizer, Params
 from chainrule.optim.settings import check_pair
 from chainrule.tensor import Tensor
@@ -98,14 +98,17 @@ class Rprop(Optimizer):
         minus, plus = group["etas"]
         smallest, largest = group["step_sizes"]
         return {
-            "etaminus": minus, "etaplus": plus, "smallest": smallest, "largest": largest,
+            "etaminus": minus,
+            "etaplus": plus,
+            "smallest": smallest,
+            "largest": largest,
             "maximize": group["maximize"],
-        }  # fmt: skip
+        }
 
     @staticmethod
     def rule(
         p: Any, g: Any, lr: Any, prev: Any, size: Any, *, maximize: bool, **limits: float
-    ) -> tuple[Any, ...]:  # fmt: skip
+    ) -> tuple[Any, ...]:
         g = -g if maximize else g
         agreement = g * prev
         size = adapted(size, agreement, **limits)

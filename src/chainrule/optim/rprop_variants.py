@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from chainrule.ops.elementwise import sign, where
+from chainrule.ops.elementwise.functions import sign, where
 from chainrule.optim.optimizer import Closure
 from chainrule.optim.rprop import Rprop, adapted
 from chainrule.tensor import Tensor
@@ -76,9 +76,17 @@ class RpropPlus(Rprop):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, prev: Any, size: Any, d: Any = None, *, maximize: bool,
-        undo: Any = True, **limits: float,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        p: Any,
+        g: Any,
+        lr: Any,
+        prev: Any,
+        size: Any,
+        d: Any = None,
+        *,
+        maximize: bool,
+        undo: Any = True,
+        **limits: float,
+    ) -> tuple[Any, ...]:
         g = -g if maximize else g
         agreement = g * prev
         changed = agreement < 0

@@ -11,9 +11,9 @@ from typing import Any
 
 from chainrule.curvature.graph import Derivatives
 from chainrule.curvature.memory import check_matrix
-from chainrule.ops.reduce import equal
-from chainrule.ops.reduce import sum as sum_over
-from chainrule.ops.shape import reshape
+from chainrule.ops.reduce.reductions import equal
+from chainrule.ops.reduce.reductions import sum as sum_over
+from chainrule.ops.shape.views import reshape
 from chainrule.optim.objective import Objective
 from chainrule.tensor import Tensor
 
@@ -108,9 +108,12 @@ class SecondOrderObjective(Objective):
 
     def _check_size(self, what: str, rows: int) -> None:
         check_matrix(
-            f"{self.name} ({what})", rows, self.size, self.params[0].array.dtype,
+            f"{self.name} ({what})",
+            rows,
+            self.size,
+            self.params[0].array.dtype,
             "Use HessianFree, which needs no matrix, or LBFGS",
-        )  # fmt: skip
+        )
 
     def _checked(self, what: str, matrix: Tensor) -> Tensor:
         if not bool(matrix.isfinite().all()):

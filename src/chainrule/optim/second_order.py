@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.ops.reduce import equal
+from chainrule.ops.reduce.reductions import equal
 from chainrule.optim.line_search import LINE_SEARCHES, dot
 from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.optimizer import Closure, check_range

@@ -13,14 +13,14 @@ from typing import Any
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.linalg import lstsq, svd
-from chainrule.ops.creation import ones, zeros
-from chainrule.ops.from_data import tensor
-from chainrule.ops.elementwise import eq, ne, relu, sqrt, where
-from chainrule.ops.matmul import matmul
-from chainrule.ops.order import argmax, max, min
-from chainrule.ops.reduce import mean, sum
-from chainrule.ops.sampling import randperm
-from chainrule.ops.shape import cat
+from chainrule.ops.creation.patterns import ones, zeros
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.elementwise.functions import eq, ne, relu, sqrt, where
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.order import argmax, max, min
+from chainrule.ops.reduce.reductions import mean, sum
+from chainrule.ops.creation.sampling import randperm
+from chainrule.ops.shape.views import cat
 from chainrule.optim.linear import Data, FitReport, LinearFit, parted, told
 from chainrule.optim.optimizer import check_range
 from chainrule.tensor import Tensor

@@ -10,9 +10,15 @@ from typing import Any
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "FRACTION", "IMPLEMENTATION", "NOT_NEGATIVE", "UNIT", "Interval", "check_implementation",
-    "check_pair", "check_range",
-]  # fmt: skip
+    "FRACTION",
+    "IMPLEMENTATION",
+    "NOT_NEGATIVE",
+    "UNIT",
+    "Interval",
+    "check_implementation",
+    "check_pair",
+    "check_range",
+]
 
 # Arguments of PyTorch's optimizers that choose between implementations of one result. Here every
 # update is fused; ``differentiable`` records it, and ``capturable`` concerns CUDA graphs.
@@ -70,9 +76,7 @@ def check_pair(name: str, key: str, value: Any) -> None:
         raise ValueError(f"{name}: {key} must be a pair of numbers, got {value}")
 
 
-def check_implementation(
-    name: str, keys: Sequence[str], given: dict[str, Any]
-) -> dict[str, Any]:  # fmt: skip
+def check_implementation(name: str, keys: Sequence[str], given: dict[str, Any]) -> dict[str, Any]:
     """PyTorch's arguments about implementation, of which one cannot be had here."""
     unknown = sorted(set(given) - set(keys))
     if unknown:

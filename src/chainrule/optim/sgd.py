@@ -37,8 +37,9 @@ class SGD(Optimizer):
 
     implementation_keys = ("foreach", "differentiable", "fused")
     ranges: ClassVar[dict[str, Interval]] = {
-        "momentum": NOT_NEGATIVE, "weight_decay": NOT_NEGATIVE,
-    }  # fmt: skip
+        "momentum": NOT_NEGATIVE,
+        "weight_decay": NOT_NEGATIVE,
+    }
     keeps_step = False
 
     def __init__(
@@ -56,11 +57,15 @@ class SGD(Optimizer):
         super().__init__(
             params,
             {
-                "lr": lr, "momentum": momentum, "dampening": dampening,
-                "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize,
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
             },
             implementation,
-        )  # fmt: skip
+        )
 
     def check_settings(self, settings: dict[str, Any]) -> None:
         super().check_settings(settings)
@@ -81,9 +86,17 @@ class SGD(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, b: Any = None, *, momentum: float, dampening: float,
-        weight_decay: float, nesterov: bool, maximize: bool,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        p: Any,
+        g: Any,
+        lr: Any,
+        b: Any = None,
+        *,
+        momentum: float,
+        dampening: float,
+        weight_decay: float,
+        nesterov: bool,
+        maximize: bool,
+    ) -> tuple[Any, ...]:
         g = decayed(p, g, weight_decay, maximize)
         if b is None:
             return (p - lr * g,)

@@ -6,9 +6,9 @@ from collections import defaultdict
 from typing import Any, ClassVar
 
 from chainrule.backend.dtypes import float64
-from chainrule.ops.conversion import clone
-from chainrule.ops.from_data import tensor
-from chainrule.ops.promotion import cast
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.core.promotion import cast
 from chainrule.tensor import Tensor
 
 __all__ = ["StateDict"]

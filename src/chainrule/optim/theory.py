@@ -11,20 +11,29 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from chainrule.ops.creation import zeros_like
-from chainrule.ops.elementwise import exp
-from chainrule.ops.from_data import tensor
-from chainrule.ops.linalg import vector_norm
-from chainrule.ops.sampling import Generator, randn_like
-from chainrule.ops.shape import stack
+from chainrule.ops.creation.patterns import zeros_like
+from chainrule.ops.elementwise.functions import exp
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.linalg.matrices import vector_norm
+from chainrule.ops.creation.sampling import Generator, randn_like
+from chainrule.ops.shape.views import stack
 from chainrule.optim.optimizer import check_range
 from chainrule.optim.second_derivatives import SecondOrderObjective
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Motion", "OptimalMomentum", "damped_motion", "descent_rate", "distance_rate", "free_decay",
-    "lipschitz_estimate", "loss_bound", "noise_scale", "optimal_momentum", "step_bound",
-]  # fmt: skip
+    "Motion",
+    "OptimalMomentum",
+    "damped_motion",
+    "descent_rate",
+    "distance_rate",
+    "free_decay",
+    "lipschitz_estimate",
+    "loss_bound",
+    "noise_scale",
+    "optimal_momentum",
+    "step_bound",
+]
 
 
 # --- learning rates -------------------------------------------------------------------------------

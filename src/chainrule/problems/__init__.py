@@ -9,8 +9,26 @@ from chainrule.problems.regression import exponential, exponential_line, line
 from chainrule.problems.surfaces import bowl, quadratic, rosenbrock, vialle
 
 __all__ = [
-    "Problem", "arrangements", "blobs", "boolean", "bouc_wen", "bouc_wen_response", "bowl",
-    "circles", "configurations", "darcy", "discharge", "exponential", "exponential_line",
-    "ground_motion", "line", "moons", "quadratic", "radial_bessel", "radial_function", "rosenbrock",
-    "spirals", "vialle",
-]  # fmt: skip
+    "Problem",
+    "arrangements",
+    "blobs",
+    "boolean",
+    "bouc_wen",
+    "bouc_wen_response",
+    "bowl",
+    "circles",
+    "configurations",
+    "darcy",
+    "discharge",
+    "exponential",
+    "exponential_line",
+    "ground_motion",
+    "line",
+    "moons",
+    "quadratic",
+    "radial_bessel",
+    "radial_function",
+    "rosenbrock",
+    "spirals",
+    "vialle",
+]

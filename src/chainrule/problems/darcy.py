@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.information.counting import arrangements, configurations
-from chainrule.ops.creation import full, zeros
-from chainrule.ops.from_data import tensor
-from chainrule.ops.matmul import matmul
-from chainrule.ops.reduce import sum
-from chainrule.ops.sampling import randint
+from chainrule.ops.creation.patterns import full, zeros
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.creation.sampling import randint
 from chainrule.problems.problem import Problem, floating, positive, squared_error, whole
 from chainrule.tensor import Tensor
 
@@ -63,9 +63,18 @@ def darcy(
 
     answer = full((channels,), head * area / length, dtype=dtype)
     return Problem(
-        "darcy", "document 003, the example of Shannon's entropy",
-        squared_error(lambda w, k: matmul(k, w), k, rule(k)), zeros(channels, dtype=dtype), answer,
-        0.0, k, rule(k), rule, answer,
-        {"entropy": channels * math.log(len(conductivities)),
-         "configurations": configurations(channels, len(conductivities))},
-    )  # fmt: skip
+        "darcy",
+        "document 003, the example of Shannon's entropy",
+        squared_error(lambda w, k: matmul(k, w), k, rule(k)),
+        zeros(channels, dtype=dtype),
+        answer,
+        0.0,
+        k,
+        rule(k),
+        rule,
+        answer,
+        {
+            "entropy": channels * math.log(len(conductivities)),
+            "configurations": configurations(channels, len(conductivities)),
+        },
+    )

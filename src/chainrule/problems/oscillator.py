@@ -7,14 +7,14 @@ from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.ops.complex_numbers import abs
-from chainrule.ops.creation import arange, eye, zeros
-from chainrule.ops.elementwise import clamp, cos, exp, sign, sin, sqrt
-from chainrule.ops.matmul import matmul
-from chainrule.ops.order import amax
-from chainrule.ops.promotion import cast
-from chainrule.ops.sampling import rand
-from chainrule.ops.shape import cat, stack
+from chainrule.ops.elementwise.complex_numbers import abs
+from chainrule.ops.creation.patterns import arange, eye, zeros
+from chainrule.ops.elementwise.functions import clamp, cos, exp, sign, sin, sqrt
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.order import amax
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.creation.sampling import rand
+from chainrule.ops.shape.views import cat, stack
 from chainrule.problems.problem import Problem, floating, positive, whole
 from chainrule.tensor import Tensor
 
@@ -113,8 +113,15 @@ def bouc_wen_response(
         raise ValueError(f"bouc_wen_response: n must be at least 1, got {n}")
     one = eye(floors, dtype=ground.dtype)
     between = one - cat([zeros(1, floors, dtype=ground.dtype), one[:-1]])  # drifts of the floors
-    p = {"between": between, "mass": mass, "damping": damping, "stiffness": stiffness,
-         "alpha": alpha, "beta": beta, "n": n}  # fmt: skip
+    p = {
+        "between": between,
+        "mass": mass,
+        "damping": damping,
+        "stiffness": stiffness,
+        "alpha": alpha,
+        "beta": beta,
+        "n": n,
+    }
     state = zeros(ground.shape[0], 3, floors, dtype=ground.dtype)  # displacement, velocity, force
     seen = [state]
     for i in range(ground.shape[1] - 1):
@@ -164,6 +171,8 @@ def bouc_wen(
     return Problem(
         "bouc_wen",
         "document 003, the response of several degrees of freedom (with the usual |f|^n)",
-        inputs=cast(ground, dtype)[:, :, None], targets=cast(targets, dtype), rule=rule,
+        inputs=cast(ground, dtype)[:, :, None],
+        targets=cast(targets, dtype),
+        rule=rule,
         known={"dt": dt},
-    )  # fmt: skip
+    )

@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from chainrule.backend import dtypes
-from chainrule.ops.creation import arange
-from chainrule.ops.elementwise import (
+from chainrule.ops.creation.patterns import arange
+from chainrule.ops.elementwise.functions import (
     atan2,
     clamp,
     cos,
@@ -22,20 +22,26 @@ from chainrule.ops.elementwise import (
     sin,
     where,
 )
-from chainrule.ops.from_data import tensor
-from chainrule.ops.order import argmin
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import sum
-from chainrule.ops.shape import stack
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.reduce.order import argmin
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.shape.views import stack
 from chainrule.problems.problem import Problem, floating, normal, uniform, whole
 from chainrule.tensor import Tensor
 
 __all__ = ["blobs", "boolean", "circles", "moons", "spirals"]
 
 _TABLES = {  # of (0, 0), (0, 1), (1, 0), (1, 1)
-    "or": (0, 1, 1, 1), "and": (0, 0, 0, 1), "and1": (0, 0, 1, 0), "and2": (0, 1, 0, 0),
-    "xor": (0, 1, 1, 0), "nor": (1, 0, 0, 0), "nand": (1, 1, 1, 0), "xnor": (1, 0, 0, 1),
-}  # fmt: skip
+    "or": (0, 1, 1, 1),
+    "and": (0, 0, 0, 1),
+    "and1": (0, 0, 1, 0),
+    "and2": (0, 1, 0, 0),
+    "xor": (0, 1, 1, 0),
+    "nor": (1, 0, 0, 0),
+    "nand": (1, 1, 1, 0),
+    "xnor": (1, 0, 0, 1),
+}
 
 
 def boolean(name: str = "xor", signed: bool = False, dtype: Any = None) -> Problem:
@@ -61,10 +67,13 @@ def boolean(name: str = "xor", signed: bool = False, dtype: Any = None) -> Probl
 
     inputs = tensor([[0.0, 0], [0, 1], [1, 0], [1, 1]], dtype=dtype)
     return Problem(
-        key, "documents 000, 001, 003 and 004 (section 4.5, its last label corrected)",
-        inputs=inputs, targets=rule(inputs), rule=rule,
+        key,
+        "documents 000, 001, 003 and 004 (section 4.5, its last label corrected)",
+        inputs=inputs,
+        targets=rule(inputs),
+        rule=rule,
         known={"separable": key not in ("xor", "xnor")},
-    )  # fmt: skip
+    )
 
 
 # --- random sets ----------------------------------------------------------------------------------
@@ -83,9 +92,13 @@ def _made(
 ) -> Problem:
     x = x + normal(noise, *x.shape, generator=generator, dtype=x.dtype) if noise else x
     return Problem(
-        name, "document 002, the point sets of its figures", inputs=x, targets=labels, rule=rule,
+        name,
+        "document 002, the point sets of its figures",
+        inputs=x,
+        targets=labels,
+        rule=rule,
         known=known,
-    )  # fmt: skip
+    )
 
 
 def _labels(n: int, classes: int) -> Tensor:

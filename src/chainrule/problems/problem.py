@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chainrule.backend import dtypes
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import mean
-from chainrule.ops.sampling import rand, randn, randperm
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.creation.sampling import rand, randn, randperm
 from chainrule.tensor import Tensor
 
 __all__ = ["Pair", "Problem", "floating", "normal", "positive", "squared_error", "uniform", "whole"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.ops.bessel import hyp0f1
-from chainrule.ops.reduce import sum
+from chainrule.ops.elementwise.bessel import hyp0f1
+from chainrule.ops.reduce.reductions import sum
 from chainrule.problems.problem import Problem, floating, positive, uniform, whole
 from chainrule.tensor import Tensor
 
@@ -57,6 +57,10 @@ def radial_bessel(
 
     peak = (math.pi * radius**2) ** (dim / 2) / math.gamma(dim / 2 + 1)
     return Problem(
-        "radial_bessel", "document 000, equation 19 (R. Eldan, O. Shamir, 2016)",
-        inputs=x, targets=rule(x), rule=rule, known={"peak": peak, "radius": radius},
-    )  # fmt: skip
+        "radial_bessel",
+        "document 000, equation 19 (R. Eldan, O. Shamir, 2016)",
+        inputs=x,
+        targets=rule(x),
+        rule=rule,
+        known={"peak": peak, "radius": radius},
+    )

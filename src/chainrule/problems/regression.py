@@ -6,11 +6,11 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.linalg import lstsq
-from chainrule.ops.creation import ones_like
-from chainrule.ops.elementwise import exp
-from chainrule.ops.from_data import tensor
-from chainrule.ops.promotion import cast
-from chainrule.ops.shape import cat
+from chainrule.ops.creation.patterns import ones_like
+from chainrule.ops.elementwise.functions import exp
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.views import cat
 from chainrule.problems.problem import Problem, floating, normal, squared_error, uniform, whole
 from chainrule.tensor import Tensor
 
@@ -51,10 +51,17 @@ def line(
     best, truth = _best_line(x, y), tensor([2.0, 3.0], dtype=dtype)
     error = squared_error(_line, x, y)
     return Problem(
-        "line", "document 001, the example of stochastic gradient descent", error,
-        tensor([10.0, 5.0], dtype=dtype), cast(best, dtype), float(error(best)), x, y,
-        lambda x: _line(truth, x), truth,
-    )  # fmt: skip
+        "line",
+        "document 001, the example of stochastic gradient descent",
+        error,
+        tensor([10.0, 5.0], dtype=dtype),
+        cast(best, dtype),
+        float(error(best)),
+        x,
+        y,
+        lambda x: _line(truth, x),
+        truth,
+    )
 
 
 def _exponential(theta: Tensor, x: Tensor) -> Tensor:
@@ -94,10 +101,18 @@ def exponential(
     y = _exponential(truth, x) + normal(noise, n, 1, generator=generator, dtype=dtype)
     best, error = _best_exponential(x, y, truth), squared_error(_exponential, x, y)
     return Problem(
-        "exponential", "document 000, example 9", error, tensor([0.0, 1.0, 1.0], dtype=dtype),
-        cast(best, dtype), float(error(best)), x, y, lambda x: _exponential(truth, x), truth,
+        "exponential",
+        "document 000, example 9",
+        error,
+        tensor([0.0, 1.0, 1.0], dtype=dtype),
+        cast(best, dtype),
+        float(error(best)),
+        x,
+        y,
+        lambda x: _exponential(truth, x),
+        truth,
         {"noise": noise},
-    )  # fmt: skip
+    )
 
 
 def exponential_line(
@@ -124,7 +139,15 @@ def exponential_line(
     slope = 12 * 10.1842550 * (1 - (e - 1) / 2)
     limit = [14.7351129 + 10.1842550 * (e - 1) - slope / 2, slope]
     return Problem(
-        "exponential_line", "document 000, example 17", error, tensor([0.0, 0.0], dtype=dtype),
-        cast(best, dtype), float(error(best)), x, y, lambda x: _exponential(truth, x), truth,
+        "exponential_line",
+        "document 000, example 17",
+        error,
+        tensor([0.0, 0.0], dtype=dtype),
+        cast(best, dtype),
+        float(error(best)),
+        x,
+        y,
+        lambda x: _exponential(truth, x),
+        truth,
         {"limit": tensor(limit, dtype=dtype), "noise": noise},
-    )  # fmt: skip
+    )

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 from chainrule.linalg import qr
-from chainrule.ops.creation import logspace, ones, zeros
-from chainrule.ops.diagonal import diag
-from chainrule.ops.elementwise import cos, sin
-from chainrule.ops.from_data import tensor
-from chainrule.ops.matmul import matmul
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import sum
+from chainrule.ops.creation.patterns import logspace, ones, zeros
+from chainrule.ops.shape.diagonal import diag
+from chainrule.ops.elementwise.functions import cos, sin
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import sum
 from chainrule.problems.problem import Problem, floating, normal, whole
 from chainrule.backend import dtypes
 from chainrule.tensor import Tensor
@@ -33,9 +33,14 @@ def bowl(dtype: Any = None) -> Problem:
         return w[0] * w[0] + 5 * w[1] * w[1]
 
     return Problem(
-        "bowl", "document 004, section 7.4", function, ones(2, dtype=dtype), zeros(2, dtype=dtype),
-        0.0, known={"hessian": tensor([[2.0, 0], [0, 10]], dtype=dtype), "largest_rate": 0.2},
-    )  # fmt: skip
+        "bowl",
+        "document 004, section 7.4",
+        function,
+        ones(2, dtype=dtype),
+        zeros(2, dtype=dtype),
+        0.0,
+        known={"hessian": tensor([[2.0, 0], [0, 10]], dtype=dtype), "largest_rate": 0.2},
+    )
 
 
 def vialle(start: tuple[float, float] = (45.0, 35.0), dtype: Any = None) -> Problem:
@@ -59,11 +64,14 @@ def vialle(start: tuple[float, float] = (45.0, 35.0), dtype: Any = None) -> Prob
         return 8 * s * s + 8 * c * c + 0.3 * (a * a + b * b) + 10
 
     return Problem(
-        "vialle", "document 000, equation 78 (S. Vialle, 2022)", function,
+        "vialle",
+        "document 000, equation 78 (S. Vialle, 2022)",
+        function,
         tensor(list(start), dtype=dtype),
-        tensor([61.769885056200984, 67.5899415584118], dtype=dtype), 10.519489110862429,
+        tensor([61.769885056200984, 67.5899415584118], dtype=dtype),
+        10.519489110862429,
         known={"starts": ((135.0, 135.0), (45.0, 35.0))},
-    )  # fmt: skip
+    )
 
 
 def rosenbrock(n: int = 2, dtype: Any = None) -> Problem:
@@ -117,6 +125,11 @@ def quadratic(
         return 0.5 * sum(d * matmul(a, d))
 
     return Problem(
-        "quadratic", "the standard model of a minimum", function, zeros(n, dtype=dtype), solution,
-        0.0, known={"hessian": a, "eigenvalues": cast(eigenvalues, dtype), "condition": condition},
-    )  # fmt: skip
+        "quadratic",
+        "the standard model of a minimum",
+        function,
+        zeros(n, dtype=dtype),
+        solution,
+        0.0,
+        known={"hessian": a, "eigenvalues": cast(eigenvalues, dtype), "condition": condition},
+    )

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from chainrule.regularize import prune
 from chainrule.regularize.cascade import (
-    CascadeFit, CascadeNetwork, CascadeStep, cascade_correlation, correlation,
-)  # fmt: skip
+    CascadeFit,
+    CascadeNetwork,
+    CascadeStep,
+    cascade_correlation,
+    correlation,
+)
 from chainrule.regularize.flat import FlatMinimum, flat_box
 from chainrule.regularize.matrices import Orthogonality, Spectral
 from chainrule.regularize.normalized import Normalized
@@ -20,10 +24,33 @@ from chainrule.regularize.smoothing import Tikhonov
 from chainrule.regularize.tiling import TilingFit, tiling
 
 __all__ = [
-    "CascadeFit", "CascadeNetwork", "CascadeStep", "TilingFit", "cascade_correlation",
-    "correlation", "tiling",
-    "Cauchy", "FlatMinimum", "GroupLasso", "L1", "L2", "L2Optimum", "Normalized",
-    "Orthogonality", "Penalty", "SelectInputs", "SoftWeightSharing", "Spectral", "Tikhonov",
-    "WeightElimination", "cauchy_prior", "flat_box", "gaussian_prior", "l2_optimum",
-    "laplace_prior", "prune", "risk_bound", "simplest_adequate",
-]  # fmt: skip
+    "CascadeFit",
+    "CascadeNetwork",
+    "CascadeStep",
+    "TilingFit",
+    "cascade_correlation",
+    "correlation",
+    "tiling",
+    "Cauchy",
+    "FlatMinimum",
+    "GroupLasso",
+    "L1",
+    "L2",
+    "L2Optimum",
+    "Normalized",
+    "Orthogonality",
+    "Penalty",
+    "SelectInputs",
+    "SoftWeightSharing",
+    "Spectral",
+    "Tikhonov",
+    "WeightElimination",
+    "cauchy_prior",
+    "flat_box",
+    "gaussian_prior",
+    "l2_optimum",
+    "laplace_prior",
+    "prune",
+    "risk_bound",
+    "simplest_adequate",
+]

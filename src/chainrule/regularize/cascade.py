@@ -9,16 +9,16 @@ from typing import Any
 from chainrule import nn, optim
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import dtypes
-from chainrule.ops.complex_numbers import abs
-from chainrule.ops.elementwise import sigmoid
-from chainrule.ops.index import one_hot
-from chainrule.ops.matmul import linear, matmul
-from chainrule.ops.order import argmax
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import mean, sum
-from chainrule.ops.sampling import rand
-from chainrule.ops.shape import cat, reshape, stack
-from chainrule.ops.softmax import softmax
+from chainrule.ops.elementwise.complex_numbers import abs
+from chainrule.ops.elementwise.functions import sigmoid
+from chainrule.ops.index.reading import one_hot
+from chainrule.ops.linalg.matmul import linear, matmul
+from chainrule.ops.reduce.order import argmax
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import mean, sum
+from chainrule.ops.creation.sampling import rand
+from chainrule.ops.shape.views import cat, reshape, stack
+from chainrule.ops.layers.softmax import softmax
 from chainrule.tensor import Tensor
 
 __all__ = ["CascadeFit", "CascadeNetwork", "CascadeStep", "cascade_correlation", "correlation"]
@@ -277,9 +277,14 @@ def _fit_output(
 
 @no_grad()
 def _note(
-    fit: CascadeFit, features: Tensor, y: Tensor, target: Tensor, output: str, classes: bool,
+    fit: CascadeFit,
+    features: Tensor,
+    y: Tensor,
+    target: Tensor,
+    output: str,
+    classes: bool,
     score: float,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Writes a step down; the errors of the outputs."""
     out = _OUTPUTS[output](fit.model.output(features))
     error = out - target
@@ -295,9 +300,14 @@ def _note(
 
 
 def _best_candidate(
-    features: Tensor, error: Tensor, count: int, epochs: int, activation: Any, optimizer: Any,
+    features: Tensor,
+    error: Tensor,
+    count: int,
+    epochs: int,
+    activation: Any,
+    optimizer: Any,
     generator: Any,
-) -> tuple[Tensor, Tensor, float]:  # fmt: skip
+) -> tuple[Tensor, Tensor, float]:
     """The incoming weights of the unit, of a pool trained together, that follows the error best."""
     width = features.shape[1]
     start = rand(count, width + 1, generator=generator, dtype=features.dtype) * 2 - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from chainrule.nn.module import Module
+from chainrule.nn.module.base import Module
 
 __all__ = ["evaluating"]
 

@@ -8,12 +8,12 @@ from typing import Any
 from chainrule.autograd.functional_call import functional_call
 from chainrule.autograd.jacobian import jacrev
 from chainrule.autograd.vmap import vmap
-from chainrule.nn.module import Module
-from chainrule.ops.complex_numbers import abs
-from chainrule.ops.creation import ones_like, zeros_like
-from chainrule.ops.elementwise import log, sqrt, where
-from chainrule.ops.reduce import sum
-from chainrule.ops.shape import cat, reshape, unsqueeze
+from chainrule.nn.module.base import Module
+from chainrule.ops.elementwise.complex_numbers import abs
+from chainrule.ops.creation.patterns import ones_like, zeros_like
+from chainrule.ops.elementwise.functions import log, sqrt, where
+from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.shape.views import cat, reshape, unsqueeze
 from chainrule.regularize.evaluation import evaluating
 from chainrule.regularize.penalty import check_strength
 from chainrule.regularize.where import Where, check_where, describe, select

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chainrule.ops.creation import eye
-from chainrule.ops.decompositions import svdvals
-from chainrule.ops.elementwise import relu
-from chainrule.ops.matmul import matmul
-from chainrule.ops.reduce import sum
-from chainrule.ops.shape import reshape, transpose
+from chainrule.ops.creation.patterns import eye
+from chainrule.ops.linalg.decompositions import svdvals
+from chainrule.ops.elementwise.functions import relu
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.shape.views import reshape, transpose
 from chainrule.regularize.penalty import SumPenalty
 from chainrule.regularize.where import Where
 from chainrule.tensor import Tensor

@@ -6,9 +6,9 @@ from typing import Any
 
 from chainrule.autograd.engine import grad
 from chainrule.autograd.modes import enable_grad, no_grad
-from chainrule.nn.module import Module
-from chainrule.ops.elementwise import sqrt
-from chainrule.ops.reduce import sum
+from chainrule.nn.module.base import Module
+from chainrule.ops.elementwise.functions import sqrt
+from chainrule.ops.reduce.reductions import sum
 from chainrule.regularize.penalty import check_strength
 from chainrule.tensor import Tensor
 

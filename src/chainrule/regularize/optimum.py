@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chainrule.ops.decompositions import eigh
-from chainrule.ops.matmul import matmul
+from chainrule.ops.linalg.decompositions import eigh
+from chainrule.ops.linalg.matmul import matmul
 from chainrule.regularize.penalty import check_strength
 from chainrule.tensor import Tensor
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from chainrule.ops.complex_numbers import abs
-from chainrule.ops.elementwise import log1p
-from chainrule.ops.linalg import vector_norm
-from chainrule.ops.reduce import sum
-from chainrule.ops.shape import movedim, reshape
+from chainrule.ops.elementwise.complex_numbers import abs
+from chainrule.ops.elementwise.functions import log1p
+from chainrule.ops.linalg.matrices import vector_norm
+from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.shape.views import movedim, reshape
 from chainrule.regularize.penalty import Penalty, SumPenalty, added
 from chainrule.regularize.where import Where
 from chainrule.tensor import Tensor

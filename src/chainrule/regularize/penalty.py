@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from chainrule.nn.module import Module
+from chainrule.nn.module.base import Module
 from chainrule.regularize.where import Where, check_where, describe, select, select_groups
 from chainrule.tensor import Tensor
 

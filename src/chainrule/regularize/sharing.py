@@ -7,15 +7,15 @@ from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.nn.module import Module
+from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
-from chainrule.ops.creation import full, linspace, zeros
-from chainrule.ops.elementwise import exp, log
-from chainrule.ops.order import amax, amin, quantile
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import logsumexp, sum
-from chainrule.ops.shape import cat, reshape, unsqueeze
-from chainrule.ops.softmax import log_softmax, softmax
+from chainrule.ops.creation.patterns import full, linspace, zeros
+from chainrule.ops.elementwise.functions import exp, log
+from chainrule.ops.reduce.order import amax, amin, quantile
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import logsumexp, sum
+from chainrule.ops.shape.views import cat, reshape, unsqueeze
+from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.regularize.penalty import check_strength
 from chainrule.regularize.where import Where, check_where, describe, select
 from chainrule.tensor import Tensor

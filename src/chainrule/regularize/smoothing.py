@@ -8,12 +8,12 @@ from typing import Any
 from chainrule.autograd.func import jvp, vjp
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import dtypes
-from chainrule.nn.module import Module
-from chainrule.ops.creation import eye
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import sum
-from chainrule.ops.sampling import Generator, randint
-from chainrule.ops.shape import expand, reshape
+from chainrule.nn.module.base import Module
+from chainrule.ops.creation.patterns import eye
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.creation.sampling import Generator, randint
+from chainrule.ops.shape.views import expand, reshape
 from chainrule.regularize.evaluation import evaluating
 from chainrule.regularize.penalty import check_strength
 from chainrule.tensor import Tensor

@@ -9,14 +9,14 @@ from typing import Any
 from chainrule import nn, optim
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.ops.creation import ones
-from chainrule.ops.elementwise import where
-from chainrule.ops.from_data import tensor
-from chainrule.ops.matmul import matmul
-from chainrule.ops.order import argmax, max, min
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import mean, sum
-from chainrule.ops.shape import cat, stack
+from chainrule.ops.creation.patterns import ones
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.order import argmax, max, min
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import mean, sum
+from chainrule.ops.shape.views import cat, stack
 from chainrule.optim.linear import with_ones
 from chainrule.tensor import Tensor
 

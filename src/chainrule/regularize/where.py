@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chainrule.curvature.names import matches
-from chainrule.nn.containers import ModuleList
-from chainrule.nn.module import Module
+from chainrule.nn.layers.containers import ModuleList
+from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import is_lazy
 
 __all__ = ["Where", "check_where", "describe", "matches", "named", "select", "select_groups"]

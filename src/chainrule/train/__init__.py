@@ -4,27 +4,62 @@ from __future__ import annotations
 
 from chainrule.train import metrics
 from chainrule.train.automatic import (
-    FittedNetwork, Settings, cross_validate_table, fit_table,
-)  # fmt: skip
+    FittedNetwork,
+    Settings,
+    cross_validate_table,
+    fit_table,
+)
 from chainrule.train.callbacks import (
-    Callback, Checkpoint, EarlyStopping, GradientNorms, LambdaCallback,
-)  # fmt: skip
+    Callback,
+    Checkpoint,
+    EarlyStopping,
+    GradientNorms,
+    LambdaCallback,
+)
 from chainrule.train.complexity import (
-    ComplexityCurve, OverfitCheck, complexity_curve, overfit_first,
-)  # fmt: skip
+    ComplexityCurve,
+    OverfitCheck,
+    complexity_curve,
+    overfit_first,
+)
 from chainrule.train.cross_validation import CrossValidation, cross_validate
 from chainrule.train.failures import FailureRate, binomial_interval, failure_rate
 from chainrule.train.history import History
-from chainrule.train.many import ManyFits, fit_many
+from chainrule.train.batched.fit import ManyFits, fit_many
 from chainrule.train.report import html_report, text_report
 from chainrule.train.sweep import grid, log_uniform, random_settings, sweep, uniform
 from chainrule.train.trainer import DivergedError, Trainer
 
 __all__ = [
-    "Callback", "Checkpoint", "ComplexityCurve", "CrossValidation", "DivergedError",
-    "EarlyStopping", "FailureRate", "FittedNetwork", "GradientNorms", "History", "LambdaCallback",
-    "ManyFits", "OverfitCheck", "Settings", "Trainer", "binomial_interval", "complexity_curve",
-    "cross_validate", "cross_validate_table", "failure_rate", "fit_many", "fit_table", "grid",
-    "html_report", "log_uniform", "metrics", "overfit_first", "random_settings", "sweep",
-    "text_report", "uniform",
-]  # fmt: skip
+    "Callback",
+    "Checkpoint",
+    "ComplexityCurve",
+    "CrossValidation",
+    "DivergedError",
+    "EarlyStopping",
+    "FailureRate",
+    "FittedNetwork",
+    "GradientNorms",
+    "History",
+    "LambdaCallback",
+    "ManyFits",
+    "OverfitCheck",
+    "Settings",
+    "Trainer",
+    "binomial_interval",
+    "complexity_curve",
+    "cross_validate",
+    "cross_validate_table",
+    "failure_rate",
+    "fit_many",
+    "fit_table",
+    "grid",
+    "html_report",
+    "log_uniform",
+    "metrics",
+    "overfit_first",
+    "random_settings",
+    "sweep",
+    "text_report",
+    "uniform",
+]

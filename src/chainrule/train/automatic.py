@@ -13,15 +13,22 @@ from typing import Any
 from chainrule import nn, optim
 from chainrule.autograd.modes import inference_mode
 from chainrule.data import (
-    Column, KFold, StratifiedKFold, Table, TableEncoder, TableError, TargetEncoder, detect_task,
-)  # fmt: skip
+    Column,
+    KFold,
+    StratifiedKFold,
+    Table,
+    TableEncoder,
+    TableError,
+    TargetEncoder,
+    detect_task,
+)
 from chainrule.data import train_test_split as split_in_two
 from chainrule.data import train_validation_test_split as split_in_three
 from chainrule.files import load, save
 from chainrule.models import MLP
-from chainrule.ops.matmul import matmul
-from chainrule.ops.reduce import mean
-from chainrule.ops.softmax import softmax
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.layers.softmax import softmax
 from chainrule.optim.names import optimizer_class
 from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
@@ -102,12 +109,16 @@ class FittedNetwork:
         """Saves everything as a folder."""
         save(
             {
-                "kind": KIND, "model": self.model, "inputs": self.inputs, "target": self.target,
-                "about": self.about, "history": self.history.rows,
+                "kind": KIND,
+                "model": self.model,
+                "inputs": self.inputs,
+                "target": self.target,
+                "about": self.about,
+                "history": self.history.rows,
             },
             path,
             folder=True,
-        )  # fmt: skip
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FittedNetwork:
@@ -208,9 +219,13 @@ def encode(table: Table, target: str, task: str, rows: Sequence[Sequence[int]]) 
 def make_network(parts: Parts, settings: Settings) -> nn.Module:
     """The multi-layer perceptron that the settings describe."""
     return MLP(
-        int(parts.train[0].shape[1]), list(settings.hidden), parts.target.outputs,
-        activation=settings.activation, dropout=settings.dropout, norm=settings.norm,
-    )  # fmt: skip
+        int(parts.train[0].shape[1]),
+        list(settings.hidden),
+        parts.target.outputs,
+        activation=settings.activation,
+        dropout=settings.dropout,
+        norm=settings.norm,
+    )
 
 
 # --- training -------------------------------------------------------------------------------------
@@ -277,9 +292,13 @@ def baselines(parts: Parts) -> dict[str, dict[str, float]]:
             warnings.simplefilter("ignore", UserWarning)  # not converged is good enough here
             big = flat.shape[1] * k > 3000
             fit = optim.softmax_regression(
-                flat.double(), y, k, "gradient" if big else "newton", l2=1.0,
+                flat.double(),
+                y,
+                k,
+                "gradient" if big else "newton",
+                l2=1.0,
                 max_iter=300 if big else 50,
-            )  # fmt: skip
+            )
         linear = matmul(flat_test.double(), fit.weight.mT) + fit.bias
         names = ("majority class", "linear model")
     return {
@@ -319,10 +338,13 @@ def fit_table(
     manual_seed(settings.seed)
     model = make_network(parts, settings)
     about = {
-        "source": source, "rows": len(table), "columns": table.names,
-        "features": parts.inputs.feature_names, "left_out": parts.inputs.left_out,
+        "source": source,
+        "rows": len(table),
+        "columns": table.names,
+        "features": parts.inputs.feature_names,
+        "left_out": parts.inputs.left_out,
         "summary": [summary(c) for c in table],
-    }  # fmt: skip
+    }
     return finish(model, parts, settings, target, about, progress)
 
 
@@ -345,7 +367,8 @@ def finish(
         "task": parts.target.task,
         "classes": list(parts.target.classes),
         "split": {
-            "train": len(parts.train[1]), "validation": len(parts.validation[1]),
+            "train": len(parts.train[1]),
+            "validation": len(parts.validation[1]),
             "test": len(parts.test[1]),
         },
         "settings": {**vars(settings), "hidden": list(settings.hidden)},
@@ -354,7 +377,7 @@ def finish(
         "stopped": trainer.history.stopped,
         "best_epoch": trainer.history.best("val_loss")["epoch"],
         "parameters": sum([p.numel() for p in model.parameters()]),
-    }  # fmt: skip
+    }
     held_out = {"output": output, "target": parts.test[1]}
     return FittedNetwork(
         model, parts.inputs, parts.target, facts, trainer.history, norms.norms, held_out
@@ -420,8 +443,11 @@ def summary(column: Column) -> dict[str, Any]:
         shown = ", ".join(f"{v} ({n})" for v, n in counts[:6])
         values = shown + (f", and {len(counts) - 6} more" if len(counts) > 6 else "")
     return {
-        "column": column.name, "kind": column.kind, "missing": column.missing, "values": values,
-    }  # fmt: skip
+        "column": column.name,
+        "kind": column.kind,
+        "missing": column.missing,
+        "values": values,
+    }
 
 
 def hidden_sizes(text: str) -> Sequence[int]:

@@ -25,8 +25,11 @@ def small_convnet(channels: int, height: int, width: int, classes: int, settings
         if min(height, width) < 4:
             break
         layers += [
-            nn.Conv2d(wide, out, 3, padding=1), nn.BatchNorm2d(out), nn.ReLU(), nn.MaxPool2d(2),
-        ]  # fmt: skip
+            nn.Conv2d(wide, out, 3, padding=1),
+            nn.BatchNorm2d(out),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        ]
         wide, height, width = out, height // 2, width // 2
     layers += [nn.Flatten()]
     features = wide * height * width
@@ -79,15 +82,22 @@ def fit_images(
     model = small_convnet(int(c), int(h), int(w), goal.outputs, settings)
     counts = Counter(classes)
     about = {
-        "source": str(folder), "rows": len(paths), "columns": ["image", "class"], "images": True,
-        "features": [f"{c} x {h} x {w} pixels"], "left_out": {},
-        "size": None if size is None else list(size), "channels": channels,
+        "source": str(folder),
+        "rows": len(paths),
+        "columns": ["image", "class"],
+        "images": True,
+        "features": [f"{c} x {h} x {w} pixels"],
+        "left_out": {},
+        "size": None if size is None else list(size),
+        "channels": channels,
         "summary": [
             {
-                "column": "class", "kind": "category", "missing": 0,
+                "column": "class",
+                "kind": "category",
+                "missing": 0,
                 "values": ", ".join(f"{k} ({n})" for k, n in counts.most_common(12)),
             },
             {"column": "image", "kind": "image", "missing": 0, "values": f"{c} x {h} x {w} pixels"},
         ],
-    }  # fmt: skip
+    }
     return finish(model, parts, settings, "class", about, progress)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from chainrule import nn
 from chainrule.backend import dtypes
 from chainrule.data import DataLoader, Dataset, TensorDataset
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.promotion import cast
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.core.promotion import cast
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 

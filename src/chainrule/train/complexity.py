@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainrule import nn, optim
-from chainrule.ops.creation import zeros
+from chainrule.ops.creation.patterns import zeros
 from chainrule.regularize.selection import simplest_adequate
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype, to_tensor
 from chainrule.train.history import History
 from chainrule.train.losses import WeightedLoss
-from chainrule.train.many import fit_many
+from chainrule.train.batched.fit import fit_many
 from chainrule.train.trainer import Trainer
 
 __all__ = ["ComplexityCurve", "OverfitCheck", "complexity_curve", "overfit_first"]
@@ -103,10 +103,15 @@ def complexity_curve(
         size = [p.numel() for p in own[0].parameters()]
         rows.append(
             {
-                "complexity": complexity, "parameters": sum(size), "train": a, "test": b,
-                "gap": b - a, "train_error": a_error, "test_error": b_error,
+                "complexity": complexity,
+                "parameters": sum(size),
+                "train": a,
+                "test": b,
+                "gap": b - a,
+                "train_error": a_error,
+                "test_error": b_error,
             }
-        )  # fmt: skip
+        )
         models.append(own)
     return ComplexityCurve(History(rows), models)
 

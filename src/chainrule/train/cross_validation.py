@@ -9,12 +9,12 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.data import KFold, StratifiedKFold
-from chainrule.ops.from_data import as_tensor
+from chainrule.ops.creation.from_data import as_tensor
 from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype, to_tensor
 from chainrule.train.history import History
-from chainrule.train.many import fit_many
+from chainrule.train.batched.fit import fit_many
 from chainrule.train.sweep import run_parallel
 from chainrule.train.trainer import Trainer
 
@@ -117,9 +117,17 @@ def cross_validate(
 
 
 def _together(
-    model: Callable[[], nn.Module], x: Any, y: Any, splits: list[Any], loss: Any, optimizer: Any,
-    seed: int, epochs: int, batch_size: int, options: dict[str, Any],
-) -> CrossValidation:  # fmt: skip
+    model: Callable[[], nn.Module],
+    x: Any,
+    y: Any,
+    splits: list[Any],
+    loss: Any,
+    optimizer: Any,
+    seed: int,
+    epochs: int,
+    batch_size: int,
+    options: dict[str, Any],
+) -> CrossValidation:
     """All folds in one job."""
     known = {"metrics", "penalties", "clip_norm", "progress"}
     if set(options) - known:
@@ -133,9 +141,15 @@ def _together(
     x, y = to_tensor(x, dtype), to_tensor(y, dtype)
     data = [tuple(t[_indices(k)] for t in (x, y)) for k, _ in splits]
     fits = fit_many(
-        model, data, loss, optimizer, seeds=range(seed, seed + len(splits)), epochs=epochs,
-        batch_size=batch_size, **{k: v for k, v in options.items() if k != "progress"},
-    )  # fmt: skip
+        model,
+        data,
+        loss,
+        optimizer,
+        seeds=range(seed, seed + len(splits)),
+        epochs=epochs,
+        batch_size=batch_size,
+        **{k: v for k, v in options.items() if k != "progress"},
+    )
     rows = []
     for i, (_, test) in enumerate(splits):
         if fits.histories[i].stopped.startswith("diverged"):

@@ -9,10 +9,10 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.backend import dtypes
-from chainrule.ops.elementwise import erfinv
-from chainrule.ops.from_data import tensor
+from chainrule.ops.elementwise.functions import erfinv
+from chainrule.ops.creation.from_data import tensor
 from chainrule.train.batches import floating_dtype, to_tensor
-from chainrule.train.many import ManyFits, fit_many
+from chainrule.train.batched.fit import ManyFits, fit_many
 
 __all__ = ["FailureRate", "binomial_interval", "failure_rate"]
 
@@ -138,11 +138,14 @@ def _at_most(k: int, n: int, p: float) -> float:
     whole = math.lgamma(n + 1)
     return math.fsum(
         math.exp(
-            whole - math.lgamma(i + 1) - math.lgamma(n - i + 1)
-            + i * math.log(p) + (n - i) * math.log1p(-p)
+            whole
+            - math.lgamma(i + 1)
+            - math.lgamma(n - i + 1)
+            + i * math.log(p)
+            + (n - i) * math.log1p(-p)
         )
         for i in range(k + 1)
-    )  # fmt: skip
+    )
 
 
 def _solve(rising: Callable[[float], float], value: float) -> float:

@@ -10,8 +10,8 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.nn import functional as F
-from chainrule.ops.reduce import mean, sum
-from chainrule.ops.shape import flatten
+from chainrule.ops.reduce.reductions import mean, sum
+from chainrule.ops.shape.views import flatten
 from chainrule.tensor import Tensor
 
 __all__ = ["LOSSES", "WeightedLoss"]

@@ -13,21 +13,39 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from chainrule.backend import dtypes
-from chainrule.ops.creation import arange, zeros
-from chainrule.ops.elementwise import where
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import mean, sum
-from chainrule.ops.shape import cat
-from chainrule.ops.softmax import log_softmax, softmax
+from chainrule.ops.creation.patterns import arange, zeros
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import mean, sum
+from chainrule.ops.shape.views import cat
+from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "METRICS", "accuracy", "balanced_accuracy", "calibration_error", "confusion_matrix",
-    "error_rate", "explained_sum_of_squares", "f1", "mae", "max_error", "metric_functions", "mse",
-    "nll", "precision", "predicted_classes", "r2", "recall", "residual_sum_of_squares", "rmse",
-    "roc_auc", "top_k_accuracy", "top_k_error",
-]  # fmt: skip
+    "METRICS",
+    "accuracy",
+    "balanced_accuracy",
+    "calibration_error",
+    "confusion_matrix",
+    "error_rate",
+    "explained_sum_of_squares",
+    "f1",
+    "mae",
+    "max_error",
+    "metric_functions",
+    "mse",
+    "nll",
+    "precision",
+    "predicted_classes",
+    "r2",
+    "recall",
+    "residual_sum_of_squares",
+    "rmse",
+    "roc_auc",
+    "top_k_accuracy",
+    "top_k_error",
+]
 
 # --- classes --------------------------------------------------------------------------------------
 
@@ -319,12 +337,23 @@ def r2(output: Any, target: Any) -> float:
 # --- by name --------------------------------------------------------------------------------------
 
 METRICS: dict[str, Callable[[Any, Any], Any]] = {
-    "accuracy": accuracy, "balanced_accuracy": balanced_accuracy, "error_rate": error_rate,
-    "top_5_accuracy": top_k_accuracy, "top_5_error": top_k_error, "precision": precision,
-    "recall": recall, "f1": f1, "roc_auc": roc_auc, "nll": nll,
-    "calibration_error": calibration_error, "mse": mse, "rmse": rmse, "mae": mae, "r2": r2,
+    "accuracy": accuracy,
+    "balanced_accuracy": balanced_accuracy,
+    "error_rate": error_rate,
+    "top_5_accuracy": top_k_accuracy,
+    "top_5_error": top_k_error,
+    "precision": precision,
+    "recall": recall,
+    "f1": f1,
+    "roc_auc": roc_auc,
+    "nll": nll,
+    "calibration_error": calibration_error,
+    "mse": mse,
+    "rmse": rmse,
+    "mae": mae,
+    "r2": r2,
     "max_error": max_error,
-}  # fmt: skip
+}
 
 
 def metric_functions(given: Any) -> dict[str, Callable[[Any, Any], Any]]:

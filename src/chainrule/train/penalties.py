@@ -7,15 +7,19 @@ from typing import Any
 
 from chainrule import nn, optim
 from chainrule.autograd.modes import no_grad
-from chainrule.ops.shape import cat
+from chainrule.ops.shape.views import cat
 from chainrule.optim.minimizer import Minimizer
 from chainrule.tensor import Tensor
 from chainrule.train.batches import Batch
 
 __all__ = [
-    "after_backward", "changes_gradient", "check_penalties", "check_stackable", "learned",
+    "after_backward",
+    "changes_gradient",
+    "check_penalties",
+    "check_stackable",
+    "learned",
     "penalty_values",
-]  # fmt: skip
+]
 
 
 def changes_gradient(penalty: Any) -> bool:

@@ -138,17 +138,21 @@ def _curves(network: FittedNetwork) -> list[str]:
     charts = [
         line_chart(
             {"training": history["loss"], "validation": history["val_loss"]},
-            "Loss", ylabel="loss", mark=best,
+            "Loss",
+            ylabel="loss",
+            mark=best,
             log=min([*history["loss"], *history["val_loss"]]) > 0,
         )
-    ]  # fmt: skip
+    ]
     metric = "accuracy" if "accuracy" in history else "r2"
     charts.append(
         line_chart(
             {"training": history[metric], "validation": history[f"val_{metric}"]},
-            metric, ylabel=metric, mark=best,
+            metric,
+            ylabel=metric,
+            mark=best,
         )
-    )  # fmt: skip
+    )
     norms = {n: v for n, v in network.gradient_norms.items() if n.endswith("weight") and v}
     if norms and max(max(v) for v in norms.values()) > 0:
         charts.append(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.files import write_atomically
-from chainrule.ops.sampling import rand, randint
+from chainrule.ops.creation.sampling import rand, randint
 from chainrule.random import Generator
 from chainrule.train.history import History
 

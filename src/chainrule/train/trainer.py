@@ -15,24 +15,33 @@ from chainrule.autograd.modes import inference_mode
 from chainrule.files import load, save
 from chainrule.inspect.autopsy import Autopsy, autopsy
 from chainrule.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
-from chainrule.ops.conversion import clone
-from chainrule.ops.from_data import as_tensor
-from chainrule.ops.shape import cat
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.shape.views import cat
 from chainrule.optim.lr_scheduler import ReduceLROnPlateau
 from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.names import optimizer_class
 from chainrule.random import Generator, get_rng_state, set_rng_state
 from chainrule.tensor import Tensor
 from chainrule.train.batches import (
-    Batch, FirstBatches, as_loader, batches, floating_dtype, to_tensor,
-)  # fmt: skip
+    Batch,
+    FirstBatches,
+    as_loader,
+    batches,
+    floating_dtype,
+    to_tensor,
+)
 from chainrule.train.callbacks import Callback, EarlyStopping
 from chainrule.train.history import History
 from chainrule.train.losses import WeightedLoss
 from chainrule.train.metrics import metric_functions
 from chainrule.train.penalties import (
-    after_backward, changes_gradient, check_penalties, learned, penalty_values,
-)  # fmt: skip
+    after_backward,
+    changes_gradient,
+    check_penalties,
+    learned,
+    penalty_values,
+)
 from chainrule.train.progress import Progress
 from chainrule.train.weights import class_weights
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chainrule.ops.from_data import tensor
+from chainrule.ops.creation.from_data import tensor
 from chainrule.tensor import Tensor
 from chainrule.train.batches import batches
 

@@ -10,10 +10,21 @@ import numpy as np
 from chainrule.backend.numpy_kernels.elementwise import erf, sigmoid, special, where
 
 __all__ = [
-    "binary_step", "elu", "elu_backward", "gelu", "gelu_backward", "gelu_tanh",
-    "gelu_tanh_backward", "log_sigmoid", "log_sigmoid_backward", "normal_cdf", "prelu",
-    "prelu_backward", "silu", "silu_backward",
-]  # fmt: skip
+    "binary_step",
+    "elu",
+    "elu_backward",
+    "gelu",
+    "gelu_backward",
+    "gelu_tanh",
+    "gelu_tanh_backward",
+    "log_sigmoid",
+    "log_sigmoid_backward",
+    "normal_cdf",
+    "prelu",
+    "prelu_backward",
+    "silu",
+    "silu_backward",
+]
 
 _SQRT_HALF = math.sqrt(0.5)
 _SQRT_2_PI = math.sqrt(2 / math.pi)

@@ -122,9 +122,14 @@ def _halves(
 
 
 def _columns(
-    x: np.ndarray, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    x: np.ndarray,
+    size: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     groups: int,
-) -> Iterator[tuple[slice, np.ndarray]]:  # fmt: skip
+) -> Iterator[tuple[slice, np.ndarray]]:
     """The windows of x laid out for a product, (n, group, channel and place, output), in chunks."""
     channels, outputs = x.shape[1], math.prod(size)
     extent = extents(size, kernel, stride, dilation)
@@ -142,9 +147,15 @@ def _columns(
 
 @_in_float32
 def convolution(
-    x: np.ndarray, w: np.ndarray, size: Ints, stride: Ints, padding: Ints, dilation: Ints,
-    groups: int, bias: np.ndarray | None = None,
-) -> np.ndarray:  # fmt: skip
+    x: np.ndarray,
+    w: np.ndarray,
+    size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+    bias: np.ndarray | None = None,
+) -> np.ndarray:
     """The gradient by y: x (N, C, ...) correlated with w (O, C / groups, ...), plus bias (O)."""
     out = _correlated(x, w, size, stride, padding, dilation, groups)
     if bias is not None:
@@ -153,9 +164,14 @@ def convolution(
 
 
 def _correlated(
-    x: np.ndarray, w: np.ndarray, size: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    x: np.ndarray,
+    w: np.ndarray,
+    size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     groups: int,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     out = np.zeros((len(x), len(w), *size), x.dtype)
     if not (out.size and x.size and w.size):
         return out
@@ -180,9 +196,14 @@ def _correlated(
 
 @_in_float32
 def convolution_weight(
-    x: np.ndarray, y: np.ndarray, size: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    x: np.ndarray,
+    y: np.ndarray,
+    size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     groups: int,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """The gradient by w: x (N, C, ...) correlated with y (N, O, ...)."""
     per_group, channels, outputs = y.shape[1] // groups, x.shape[1] // groups, y.shape[2:]
     halves = _halves(x.shape[1], size, outputs, stride, padding, x.itemsize)
@@ -208,9 +229,14 @@ def _join(a: np.ndarray) -> np.ndarray:
 
 @_in_float32
 def convolution_input(
-    y: np.ndarray, w: np.ndarray, size: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    y: np.ndarray,
+    w: np.ndarray,
+    size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     groups: int,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """The gradient by x: each y (N, O, ...) spreads its w (O, C / groups, ...) over the result."""
     outputs, kernel, channels = y.shape[2:], w.shape[2:], w.shape[1]
     halves = _halves(channels * groups, kernel, outputs, stride, padding, y.itemsize)
@@ -275,9 +301,14 @@ def im2col(
 
 
 def col2im(
-    cols: np.ndarray, size: Ints, outputs: Ints, kernel: Ints, stride: Ints, padding: Ints,
+    cols: np.ndarray,
+    size: Ints,
+    outputs: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
     dilation: Ints,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """The transpose of :func:`im2col`: columns added up where their windows overlap."""
     lead, channels = cols.shape[:-2], cols.shape[-2] // max(math.prod(kernel), 1)
     out = np.zeros((*lead, channels, *size), cols.dtype)

@@ -10,20 +10,108 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "angle", "asin", "asinh", "atan", "atan2", "atanh",
-    "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "cast", "cast_to_integer", "ceil", "clamp", "conj", "copysign", "cos", "cosh",
-    "digamma", "div", "eq", "erf", "erf_backward", "erfc", "erfinv", "exp", "exp2", "expm1",
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "angle",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "cast",
+    "cast_to_integer",
+    "ceil",
+    "clamp",
+    "conj",
+    "copysign",
+    "cos",
+    "cosh",
+    "digamma",
+    "div",
+    "eq",
+    "erf",
+    "erf_backward",
+    "erfc",
+    "erfinv",
+    "exp",
+    "exp2",
+    "expm1",
     "floor",
-    "floor_divide", "fmax", "fmin", "fmod", "frac", "ge", "gt", "heaviside", "hyp0f1", "hypot",
-    "imag", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "le", "lgamma", "log", "log10",
-    "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "lt", "maximum", "minimum", "mul", "nan_to_num", "ne", "neg", "polygamma",
-    "pow", "real", "reciprocal", "relu", "relu_backward", "remainder", "round", "rsqrt", "sigmoid",
-    "sigmoid_backward", "sign", "signbit", "sin", "sinc", "sinh", "softplus", "softplus_backward",
-    "sqrt", "square", "squared_error", "squared_error_backward", "sub", "tan", "tanh",
-    "tanh_backward", "trunc", "trunc_divide", "where", "xlogy", "zeta",
-]  # fmt: skip
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "frac",
+    "ge",
+    "gt",
+    "heaviside",
+    "hyp0f1",
+    "hypot",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "le",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "logaddexp2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "lt",
+    "maximum",
+    "minimum",
+    "mul",
+    "nan_to_num",
+    "ne",
+    "neg",
+    "polygamma",
+    "pow",
+    "real",
+    "reciprocal",
+    "relu",
+    "relu_backward",
+    "remainder",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sigmoid_backward",
+    "sign",
+    "signbit",
+    "sin",
+    "sinc",
+    "sinh",
+    "softplus",
+    "softplus_backward",
+    "sqrt",
+    "square",
+    "squared_error",
+    "squared_error_backward",
+    "sub",
+    "tan",
+    "tanh",
+    "tanh_backward",
+    "trunc",
+    "trunc_divide",
+    "where",
+    "xlogy",
+    "zeta",
+]
 
 abs, neg, sign, conj = np.abs, np.negative, np.sign, np.conjugate
 exp, exp2, expm1 = np.exp, np.exp2, np.expm1
@@ -41,14 +129,25 @@ atan2, hypot, copysign = np.arctan2, np.hypot, np.copysign
 maximum, minimum, fmax, fmin = np.maximum, np.minimum, np.fmax, np.fmin
 logaddexp, logaddexp2 = np.logaddexp, np.logaddexp2
 eq, ne, lt, le, gt, ge = (
-    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
-)  # fmt: skip
+    np.equal,
+    np.not_equal,
+    np.less,
+    np.less_equal,
+    np.greater,
+    np.greater_equal,
+)
 logical_and, logical_or, logical_xor, logical_not = (
-    np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
-)  # fmt: skip
+    np.logical_and,
+    np.logical_or,
+    np.logical_xor,
+    np.logical_not,
+)
 bitwise_and, bitwise_or, bitwise_xor, bitwise_not = (
-    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert,
-)  # fmt: skip
+    np.bitwise_and,
+    np.bitwise_or,
+    np.bitwise_xor,
+    np.invert,
+)
 bitwise_left_shift, bitwise_right_shift = np.left_shift, np.right_shift
 
 
@@ -93,13 +192,21 @@ def sigmoid(a: np.ndarray) -> np.ndarray:
 # The rational approximation of erf in [-4, 4] that Eigen uses for float32: x p(x^2) / q(x^2), with
 # an error below 4e-7.
 _ERF_P = (
-    -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
-    -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02,
-)  # fmt: skip
+    -2.72614225801306e-10,
+    2.77068142495902e-08,
+    -2.10102402082508e-06,
+    -5.69250639462346e-05,
+    -7.34990630326855e-04,
+    -2.95459980854025e-03,
+    -1.60960333262415e-02,
+)
 _ERF_Q = (
-    -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
+    -1.45660718464996e-05,
+    -2.13374055278905e-04,
+    -1.68282697438203e-03,
+    -7.37332916720468e-03,
     -1.42647390514189e-02,
-)  # fmt: skip
+)
 
 
 def erf(a: np.ndarray) -> np.ndarray:

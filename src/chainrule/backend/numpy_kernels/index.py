@@ -16,10 +16,26 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "broadcast_to", "cat", "gather", "gather_place", "index", "index_place", "index_put",
-    "mask_place", "mask_select", "may_share_memory", "nonzero", "permute", "reshape", "scatter",
-    "scatter_extreme", "scatter_product", "slice_view", "take_rows", "write_subscript",
-]  # fmt: skip
+    "broadcast_to",
+    "cat",
+    "gather",
+    "gather_place",
+    "index",
+    "index_place",
+    "index_put",
+    "mask_place",
+    "mask_select",
+    "may_share_memory",
+    "nonzero",
+    "permute",
+    "reshape",
+    "scatter",
+    "scatter_extreme",
+    "scatter_product",
+    "slice_view",
+    "take_rows",
+    "write_subscript",
+]
 
 Entries = tuple[Any, ...]
 _FULL = slice(None)

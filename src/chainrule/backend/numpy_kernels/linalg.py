@@ -11,15 +11,43 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend.numpy_kernels.elementwise import (
-    relu, relu_backward, sigmoid, sigmoid_backward, tanh, tanh_backward,
-)  # fmt: skip
+    relu,
+    relu_backward,
+    sigmoid,
+    sigmoid_backward,
+    tanh,
+    tanh_backward,
+)
 
 __all__ = [
-    "LinAlgError", "cholesky", "cofactor", "cross", "det", "eig", "eigh", "eigvals", "eigvalsh",
-    "inv", "linear", "linear_backward", "linear_relu", "linear_relu_backward", "linear_sigmoid",
-    "linear_sigmoid_backward", "linear_tanh", "linear_tanh_backward", "matmul", "matrix_exp",
-    "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals",
-]  # fmt: skip
+    "LinAlgError",
+    "cholesky",
+    "cofactor",
+    "cross",
+    "det",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "linear",
+    "linear_backward",
+    "linear_relu",
+    "linear_relu_backward",
+    "linear_sigmoid",
+    "linear_sigmoid_backward",
+    "linear_tanh",
+    "linear_tanh_backward",
+    "matmul",
+    "matrix_exp",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+]
 
 
 class LinAlgError(RuntimeError):

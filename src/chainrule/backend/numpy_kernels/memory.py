@@ -10,11 +10,35 @@ import numpy as np
 from chainrule.backend.numpy_kernels import elementwise
 
 __all__ = [
-    "Array", "ArrayLike", "allow_writing", "arange", "asarray", "astype", "copy", "empty", "eye",
-    "from_dlpack", "from_python", "full", "is_contiguous", "isin", "is_shared_inside", "linspace",
-    "logspace", "make_complex", "ones", "owned", "to_contiguous", "to_numpy", "tril_indices",
-    "triu_indices", "write", "write_index", "write_into", "zeros",
-]  # fmt: skip
+    "Array",
+    "ArrayLike",
+    "allow_writing",
+    "arange",
+    "asarray",
+    "astype",
+    "copy",
+    "empty",
+    "eye",
+    "from_dlpack",
+    "from_python",
+    "full",
+    "is_contiguous",
+    "isin",
+    "is_shared_inside",
+    "linspace",
+    "logspace",
+    "make_complex",
+    "ones",
+    "owned",
+    "to_contiguous",
+    "to_numpy",
+    "tril_indices",
+    "triu_indices",
+    "write",
+    "write_index",
+    "write_into",
+    "zeros",
+]
 
 Array = np.ndarray
 ArrayLike = (np.ndarray, np.generic)  # what has a type of its own, unlike a Python number
@@ -100,9 +124,10 @@ def write_into(raw: Any, target: np.ndarray, *arguments: Any) -> np.ndarray:
 
 
 _UFUNCS = {
-    name: f for name, f in vars(elementwise).items() if name in elementwise.__all__
-    and f.__class__ is np.ufunc
-}  # fmt: skip
+    name: f
+    for name, f in vars(elementwise).items()
+    if name in elementwise.__all__ and f.__class__ is np.ufunc
+}
 
 
 def arange(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray:

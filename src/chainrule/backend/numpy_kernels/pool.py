@@ -15,18 +15,31 @@ import numpy as np
 from chainrule.backend.numpy_kernels.conv import Ints, extents, overlap, padded, strided
 
 __all__ = [
-    "adaptive_avg_pool", "adaptive_avg_pool_transpose", "adaptive_max_pool_indices", "avg_pool",
-    "avg_pool_transpose", "checked_indices", "max_pool_indices", "pool_gather", "pool_scatter",
-]  # fmt: skip
+    "adaptive_avg_pool",
+    "adaptive_avg_pool_transpose",
+    "adaptive_max_pool_indices",
+    "avg_pool",
+    "avg_pool_transpose",
+    "checked_indices",
+    "max_pool_indices",
+    "pool_gather",
+    "pool_scatter",
+]
 
 
 # --- averages -------------------------------------------------------------------------------------
 
 
 def avg_pool(
-    x: np.ndarray, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
-    divisor: float | None, count_pad: bool,
-) -> np.ndarray:  # fmt: skip
+    x: np.ndarray,
+    size: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    divisor: float | None,
+    count_pad: bool,
+) -> np.ndarray:
     """The sum of each window by ``divisor``, or (None) by the number of elements that count."""
     nd = len(size)
     by = divisor or _counts(x.shape[-nd:], size, kernel, stride, padding, dilation, count_pad, x)
@@ -56,9 +69,15 @@ def _along(axis: int, start: int, n: int, step: int) -> tuple[Any, ...]:
 
 
 def avg_pool_transpose(
-    g: np.ndarray, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
-    divisor: float | None, count_pad: bool,
-) -> np.ndarray:  # fmt: skip
+    g: np.ndarray,
+    size: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    divisor: float | None,
+    count_pad: bool,
+) -> np.ndarray:
     """Each output's share goes back to every element of its window; ``size`` is the input's."""
     nd = len(size)
     outputs = g.shape[-nd:]
@@ -84,9 +103,15 @@ def avg_pool_transpose(
 
 
 def _counts(
-    spatial: Ints, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
-    count_pad: bool, like: np.ndarray,
-) -> np.ndarray:  # fmt: skip
+    spatial: Ints,
+    size: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    count_pad: bool,
+    like: np.ndarray,
+) -> np.ndarray:
     """How many elements of each window count: those of the input, or of the padded input."""
     counts = np.ones((1,) * len(size), like.dtype)
     for i, (n, o, k, s, p, d) in enumerate(

@@ -9,11 +9,25 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "all_finite_weights", "all_in_range", "all_rows_positive", "integer_limits",
-    "pick_with_replacement", "pick_without_replacement", "random_bits", "random_cauchy",
-    "random_exponential", "random_geometric", "random_integers", "random_log_normal", "random_mask",
-    "random_normal", "random_permutation", "random_poisson", "random_uniform", "seed_global",
-]  # fmt: skip
+    "all_finite_weights",
+    "all_in_range",
+    "all_rows_positive",
+    "integer_limits",
+    "pick_with_replacement",
+    "pick_without_replacement",
+    "random_bits",
+    "random_cauchy",
+    "random_exponential",
+    "random_geometric",
+    "random_integers",
+    "random_log_normal",
+    "random_mask",
+    "random_normal",
+    "random_permutation",
+    "random_poisson",
+    "random_uniform",
+    "seed_global",
+]
 
 Shape = tuple[int, ...]
 _DRAWN = {"e": np.float32, "f": np.float32, "d": np.float64, "F": np.float32, "D": np.float64}

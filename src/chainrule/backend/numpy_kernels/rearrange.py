@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "combination_numbers", "diagonal", "diagonal_place", "flip", "pad_numbers", "pad_zeros",
-    "repeat_numbers", "triangle", "unfold", "unfold_place",
-]  # fmt: skip
+    "combination_numbers",
+    "diagonal",
+    "diagonal_place",
+    "flip",
+    "pad_numbers",
+    "pad_zeros",
+    "repeat_numbers",
+    "triangle",
+    "unfold",
+    "unfold_place",
+]
 
 
 def flip(a: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:

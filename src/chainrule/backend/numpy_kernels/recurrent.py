@@ -2,7 +2,7 @@
 
 ``x`` (L, N, G*H) is what the input contributes to the gates, ``pad`` (L, N) is True where a
 sequence has ended: there the state is held. The backward kernels run the same loop from its end and
-compute what the rules in ``ops/recurrent.py`` say in operations.
+compute what the rules in ``ops/recurrent/sequence.py`` say in operations.
 
 The loops of the simple network and of the LSTM are given the product of the state with its weights
 as a function ``product(h, memory)``, which may use that memory for its result: they serve
@@ -17,9 +17,15 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "gru_sequence", "gru_sequence_backward", "lstm_sequence", "lstm_sequence_backward",
-    "rnn_sequence", "rnn_sequence_backward", "state_weight_gradient", "time_steps",
-]  # fmt: skip
+    "gru_sequence",
+    "gru_sequence_backward",
+    "lstm_sequence",
+    "lstm_sequence_backward",
+    "rnn_sequence",
+    "rnn_sequence_backward",
+    "state_weight_gradient",
+    "time_steps",
+]
 
 Array = np.ndarray
 Product = Callable[[Array, Array], Array]
@@ -107,9 +113,13 @@ def rnn_loop(
 
 
 def rnn_loop_backward(
-    g: Array, out: Array, product: Product, mask: tuple[Array, ...], nonlinearity: str,
+    g: Array,
+    out: Array,
+    product: Product,
+    mask: tuple[Array, ...],
+    nonlinearity: str,
     reverse: bool,
-) -> tuple[Array, Array]:  # fmt: skip
+) -> tuple[Array, Array]:
     """The gradients of x and h0; ``product`` is the transpose of the one before."""
     held, gx = Held(mask, g.ndim), slope_of(out, nonlinearity)
     carry = np.zeros(out.shape[1:], out.dtype)
@@ -153,9 +163,16 @@ def gate_scales(hidden: int, dtype: Any, tanh_gate: int, gates: int) -> tuple[Ar
 
 
 def lstm_loop(
-    gates: Array, h0: Array, c0: Array, product: Product, projection: Array | None,
-    mask: tuple[Array, ...], scale: Array, shift: Array, reverse: bool,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    gates: Array,
+    h0: Array,
+    c0: Array,
+    product: Product,
+    projection: Array | None,
+    mask: tuple[Array, ...],
+    scale: Array,
+    shift: Array,
+    reverse: bool,
+) -> tuple[Array, Array, Array]:
     """Runs an LSTM in the memory of ``gates``: what the input contributes, times ``scale``."""
     held, n = Held(mask, gates.ndim), c0.shape[1]
     h_out = np.empty((len(gates), *h0.shape), gates.dtype)
@@ -199,9 +216,16 @@ def lstm_sequence(
 
 
 def lstm_loop_backward(
-    gh: Array, gc: Array, c_out: Array, gates: Array, c0: Array, product: Product,
-    projection: Array | None, mask: tuple[Array, ...], reverse: bool,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    gh: Array,
+    gc: Array,
+    c_out: Array,
+    gates: Array,
+    c0: Array,
+    product: Product,
+    projection: Array | None,
+    mask: tuple[Array, ...],
+    reverse: bool,
+) -> tuple[Array, Array, Array, Array]:
     """The gradients of x, h0 and c0, and those that arrive at each h_t (for the projection)."""
     held, n = Held(mask, gates.ndim), c0.shape[1]
     gx, arrived = np.empty_like(gates), gh if projection is None else np.empty_like(gh)
@@ -247,9 +271,16 @@ def lstm_loop_backward(
 
 
 def lstm_sequence_backward(
-    gh: Array, gc: Array, c_out: Array, gates: Array, c0: Array, w: Array, *others: Array,
-    projected: bool, reverse: bool,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    gh: Array,
+    gc: Array,
+    c_out: Array,
+    gates: Array,
+    c0: Array,
+    w: Array,
+    *others: Array,
+    projected: bool,
+    reverse: bool,
+) -> tuple[Array, Array, Array, Array]:
     """The gradients of x, h0 and c0, and those that arrive at each h_t (for the projection)."""
     projection = others[0] if projected else None
     mask = others[projected:]

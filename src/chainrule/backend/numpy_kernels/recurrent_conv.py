@@ -6,13 +6,21 @@ from typing import Any
 
 from chainrule.backend.numpy_kernels.conv import convolution, convolution_input
 from chainrule.backend.numpy_kernels.recurrent import (
-    Array, Product, gate_scales, lstm_loop, lstm_loop_backward, rnn_loop, rnn_loop_backward,
-)  # fmt: skip
+    Array,
+    Product,
+    gate_scales,
+    lstm_loop,
+    lstm_loop_backward,
+    rnn_loop,
+    rnn_loop_backward,
+)
 
 __all__ = [
-    "conv_lstm_sequence", "conv_lstm_sequence_backward", "conv_rnn_sequence",
+    "conv_lstm_sequence",
+    "conv_lstm_sequence_backward",
+    "conv_rnn_sequence",
     "conv_rnn_sequence_backward",
-]  # fmt: skip
+]
 
 
 def _settings(w: Array, x: Array) -> dict[str, Any]:
@@ -62,9 +70,15 @@ def conv_lstm_sequence(
 
 
 def conv_lstm_sequence_backward(
-    gh: Array, gc: Array, c_out: Array, gates: Array, c0: Array, w: Array, *mask: Array,
+    gh: Array,
+    gc: Array,
+    c_out: Array,
+    gates: Array,
+    c0: Array,
+    w: Array,
+    *mask: Array,
     reverse: bool,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+) -> tuple[Array, Array, Array, Array]:
     """The gradients of x, h0 and c0, and those of h (for the same rule as a projected LSTM)."""
     product = _spread(w, c0)
     return lstm_loop_backward(gh, gc, c_out, gates, c0, product, None, mask, reverse)

@@ -41,9 +41,13 @@ def deep_rnn_sequence(
 
 
 def deep_rnn_sequence_backward(
-    g: Array, values: Sequence[Array], matrices: Sequence[Array], *mask: Array, nonlinearity: str,
+    g: Array,
+    values: Sequence[Array],
+    matrices: Sequence[Array],
+    *mask: Array,
+    nonlinearity: str,
     reverse: bool,
-) -> tuple[list[Array], Array]:  # fmt: skip
+) -> tuple[list[Array], Array]:
     """The gradients of what each layer activates to ``values``, and of h0.
 
     ``matrices`` are the weights that lead to each of the values.

@@ -10,8 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from chainrule.backend.numpy_kernels.recurrent import (
-    Array, Held, before, gate_scales, in_time, parts,
-)  # fmt: skip
+    Array,
+    Held,
+    before,
+    gate_scales,
+    in_time,
+    parts,
+)
 
 __all__ = ["peephole_sequence", "peephole_sequence_backward"]
 
@@ -59,9 +64,17 @@ def _to_gates(a: Array, scale: Array, shift: Array) -> None:
 
 
 def peephole_sequence_backward(
-    gh: Array, gc: Array, c_out: Array, gates: Array, c0: Array, w: Array,
-    peepholes: Sequence[Array], *mask: Array, full: bool, reverse: bool,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    gh: Array,
+    gc: Array,
+    c_out: Array,
+    gates: Array,
+    c0: Array,
+    w: Array,
+    peepholes: Sequence[Array],
+    *mask: Array,
+    full: bool,
+    reverse: bool,
+) -> tuple[Array, Array, Array]:
     """The gradients of x, h0 and c0."""
     held, n = Held(mask), c0.shape[-1]
     w_ci, w_cf, w_co = peepholes

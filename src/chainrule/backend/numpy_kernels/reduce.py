@@ -13,11 +13,35 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cummax", "cummin",
-    "cumprod", "cumsum", "linear_scan", "logcumsumexp", "logsumexp", "max_along", "mean", "median",
-    "median_along", "min_along", "mode_along", "pnorm", "prod", "shift_along", "spread", "std",
-    "sum", "sum_to", "var",
-]  # fmt: skip
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "linear_scan",
+    "logcumsumexp",
+    "logsumexp",
+    "max_along",
+    "mean",
+    "median",
+    "median_along",
+    "min_along",
+    "mode_along",
+    "pnorm",
+    "prod",
+    "shift_along",
+    "spread",
+    "std",
+    "sum",
+    "sum_to",
+    "var",
+]
 
 F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 Dims = tuple[int, ...]

@@ -1,6 +1,7 @@
 """Softmax and cross-entropy, shifted by the largest logit so that nothing overflows.
 
-The backward kernels compute in a few passes what the rules in ``ops/softmax.py`` say in operations.
+The backward kernels compute in a few passes what the rules in ``ops/layers/softmax.py`` say in
+operations.
 """
 
 from __future__ import annotations
@@ -13,11 +14,19 @@ import numpy as np
 from chainrule.backend.numpy_kernels.elementwise import sigmoid
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "binary_cross_entropy_with_logits_backward", "cross_entropy", "cross_entropy_and_softmax",
-    "cross_entropy_backward", "log_softmax", "log_softmax_backward", "negative_log_likelihood",
-    "one_hot_classes", "softmax", "softmax_backward",
-]  # fmt: skip
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "binary_cross_entropy_with_logits_backward",
+    "cross_entropy",
+    "cross_entropy_and_softmax",
+    "cross_entropy_backward",
+    "log_softmax",
+    "log_softmax_backward",
+    "negative_log_likelihood",
+    "one_hot_classes",
+    "softmax",
+    "softmax_backward",
+]
 
 
 def _wide(a: np.ndarray) -> np.ndarray:
@@ -152,9 +161,13 @@ def negative_log_likelihood(
 
 
 def cross_entropy_and_softmax(
-    a: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str,
+    a: np.ndarray,
+    target: np.ndarray,
+    dim: int,
+    ignore_index: int,
+    reduction: str,
     within: int = 0,
-) -> tuple[Any, np.ndarray]:  # fmt: skip
+) -> tuple[Any, np.ndarray]:
     """The loss, log(sum(exp(x))) - x[target] reduced, and softmax(x).
 
     The reduction is one for each entry of the first ``within`` dimensions.
@@ -192,16 +205,25 @@ def _counted(target: np.ndarray, kept: np.ndarray | None, within: int) -> Any:
 
 
 def cross_entropy(
-    a: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str,
+    a: np.ndarray,
+    target: np.ndarray,
+    dim: int,
+    ignore_index: int,
+    reduction: str,
     within: int = 0,
-) -> Any:  # fmt: skip
+) -> Any:
     return cross_entropy_and_softmax(a, target, dim, ignore_index, reduction, within)[0]
 
 
 def _backward_within(
-    g: np.ndarray, p: np.ndarray, target: np.ndarray, kept: Any, dim: int, reduction: str,
+    g: np.ndarray,
+    p: np.ndarray,
+    target: np.ndarray,
+    kept: Any,
+    dim: int,
+    reduction: str,
     within: int,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """The gradient of reductions for each entry of the first dimensions."""
     if reduction == "mean":
         g = g / np.maximum(_counted(target, kept, within), 1).astype(g.dtype)
@@ -213,9 +235,14 @@ def _backward_within(
 
 
 def cross_entropy_backward(
-    g: np.ndarray, p: np.ndarray, target: np.ndarray, dim: int, ignore_index: int, reduction: str,
+    g: np.ndarray,
+    p: np.ndarray,
+    target: np.ndarray,
+    dim: int,
+    ignore_index: int,
+    reduction: str,
     within: int = 0,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """(softmax - one_hot) * g, for the softmax ``p`` of the logits."""
     safe, kept = _classes(target, p.shape[dim], ignore_index, "cross_entropy")
     if within and reduction != "none":

@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "argsort", "bincount", "histc", "kth_index", "searchsorted", "topk_indices", "unique",
+    "argsort",
+    "bincount",
+    "histc",
+    "kth_index",
+    "searchsorted",
+    "topk_indices",
+    "unique",
     "unique_consecutive",
-]  # fmt: skip
+]
 
 
 def argsort(a: np.ndarray, dim: int, descending: bool) -> np.ndarray:

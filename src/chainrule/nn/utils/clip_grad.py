@@ -13,10 +13,10 @@ from chainrule.autograd.modes import no_grad
 from chainrule.backend import K
 from chainrule.backend.dtypes import float32, float64
 from chainrule.linalg import vector_norm
-from chainrule.ops.creation import zeros
-from chainrule.ops.inplace import touch
-from chainrule.ops.shape import stack
-from chainrule.ops.promotion import promote, result_type
+from chainrule.ops.creation.patterns import zeros
+from chainrule.ops.core.inplace import touch
+from chainrule.ops.shape.views import stack
+from chainrule.ops.core.promotion import promote, result_type
 from chainrule.graph import Box
 from chainrule.tensor import Tensor
 

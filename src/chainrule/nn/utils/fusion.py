@@ -5,15 +5,18 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from chainrule.nn.module import Module
+from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
-from chainrule.ops.elementwise import rsqrt
-from chainrule.ops.shape import reshape
+from chainrule.ops.elementwise.functions import rsqrt
+from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights",
-]  # fmt: skip
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
+]
 
 
 def fuse_conv_bn_weights(
@@ -70,9 +73,15 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Module:
         )
     fused = copy.deepcopy(conv)
     fused.weight, fused.bias = fuse_conv_bn_weights(
-        conv.weight, conv.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias,
+        conv.weight,
+        conv.bias,
+        bn.running_mean,
+        bn.running_var,
+        bn.eps,
+        bn.weight,
+        bn.bias,
         transpose,
-    )  # fmt: skip
+    )
     return fused
 
 

@@ -8,16 +8,16 @@ from typing import Any
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K
 from chainrule.linalg import matrix_exp, qr, solve, solve_triangular, vector_norm
-from chainrule.nn.module import Module
+from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import update_buffer
 from chainrule.nn.utils.parametrize import register_parametrization
-from chainrule.ops.creation import eye, ones_like, zeros, zeros_like
-from chainrule.ops.sampling import randn
-from chainrule.ops.diagonal import diag_embed, diagonal, tril, triu
-from chainrule.ops.complex_numbers import sgn
-from chainrule.ops.elementwise import clamp, sign, where
-from chainrule.ops.reduce import allclose
-from chainrule.ops.shape import cat, flatten, movedim
+from chainrule.ops.creation.patterns import eye, ones_like, zeros, zeros_like
+from chainrule.ops.creation.sampling import randn
+from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril, triu
+from chainrule.ops.elementwise.complex_numbers import sgn
+from chainrule.ops.elementwise.functions import clamp, sign, where
+from chainrule.ops.reduce.reductions import allclose
+from chainrule.ops.shape.views import cat, flatten, movedim
 from chainrule.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]

@@ -12,16 +12,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from chainrule.autograd.modes import no_grad
-from chainrule.nn.containers import ModuleDict, ModuleList
-from chainrule.nn.module import Module
+from chainrule.nn.layers.containers import ModuleDict, ModuleList
+from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "ParametrizationList", "cached", "is_parametrized", "register_parametrization",
-    "remove_parametrizations", "transfer_parametrizations_and_params",
+    "ParametrizationList",
+    "cached",
+    "is_parametrized",
+    "register_parametrization",
+    "remove_parametrizations",
+    "transfer_parametrizations_and_params",
     "type_before_parametrizations",
-]  # fmt: skip
+]
 
 
 class _Cache:

@@ -9,19 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from chainrule.ops.creation import arange, new_full
-from chainrule.ops.from_data import tensor
-from chainrule.ops.index import getitem, index_select
-from chainrule.ops.scan import cumsum
-from chainrule.ops.scatter import masked_fill
-from chainrule.ops.shape import cat, movedim, reshape, stack, unsqueeze
-from chainrule.ops.sort import argsort
+from chainrule.ops.creation.patterns import arange, new_full
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.index.reading import getitem, index_select
+from chainrule.ops.reduce.scan import cumsum
+from chainrule.ops.index.scatter import masked_fill
+from chainrule.ops.shape.views import cat, movedim, reshape, stack, unsqueeze
+from chainrule.ops.reduce.sort import argsort
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence",
-    "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
-]  # fmt: skip
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
 
 
 class _Packed(NamedTuple):

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from chainrule.autograd.modes import no_grad
-from chainrule.ops.conversion import clone
-from chainrule.ops.from_data import tensor
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.from_data import tensor
 from chainrule.optim.optimizer import Optimizer
 from chainrule.tensor import Tensor
 

@@ -7,8 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.optim.lr_scheduler.base import (
-    LRScheduler, check_optimizer, one_number, per_group, write_rate,
-)  # fmt: skip
+    LRScheduler,
+    check_optimizer,
+    one_number,
+    per_group,
+    write_rate,
+)
 from chainrule.optim.lr_scheduler.functions import kept
 from chainrule.optim.optimizer import Optimizer, check_range
 
@@ -393,13 +397,19 @@ class OneCycleLR(LRScheduler):
 def _phases(top: float, total: int, three_phase: bool) -> list[dict[str, Any]]:
     """When the phases end, and between which settings of the group they lead."""
     up = {
-        "end_step": float(top) - 1, "start_lr": "initial_lr", "end_lr": "max_lr",
-        "start_momentum": "max_momentum", "end_momentum": "base_momentum",
-    }  # fmt: skip
+        "end_step": float(top) - 1,
+        "start_lr": "initial_lr",
+        "end_lr": "max_lr",
+        "start_momentum": "max_momentum",
+        "end_momentum": "base_momentum",
+    }
     down = {
-        "end_step": total - 1, "start_lr": "max_lr", "end_lr": "min_lr",
-        "start_momentum": "base_momentum", "end_momentum": "max_momentum",
-    }  # fmt: skip
+        "end_step": total - 1,
+        "start_lr": "max_lr",
+        "end_lr": "min_lr",
+        "start_momentum": "base_momentum",
+        "end_momentum": "max_momentum",
+    }
     if not three_phase:
         return [up, down]
     back = {**down, "end_step": float(2 * top) - 2, "end_lr": "initial_lr"}

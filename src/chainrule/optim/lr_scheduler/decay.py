@@ -12,9 +12,17 @@ from chainrule.optim.lr_scheduler.base import LRScheduler
 from chainrule.optim.optimizer import Optimizer, check_range
 
 __all__ = [
-    "ConstantLR", "CosineAnnealingLR", "ExponentialLR", "HalveEvery", "InverseTimeLR",
-    "LinearDecayLR", "LinearLR", "MultiStepLR", "PolynomialLR", "StepLR",
-]  # fmt: skip
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "ExponentialLR",
+    "HalveEvery",
+    "InverseTimeLR",
+    "LinearDecayLR",
+    "LinearLR",
+    "MultiStepLR",
+    "PolynomialLR",
+    "StepLR",
+]
 
 
 class StepLR(LRScheduler):

@@ -14,12 +14,36 @@ from chainrule.regularize.prune.schedule import PruningTable, iterate, sparsitie
 from chainrule.regularize.prune.speed import Speedup, speedup
 from chainrule.regularize.prune.surgeon import obs, obs_cost
 from chainrule.regularize.prune.units import (
-    Unit, remove_units, skeletonize, unit_relevance, units,
-)  # fmt: skip
+    Unit,
+    remove_units,
+    skeletonize,
+    unit_relevance,
+    units,
+)
 
 __all__ = [
-    "Mask", "PruningTable", "SelectInputs", "Speedup", "Step", "Unit", "compact", "iterate",
-    "magnitude", "masks", "obd", "obd_saliency", "obs", "obs_cost", "remove", "remove_units",
-    "set_masks", "skeletonize", "sparsities", "sparsity", "speedup", "structured",
-    "unit_relevance", "units",
-]  # fmt: skip
+    "Mask",
+    "PruningTable",
+    "SelectInputs",
+    "Speedup",
+    "Step",
+    "Unit",
+    "compact",
+    "iterate",
+    "magnitude",
+    "masks",
+    "obd",
+    "obd_saliency",
+    "obs",
+    "obs_cost",
+    "remove",
+    "remove_units",
+    "set_masks",
+    "skeletonize",
+    "sparsities",
+    "sparsity",
+    "speedup",
+    "structured",
+    "unit_relevance",
+    "units",
+]

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chainrule.ops.elementwise import logical_and, where
-from chainrule.ops.reduce import count_nonzero
-from chainrule.ops.scatter import scatter
-from chainrule.ops.creation import zeros
+from chainrule.ops.elementwise.functions import logical_and, where
+from chainrule.ops.reduce.reductions import count_nonzero
+from chainrule.ops.index.scatter import scatter
+from chainrule.ops.creation.patterns import zeros
 from chainrule.backend import dtypes
-from chainrule.ops.shape import cat, reshape
-from chainrule.ops.sort import topk
+from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.reduce.sort import topk
 from chainrule.regularize.prune.masks import Weight, put_mask
 from chainrule.tensor import Tensor
 
@@ -118,10 +118,15 @@ def _mask_lowest(weights: Sequence[Weight], scores: Sequence[Tensor], number: in
     masked = [where(w.mask, s, math.inf) for w, s in zip(weights, scores, strict=True)]
     vector = cat([reshape(s, (-1,)) for s in masked])
     lowest = topk(vector, number, largest=False, sorted=False)
-    stays = scatter(
-        zeros(vector.shape, dtype=dtypes.int64) + 1, 0, lowest.indices,
-        zeros(number, dtype=dtypes.int64),
-    ) > 0  # fmt: skip
+    stays = (
+        scatter(
+            zeros(vector.shape, dtype=dtypes.int64) + 1,
+            0,
+            lowest.indices,
+            zeros(number, dtype=dtypes.int64),
+        )
+        > 0
+    )
     start = 0
     for weight in weights:
         size = weight.parameter.numel()

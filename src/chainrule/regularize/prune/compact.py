@@ -10,11 +10,11 @@ from typing import Any
 from chainrule import nn
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K
-from chainrule.nn.module import Module
+from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
-from chainrule.ops.from_data import tensor
-from chainrule.ops.index import index_select
-from chainrule.ops.sampling import randn
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.index.reading import index_select
+from chainrule.ops.creation.sampling import randn
 from chainrule.random import Generator
 from chainrule.regularize.prune.flow import Flow, Link, Trace
 from chainrule.regularize.prune.layers import trace_model
@@ -171,10 +171,12 @@ def _agreed(trace: Trace) -> list[list[float | None]]:
     for link in trace.links:
         calls.setdefault(id(link.weight), []).append(link)
     return [
-        [c if all(o.constants[i] == c for o in calls[id(link.weight)]) else None
-         for i, c in enumerate(link.constants)]
+        [
+            c if all(o.constants[i] == c for o in calls[id(link.weight)]) else None
+            for i, c in enumerate(link.constants)
+        ]
         for link in trace.links
-    ]  # fmt: skip
+    ]
 
 
 def _alive(trace: Trace, constants: list[list[float | None]]) -> set[int]:
@@ -279,15 +281,21 @@ def _fold(trace: Trace, link: Link, constants: list[float | None], removed: set[
 
 SIZES: tuple[tuple[Any, dict[str, tuple[str, int]]], ...] = (
     (nn.Linear, {"out_features": ("weight", 0), "in_features": ("weight", 1)}),
-    ((nn.Conv1d, nn.Conv2d, nn.Conv3d),
-     {"out_channels": ("weight", 0), "in_channels": ("weight", 1)}),
-    ((nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
-     {"in_channels": ("weight", 0), "out_channels": ("weight", 1)}),
-    ((nn.RNN, nn.GRU, nn.LSTM),
-     {"input_size": ("weight_ih_l0", 1), "hidden_size": ("weight_hh_l0", 1)}),
+    (
+        (nn.Conv1d, nn.Conv2d, nn.Conv3d),
+        {"out_channels": ("weight", 0), "in_channels": ("weight", 1)},
+    ),
+    (
+        (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d),
+        {"in_channels": ("weight", 0), "out_channels": ("weight", 1)},
+    ),
+    (
+        (nn.RNN, nn.GRU, nn.LSTM),
+        {"input_size": ("weight_ih_l0", 1), "hidden_size": ("weight_hh_l0", 1)},
+    ),
     (nn.Embedding, {"embedding_dim": ("weight", 1)}),
     (nn.PReLU, {"num_parameters": ("weight", 0)}),
-)  # fmt: skip
+)
 
 
 def _resize(module: Any, new: dict[str, Any]) -> None:

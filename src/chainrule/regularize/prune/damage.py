@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.nn.module import Module
+from chainrule.nn.module.base import Module
 from chainrule.regularize.prune.choosing import Step, prune_lowest, remaining
 from chainrule.regularize.prune.problem import Problem
 from chainrule.regularize.where import Where

@@ -16,14 +16,22 @@ from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.graph import Box, Mode, mode
-from chainrule.nn.module import Module
-from chainrule.ops.apply import apply
-from chainrule.ops.primitive import Op
+from chainrule.nn.module.base import Module
+from chainrule.ops.core.apply import apply
+from chainrule.ops.core.primitive import Op
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Binding", "Flow", "Link", "Trace", "distinct", "front", "shortened", "unboxed", "varying",
-]  # fmt: skip
+    "Binding",
+    "Flow",
+    "Link",
+    "Trace",
+    "distinct",
+    "front",
+    "shortened",
+    "unboxed",
+    "varying",
+]
 
 INTEGER = dtypes.int64.array_dtype
 INPUT = "input"  # the "layer" that the units of the model's input are of

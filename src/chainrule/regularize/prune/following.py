@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.nn.linear import Linear as LinearLayer
-from chainrule.nn.module import Module
-from chainrule.ops.primitive import Elementwise, Op
+from chainrule.nn.layers.linear import Linear as LinearLayer
+from chainrule.nn.module.base import Module
+from chainrule.ops.core.primitive import Elementwise, Op
 from chainrule.regularize.prune.flow import (
-    INTEGER, Flow, Link, Trace, distinct, shortened, varying,
-)  # fmt: skip
+    INTEGER,
+    Flow,
+    Link,
+    Trace,
+    distinct,
+    shortened,
+    varying,
+)
 from chainrule.tensor import Tensor
 
 __all__ = ["follow", "link_rows"]
@@ -21,8 +27,12 @@ MOVING = {"reshape", "permute", "flip", "cat", "broadcast_to", "pad_zeros", "spr
 UNCHANGED = {"cast", "clone"}
 REDUCING = {"sum", "mean", "amax", "amin", "var", "std", "prod", "logsumexp", "pnorm", "median"}
 POOLING = {
-    "avg_pool", "adaptive_avg_pool", "max_pool_indices", "adaptive_max_pool_indices", "pool_gather",
-}  # fmt: skip
+    "avg_pool",
+    "adaptive_avg_pool",
+    "max_pool_indices",
+    "adaptive_max_pool_indices",
+    "pool_gather",
+}
 Boxes = Sequence[Any]  # for each input its Flow, or None
 
 
@@ -56,10 +66,12 @@ def _lost(trace: Trace, op: Op, boxes: Boxes, out: Any) -> Any:
         trace.pin(flow, f"the operation {op.name!r} in {trace.place}")
     still = all([bool(b.still.all()) for b in flows])
     parts = out if isinstance(out, tuple) else (out,)
-    found = tuple([
-        Flow(trace, o, K.full(o.array.shape, -1, INTEGER), K.full(o.array.shape, still, bool))
-        for o in parts
-    ])  # fmt: skip
+    found = tuple(
+        [
+            Flow(trace, o, K.full(o.array.shape, -1, INTEGER), K.full(o.array.shape, still, bool))
+            for o in parts
+        ]
+    )
     return found if isinstance(out, tuple) else found[0]
 
 

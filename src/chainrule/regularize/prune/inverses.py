@@ -13,15 +13,15 @@ from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.linalg import norm, solve_triangular
-from chainrule.ops.creation import zeros
-from chainrule.ops.decompositions import cholesky, eigvalsh
-from chainrule.ops.diagonal import diagonal
-from chainrule.ops.index import index_select
-from chainrule.ops.matmul import matmul
-from chainrule.ops.products import outer
-from chainrule.ops.promotion import cast
-from chainrule.ops.scatter import scatter
-from chainrule.ops.solving import inverse_of as matrix_inverse
+from chainrule.ops.creation.patterns import zeros
+from chainrule.ops.linalg.decompositions import cholesky, eigvalsh
+from chainrule.ops.shape.diagonal import diagonal
+from chainrule.ops.index.reading import index_select
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.linalg.products import outer
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.index.scatter import scatter
+from chainrule.ops.linalg.solving import inverse_of as matrix_inverse
 from chainrule.regularize.prune.problem import Problem
 from chainrule.tensor import Tensor
 

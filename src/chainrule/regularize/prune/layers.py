@@ -13,17 +13,23 @@ from typing import Any
 from chainrule import nn
 from chainrule.autograd.levels import new_level
 from chainrule.autograd.modes import no_grad
-from chainrule.autograd.tree import map_tree
+from chainrule.autograd.nested import map_tree
 from chainrule.backend import K
 from chainrule.graph import Mode, mode
-from chainrule.nn.module import Module
-from chainrule.nn.recurrent_functions import run_layer
+from chainrule.nn.module.base import Module
+from chainrule.nn.recurrent.functions import run_layer
 from chainrule.nn.utils.parametrize import is_parametrized
-from chainrule.ops.creation import new_zeros
-from chainrule.ops.shape import cat, movedim
+from chainrule.ops.creation.patterns import new_zeros
+from chainrule.ops.shape.views import cat, movedim
 from chainrule.regularize.prune.flow import (
-    INPUT, INTEGER, Flow, Link, Trace, front, unboxed,
-)  # fmt: skip
+    INPUT,
+    INTEGER,
+    Flow,
+    Link,
+    Trace,
+    front,
+    unboxed,
+)
 from chainrule.regularize.prune.following import follow, link_rows
 from chainrule.tensor import Tensor
 
@@ -35,9 +41,17 @@ SINGLE = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)  # also witho
 CHANNEL_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, *SINGLE)
 # Layers that keep sizes of their own and whose inside is not known here: all around them stays.
 OPAQUE = (
-    nn.Bilinear, nn.ConvLSTM, nn.ConvLSTMCell, nn.ConvRNN, nn.ConvRNNCell, nn.DeepRNN,
-    nn.EmbeddingBag, nn.PeepholeLSTM, nn.RecurrentConv, nn.RNNCellBase,
-)  # fmt: skip
+    nn.Bilinear,
+    nn.ConvLSTM,
+    nn.ConvLSTMCell,
+    nn.ConvRNN,
+    nn.ConvRNNCell,
+    nn.DeepRNN,
+    nn.EmbeddingBag,
+    nn.PeepholeLSTM,
+    nn.RecurrentConv,
+    nn.RNNCellBase,
+)
 Rule = Callable[[Trace, Any, Flow, Callable[..., Any]], Any]
 
 
@@ -87,9 +101,11 @@ def _replaced(trace: Trace, model: Module) -> Iterator[None]:
     changed: list[Module] = []
     handles = []
     for path, module in model.named_modules():
-        handles.append(module.register_forward_pre_hook(
-            lambda m, args, path=path: trace.places.append(path), prepend=True
-        ))  # fmt: skip
+        handles.append(
+            module.register_forward_pre_hook(
+                lambda m, args, path=path: trace.places.append(path), prepend=True
+            )
+        )
         handles.append(module.register_forward_hook(_leave(trace), always_call=True))
         rule = _rule_for(module)
         if isinstance(module, OPAQUE):
@@ -294,9 +310,14 @@ class _Level:
             start = [new_zeros(self.x, (self.x.shape[1], size))] * 2
             kind = getattr(module, "nonlinearity", "")
             h = run_layer(
-                module.kind, kind, self.x, start[: 2 if module.kind == "LSTM" else 1],
-                (w_ih, w_hh, b_ih, b_hh, None), None, bool(reverse),
-            )[0]  # fmt: skip
+                module.kind,
+                kind,
+                self.x,
+                start[: 2 if module.kind == "LSTM" else 1],
+                (w_ih, w_hh, b_ih, b_hh, None),
+                None,
+                bool(reverse),
+            )[0]
         rows = units * (w_ih.shape[0] // size)
         bias = (module, "bias_ih" + suffix) if b_ih is not None else None
         constants = self.constants if bias else [c if c == 0 else None for c in self.constants]

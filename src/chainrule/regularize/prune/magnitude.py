@@ -6,14 +6,18 @@ from __future__ import annotations
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.linalg import vector_norm
-from chainrule.nn.module import Module
-from chainrule.ops.elementwise import logical_and
-from chainrule.ops.promotion import cast
-from chainrule.ops.shape import flatten, movedim, reshape
-from chainrule.ops.from_data import tensor
+from chainrule.nn.module.base import Module
+from chainrule.ops.elementwise.functions import logical_and
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.shape.views import flatten, movedim, reshape
+from chainrule.ops.creation.from_data import tensor
 from chainrule.regularize.prune.choosing import (
-    Step, check_scope, prune_lowest, remaining, to_prune,
-)  # fmt: skip
+    Step,
+    check_scope,
+    prune_lowest,
+    remaining,
+    to_prune,
+)
 from chainrule.regularize.prune.masks import Weight, put_mask, weights_of
 from chainrule.regularize.where import Where
 

@@ -17,21 +17,30 @@ from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.nn.module import Module
+from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import is_lazy
 from chainrule.nn.utils.parametrize import (
-    is_parametrized, register_parametrization, remove_parametrizations,
-)  # fmt: skip
-from chainrule.ops.creation import ones_like
-from chainrule.ops.elementwise import logical_and, where
-from chainrule.ops.promotion import cast
-from chainrule.ops.reduce import count_nonzero
+    is_parametrized,
+    register_parametrization,
+    remove_parametrizations,
+)
+from chainrule.ops.creation.patterns import ones_like
+from chainrule.ops.elementwise.functions import logical_and, where
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.reductions import count_nonzero
 from chainrule.regularize.where import Where, check_where, describe, matches
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "Mask", "Weight", "masks", "put_mask", "remove", "set_masks", "sparsity", "weights_of",
-]  # fmt: skip
+    "Mask",
+    "Weight",
+    "masks",
+    "put_mask",
+    "remove",
+    "set_masks",
+    "sparsity",
+    "weights_of",
+]
 
 
 class Mask(Module):

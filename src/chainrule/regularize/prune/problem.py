@@ -12,15 +12,15 @@ from chainrule.autograd.modes import no_grad
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import dtypes
 from chainrule.curvature import hessian_diagonal, hessian_matrix
-from chainrule.nn.module import Module
-from chainrule.ops.creation import ones, zeros
-from chainrule.ops.decompositions import eigh
-from chainrule.ops.elementwise import sqrt
-from chainrule.ops.index import index_select, nonzero
-from chainrule.ops.joining import split
-from chainrule.ops.promotion import cast
-from chainrule.ops.scatter import scatter
-from chainrule.ops.shape import cat, expand, movedim, reshape, stack, unsqueeze
+from chainrule.nn.module.base import Module
+from chainrule.ops.creation.patterns import ones, zeros
+from chainrule.ops.linalg.decompositions import eigh
+from chainrule.ops.elementwise.functions import sqrt
+from chainrule.ops.index.reading import index_select, nonzero
+from chainrule.ops.shape.joining import split
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.index.scatter import scatter
+from chainrule.ops.shape.views import cat, expand, movedim, reshape, stack, unsqueeze
 from chainrule.random import Generator
 from chainrule.regularize.prune.masks import Weight, weights_of
 from chainrule.regularize.where import Where

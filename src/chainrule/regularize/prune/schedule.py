@@ -7,17 +7,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chainrule.autograd.modes import no_grad
-from chainrule.nn.module import Module
-from chainrule.ops.conversion import clone
+from chainrule.nn.module.base import Module
+from chainrule.ops.creation.conversion import clone
 from chainrule.regularize.prune.choosing import Step, figure
 from chainrule.regularize.prune.masks import put_mask, weights_of
 
 __all__ = ["PruningTable", "iterate", "sparsities"]
 
 COLUMNS = (
-    "step", "method", "pruned", "remaining", "sparsity", "before", "predicted", "measured",
+    "step",
+    "method",
+    "pruned",
+    "remaining",
+    "sparsity",
+    "before",
+    "predicted",
+    "measured",
     "retrained",
-)  # fmt: skip
+)
 
 
 @dataclass
@@ -42,12 +49,20 @@ class PruningTable:
         return self.rows[index]
 
     def add(self, step: Step, retrained: float | None) -> None:
-        self.rows.append({
-            "step": len(self.rows) + 1, "method": step.method, "pruned": step.pruned,
-            "remaining": step.remaining, "sparsity": step.sparsity, "before": step.before,
-            "predicted": step.predicted, "measured": step.measured, "retrained": retrained,
-            "note": step.note,
-        })  # fmt: skip
+        self.rows.append(
+            {
+                "step": len(self.rows) + 1,
+                "method": step.method,
+                "pruned": step.pruned,
+                "remaining": step.remaining,
+                "sparsity": step.sparsity,
+                "before": step.before,
+                "predicted": step.predicted,
+                "measured": step.measured,
+                "retrained": retrained,
+                "note": step.note,
+            }
+        )
 
     def __str__(self) -> str:
         names = [c for c in COLUMNS if any(r[c] is not None for r in self.rows)]

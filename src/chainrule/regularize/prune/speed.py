@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainrule.autograd.modes import inference_mode
-from chainrule.nn.module import Module
-from chainrule.ops.reduce import count_nonzero
+from chainrule.nn.module.base import Module
+from chainrule.ops.reduce.reductions import count_nonzero
 from chainrule.regularize.prune.masks import weights_of
 from chainrule.regularize.prune.problem import evaluating
 from chainrule.tensor import Tensor
@@ -61,9 +61,11 @@ def speedup(model: Module, smaller: Module, example_input: Any, *, repeats: int 
                 best[i] = min(best[i], time.perf_counter() - began)
     first, second = [o if isinstance(o, Tensor) else o[0] for o in outputs]
     return Speedup(
-        (best[0], best[1]), (_parameters(model), _parameters(smaller)),
-        (_nonzero(model), _nonzero(smaller)), float(abs(first - second).amax()),
-    )  # fmt: skip
+        (best[0], best[1]),
+        (_parameters(model), _parameters(smaller)),
+        (_nonzero(model), _nonzero(smaller)),
+        float(abs(first - second).amax()),
+    )
 
 
 def _parameters(model: Module) -> int:

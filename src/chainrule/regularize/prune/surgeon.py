@@ -9,14 +9,14 @@ from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.nn.module import Module
-from chainrule.ops.creation import ones_like, zeros
-from chainrule.ops.elementwise import where as choose
-from chainrule.ops.from_data import tensor
-from chainrule.ops.matmul import matmul
-from chainrule.ops.order import argmin
-from chainrule.ops.promotion import cast
-from chainrule.ops.scatter import scatter
+from chainrule.nn.module.base import Module
+from chainrule.ops.creation.patterns import ones_like, zeros
+from chainrule.ops.elementwise.functions import where as choose
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.order import argmin
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.index.scatter import scatter
 from chainrule.regularize.prune.choosing import Step, remaining, to_prune
 from chainrule.regularize.prune.inverses import Inverse, inverse_of
 from chainrule.regularize.prune.masks import put_mask

@@ -10,14 +10,14 @@ from typing import Any
 
 from chainrule.autograd.func import hvp, value_and_grad
 from chainrule.autograd.modes import no_grad
-from chainrule.nn.module import Module
-from chainrule.ops.creation import zeros
-from chainrule.ops.elementwise import logical_and
-from chainrule.ops.from_data import tensor
-from chainrule.ops.index import index_select
-from chainrule.ops.matmul import matmul
-from chainrule.ops.scatter import scatter
-from chainrule.ops.shape import reshape
+from chainrule.nn.module.base import Module
+from chainrule.ops.creation.patterns import zeros
+from chainrule.ops.elementwise.functions import logical_and
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.index.reading import index_select
+from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.index.scatter import scatter
+from chainrule.ops.shape.views import reshape
 from chainrule.backend import K, dtypes
 from chainrule.regularize.prune.choosing import Step, check_scope, to_prune
 from chainrule.regularize.prune.compact import example_for

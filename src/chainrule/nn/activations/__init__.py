@@ -1,0 +1,1 @@
+"""Activations: functions, modules, and what is known of them."""

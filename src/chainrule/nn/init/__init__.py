@@ -1,0 +1,64 @@
+"""Initializers: of tensors (PyTorch's ``nn.init`` and the courses' own) and of whole models."""
+
+from __future__ import annotations
+
+from chainrule.nn.init.tensors import (
+    calculate_gain,
+    constant_,
+    dirac_,
+    eye_,
+    fan_in_and_fan_out,
+    kaiming_normal_,
+    kaiming_uniform_,
+    lecun_normal_,
+    lecun_uniform_,
+    normal_,
+    ones_,
+    orthogonal_,
+    self_normalizing_,
+    sparse_,
+    trunc_normal_,
+    uniform_,
+    variance_scaling_,
+    xavier_normal_,
+    xavier_uniform_,
+    zeros_,
+)
+from chainrule.nn.init.variance import Propagation, gain, preserve_variance_, propagation
+from chainrule.nn.init.models import (
+    bias_to_mean_,
+    pretrain_layerwise,
+    symmetric_units,
+    unit_variance_,
+)
+
+__all__ = [
+    "Propagation",
+    "bias_to_mean_",
+    "calculate_gain",
+    "constant_",
+    "dirac_",
+    "eye_",
+    "fan_in_and_fan_out",
+    "gain",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "lecun_normal_",
+    "lecun_uniform_",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "preserve_variance_",
+    "pretrain_layerwise",
+    "propagation",
+    "self_normalizing_",
+    "sparse_",
+    "symmetric_units",
+    "trunc_normal_",
+    "uniform_",
+    "unit_variance_",
+    "variance_scaling_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]

@@ -1,0 +1,225 @@
+"""Layers that learn the size of their input from the first input they see.
+
+A lazy layer takes the arguments of its plain class without the first one (``in_features``,
+``in_channels`` or ``num_features``). Its tensors have no shape until it is called, or until a
+state_dict is loaded; after the first call it is an instance of the plain class.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from chainrule.autograd.modes import no_grad
+from chainrule.nn.layers.conv import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
+from chainrule.nn.layers.linear import Linear
+from chainrule.nn.layers.norm import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
+from chainrule.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
+    "LazyModuleMixin",
+]
+
+
+class LazyModuleMixin:
+    """What makes a module lazy: before its first forward it calls ``initialize_parameters``.
+
+    That method gets the arguments of the call and has to give every uninitialized tensor its shape.
+    Afterwards the module becomes an instance of ``cls_to_become``, if there is one.
+    """
+
+    cls_to_become: type | None = None
+
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
+        """Gives the tensors their shapes, and their first values, for this input."""
+        raise NotImplementedError(
+            f"initialize_parameters is not implemented for {type(self).__name__}"
+        )
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether the shape of some tensor is not known yet."""
+        return any(is_lazy(t) for _, _, t in _held(self))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.cls_to_become is not None or self.has_uninitialized_params():
+            self.initialize_parameters(*args, **kwargs)
+            if self.has_uninitialized_params():
+                name = type(self).__name__
+                raise RuntimeError(f"module {name} has not been fully initialized")
+        if self.cls_to_become is None:
+            return super().__call__(*args, **kwargs)  # type: ignore[misc]
+        self.__class__ = self.cls_to_become
+        return self(*args, **kwargs)
+
+
+def _held(module: Any) -> Iterator[tuple[dict[str, Any], str, Any]]:
+    """The tensors that a module holds itself, each with its dictionary and its name there."""
+    for holder in (module._parameters, module._buffers):
+        for name, tensor in list(holder.items()):
+            if tensor is not None:
+                yield holder, name, tensor
+
+
+class _Lazy(LazyModuleMixin):
+    """A lazy layer. ``dim`` is the dimension of the input that tells the missing size."""
+
+    cls_to_become: type
+    dim: int
+    defaults: ClassVar[dict[str, Any]] = {}  # where they differ from the plain class
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        given = inspect.signature(self.cls_to_become).bind(1, *args, **kwargs).arguments
+        kwargs.update({name: v for name, v in self.defaults.items() if name not in given})
+        # A layer of the smallest size shows which tensors there will be.
+        template = self.cls_to_become(given.get("groups", 1), *args, **kwargs)
+        self.__dict__.update(vars(template))
+        for holder, name, tensor in _held(self):
+            if holder is template._parameters:
+                holder[name] = UninitializedParameter(tensor.requires_grad, dtype=tensor.dtype)
+            elif tensor.ndim:
+                holder[name] = UninitializedBuffer(dtype=tensor.dtype)
+        self._arguments = args, kwargs
+        setattr(self, self._size_name(), 0)
+
+    def _size_name(self) -> str:
+        return next(iter(inspect.signature(self.cls_to_become).parameters))
+
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        needed = -self.dim if self.dim < 0 else self.dim + 1
+        if input.ndim < needed:
+            raise RuntimeError(
+                f"{type(self).__name__}: cannot infer {self._size_name()} from an input of shape "
+                f"{tuple(input.shape)}; it needs at least {needed} dimensions"
+            )
+        size = input.shape[self.dim]
+        arguments, keywords = self._arguments
+        fresh = self.cls_to_become(size, *arguments, **keywords)
+        with no_grad():
+            for (_, _, tensor), (_, _, new) in zip(_held(self), _held(fresh), strict=True):
+                if is_lazy(tensor):
+                    tensor.materialize(new.shape)
+                    tensor.copy_(new)
+        setattr(self, self._size_name(), size)
+        del self._arguments
+
+
+class LazyLinear(_Lazy, Linear):
+    """A :class:`Linear` layer that infers ``in_features``.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyLinear(2)
+    >>> layer
+    LazyLinear(in_features=0, out_features=2, bias=True)
+    >>> layer(ones(4, 3)).shape, layer
+    (chainrule.Size([4, 2]), Linear(in_features=3, out_features=2, bias=True))
+    """
+
+    cls_to_become, dim = Linear, -1
+
+
+class LazyConv1d(_Lazy, Conv1d):
+    """A :class:`Conv1d` layer that infers ``in_channels``."""
+
+    cls_to_become, dim = Conv1d, -2
+
+
+class LazyConv2d(_Lazy, Conv2d):
+    """A :class:`Conv2d` layer that infers ``in_channels``."""
+
+    cls_to_become, dim = Conv2d, -3
+
+
+class LazyConv3d(_Lazy, Conv3d):
+    """A :class:`Conv3d` layer that infers ``in_channels``."""
+
+    cls_to_become, dim = Conv3d, -4
+
+
+class LazyConvTranspose1d(_Lazy, ConvTranspose1d):
+    """A :class:`ConvTranspose1d` layer that infers ``in_channels``."""
+
+    cls_to_become, dim = ConvTranspose1d, -2
+
+
+class LazyConvTranspose2d(_Lazy, ConvTranspose2d):
+    """A :class:`ConvTranspose2d` layer that infers ``in_channels``."""
+
+    cls_to_become, dim = ConvTranspose2d, -3
+
+
+class LazyConvTranspose3d(_Lazy, ConvTranspose3d):
+    """A :class:`ConvTranspose3d` layer that infers ``in_channels``."""
+
+    cls_to_become, dim = ConvTranspose3d, -4
+
+
+class LazyBatchNorm1d(_Lazy, BatchNorm1d):
+    """A :class:`BatchNorm1d` layer that infers ``num_features``."""
+
+    cls_to_become, dim = BatchNorm1d, 1
+
+
+class LazyBatchNorm2d(_Lazy, BatchNorm2d):
+    """A :class:`BatchNorm2d` layer that infers ``num_features``."""
+
+    cls_to_become, dim = BatchNorm2d, 1
+
+
+class LazyBatchNorm3d(_Lazy, BatchNorm3d):
+    """A :class:`BatchNorm3d` layer that infers ``num_features``."""
+
+    cls_to_become, dim = BatchNorm3d, 1
+
+
+# PyTorch's lazy instance normalization learns and keeps moments, unlike its plain one.
+_KEPT = {"affine": True, "track_running_stats": True}
+
+
+class LazyInstanceNorm1d(_Lazy, InstanceNorm1d):
+    """An :class:`InstanceNorm1d` layer that infers ``num_features``."""
+
+    cls_to_become, dim = InstanceNorm1d, -2
+    defaults = _KEPT
+
+
+class LazyInstanceNorm2d(_Lazy, InstanceNorm2d):
+    """An :class:`InstanceNorm2d` layer that infers ``num_features``."""
+
+    cls_to_become, dim = InstanceNorm2d, -3
+    defaults = _KEPT
+
+
+class LazyInstanceNorm3d(_Lazy, InstanceNorm3d):
+    """An :class:`InstanceNorm3d` layer that infers ``num_features``."""
+
+    cls_to_become, dim = InstanceNorm3d, -4
+    defaults = _KEPT

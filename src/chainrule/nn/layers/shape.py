@@ -1,0 +1,84 @@
+"""Layers that change the shape alone, or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.nn.module.base import Module
+from chainrule.ops.shape.rearrange import unflatten
+from chainrule.ops.shape.views import flatten
+from chainrule.tensor import Tensor
+
+__all__ = ["Flatten", "Identity", "Unflatten"]
+
+
+class Identity(Module):
+    """Gives back its input; takes any arguments and ignores them.
+
+    >>> from chainrule import nn, ones
+    >>> nn.Identity(54, unused=True)(ones(2))
+    tensor([1., 1.])
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        return input
+
+
+class Flatten(Module):
+    """The dimensions from ``start_dim`` to ``end_dim`` as one; the first is the batch.
+
+    Shape: (N, *) -> (N, product of *) by default.
+
+    >>> from chainrule import nn, ones
+    >>> nn.Flatten()(ones(2, 3, 4)).shape
+    chainrule.Size([2, 12])
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1):
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return flatten(input, self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """One dimension as several, whose sizes multiply to its own; one size may be -1.
+
+    Shape: (*, size of dim, *) -> (*, *unflattened_size, *).
+
+    >>> from chainrule import nn, ones
+    >>> nn.Unflatten(1, (3, 4))(ones(2, 12)).shape
+    chainrule.Size([2, 3, 4])
+    """
+
+    def __init__(self, dim: int, unflattened_size: Any):
+        super().__init__()
+        if not isinstance(dim, int):
+            raise TypeError(
+                f"Unflatten: dim must be an int (named dimensions are not supported), got {dim!r}"
+            )
+        if not isinstance(unflattened_size, (tuple, list)):
+            raise TypeError(
+                "Unflatten: unflattened_size must be a tuple of ints, found type "
+                f"{type(unflattened_size).__name__}"
+            )
+        for i, n in enumerate(unflattened_size):
+            if not isinstance(n, int):
+                raise TypeError(
+                    f"Unflatten: unflattened_size must be a tuple of ints, but found element of "
+                    f"type {type(n).__name__} at pos {i}"
+                )
+        self.dim, self.unflattened_size = dim, unflattened_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return unflatten(input, self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -1,0 +1,1 @@
+"""Losses: functions, modules, and which belongs to which output."""

@@ -1,0 +1,1 @@
+"""What a module is: its tensors, its children, its hooks, its state."""

@@ -1,0 +1,171 @@
+"""Recurrent layers as functions: one layer in one direction, and layers on layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chainrule.backend import dtypes
+from chainrule.nn.layers.dropout import dropout as drop
+from chainrule.ops.creation.conversion import contiguous
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.index.reading import getitem
+from chainrule.ops.linalg.matmul import linear
+from chainrule.ops.recurrent.sequence import gru_sequence, lstm_sequence, rnn_sequence
+from chainrule.ops.shape.views import cat, movedim, reshape, stack
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "check_mask",
+    "gru",
+    "lstm",
+    "rnn",
+    "rnn_relu",
+    "rnn_tanh",
+    "run_layer",
+    "run_stack",
+    "without_padding",
+]
+
+Nonlinearity = str | Callable[[Tensor], Tensor]
+
+# --- one layer in one direction -------------------------------------------------------------------
+
+
+def run_layer(
+    kind: str,
+    nonlinearity: Nonlinearity,
+    input: Tensor,
+    states: Sequence[Tensor],
+    weights: Sequence[Any],
+    mask: Tensor | None = None,
+    reverse: bool = False,
+) -> Sequence[Tensor]:
+    """The states of all steps, (h,) or (h, c). ``weights`` are weight_ih, weight_hh, bias_ih,
+    bias_hh, weight_hr, None where there is none."""
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    h0 = states[0]
+    if kind == "GRU":
+        # The bias of the state stands inside the product with the reset gate.
+        gates = linear(input, w_ih, b_ih)
+        return (gru_sequence(gates, h0, w_hh, b_hh, mask, reverse=reverse),)
+    gates = linear(input, w_ih, b_ih if b_hh is None else b_ih + b_hh)
+    if kind == "LSTM":
+        return lstm_sequence(gates, h0, states[1], w_hh, w_hr, mask, reverse=reverse)
+    return (rnn_sequence(gates, h0, w_hh, mask, nonlinearity=nonlinearity, reverse=reverse),)
+
+
+# --- padding --------------------------------------------------------------------------------------
+
+
+def check_mask(name: str, mask: Tensor, shape: Sequence[int]) -> None:
+    """A mask has the first two dimensions of the input, in the same order."""
+    if tuple(mask.shape) != tuple(shape) or mask.dtype != dtypes.bool_:
+        raise RuntimeError(
+            f"{name}: mask must be boolean, of the shape {tuple(shape)} of steps and batch, True "
+            f"where there is input; got {mask.dtype} of shape {tuple(mask.shape)}"
+        )
+
+
+def without_padding(x: Tensor, mask: Tensor) -> Tensor:
+    """Zeros where the mask (of the first two dimensions) is False, so that nothing there counts."""
+    return where(reshape(mask, (*mask.shape, *[1] * (x.ndim - 2))), x, 0.0)
+
+
+# --- layers on layers -----------------------------------------------------------------------------
+
+
+def run_stack(
+    kind: str,
+    nonlinearity: Nonlinearity,
+    input: Tensor,
+    states: Sequence[Tensor],
+    params: Sequence[Any],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    mask: Tensor | None = None,
+) -> tuple[Tensor, list[Tensor]]:
+    """The output of the last layer and the last states (h_n, or h_n and c_n) of all layers."""
+    # In the order of time, for the products of all steps at once.
+    x = contiguous(movedim(input, 0, 1)) if batch_first else input
+    if mask is not None and batch_first:
+        mask = movedim(mask, 0, 1)
+    directions = 2 if bidirectional else 1
+    per_layer = len(params) // (num_layers * directions)
+    last: list[list[Tensor]] = [[] for _ in states]
+    for layer in range(num_layers):
+        if layer and dropout and train:
+            x = drop(x, dropout)
+        outputs = []
+        for direction in range(directions):
+            k = layer * directions + direction
+            weights = _five(params[k * per_layer : (k + 1) * per_layer], has_biases)
+            start = [getitem(s, k) for s in states]
+            reverse = direction == 1
+            result = run_layer(kind, nonlinearity, x, start, weights, mask, reverse)
+            for column, sequence in zip(last, result, strict=True):
+                column.append(getitem(sequence, 0 if reverse else -1))
+            outputs.append(result[0])
+        x = cat(outputs, -1) if bidirectional else outputs[0]
+    return (movedim(x, 0, 1) if batch_first else x), [stack(column) for column in last]
+
+
+def _five(weights: Sequence[Any], has_biases: bool) -> list[Any]:
+    """weight_ih, weight_hh, bias_ih, bias_hh and weight_hr, None where there is none."""
+    w_ih, w_hh, *rest = weights
+    biases, rest = (rest[:2], rest[2:]) if has_biases else ([None, None], rest)
+    return [w_ih, w_hh, *biases, rest[0] if rest else None]
+
+
+def rnn(
+    input: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    *settings: Any,
+    nonlinearity: Nonlinearity = "tanh",
+) -> tuple[Tensor, Tensor]:
+    """A stack of simple recurrent layers with any activation; arguments as for :func:`lstm`.
+
+    h_t = g(weight_ih x_t + bias_ih + weight_hh h_{t-1} + bias_hh)
+    """
+    output, (h,) = run_stack("RNN", nonlinearity, input, (hx,), params, *settings)
+    return output, h
+
+
+def rnn_tanh(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], *settings: Any
+) -> tuple[Tensor, Tensor]:
+    """A stack of simple recurrent layers with tanh; arguments as for :func:`lstm`."""
+    return rnn(input, hx, params, *settings, nonlinearity="tanh")
+
+
+def rnn_relu(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], *settings: Any
+) -> tuple[Tensor, Tensor]:
+    """A stack of simple recurrent layers with ReLU; arguments as for :func:`lstm`."""
+    return rnn(input, hx, params, *settings, nonlinearity="relu")
+
+
+def gru(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], *settings: Any
+) -> tuple[Tensor, Tensor]:
+    """A stack of GRU layers; arguments as for :func:`lstm`, but with one state."""
+    output, (h,) = run_stack("GRU", "", input, (hx,), params, *settings)
+    return output, h
+
+
+def lstm(
+    input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], *settings: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A stack of LSTM layers: output, h_n and c_n.
+
+    ``hx`` is (h_0, c_0); ``params`` are the weights of all layers and directions in the order of
+    the module's parameters; ``settings`` are has_biases, num_layers, dropout, train, bidirectional,
+    batch_first and optionally a mask (L, N), or (N, L) if batch_first, False on padding.
+    """
+    output, (h, c) = run_stack("LSTM", "", input, hx, params, *settings)
+    return output, h, c

@@ -1,0 +1,447 @@
+"""Recurrent layers: RNN, LSTM and GRU over whole sequences, stacked and in both directions."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any
+
+from chainrule.nn.module.base import Module
+from chainrule.nn.parameter import Parameter
+from chainrule.nn.recurrent.functions import (
+    Nonlinearity,
+    check_mask,
+    gru,
+    lstm,
+    rnn,
+    rnn_relu,
+    rnn_tanh,
+    run_stack,
+    without_padding,
+)
+from chainrule.nn.utils.rnn import PackedSequence, mask_of_batch_sizes, pad_data
+from chainrule.ops.creation.patterns import empty, new_zeros
+from chainrule.ops.index.reading import getitem, index_select
+from chainrule.ops.recurrent.sequence import gru_sequence, lstm_sequence, rnn_sequence
+from chainrule.ops.shape.views import squeeze, unsqueeze
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "GRU",
+    "LSTM",
+    "RNN",
+    "RNNBase",
+    "gru",
+    "gru_sequence",
+    "lstm",
+    "lstm_sequence",
+    "rnn",
+    "rnn_relu",
+    "rnn_sequence",
+    "rnn_tanh",
+]
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+
+
+class RNNBase(Module):
+    """What RNN, LSTM and GRU have in common."""
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ):
+        super().__init__()
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = dropout
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._check_settings()
+        self._all_weights: list[list[str]] = []
+        for layer in range(num_layers):
+            for suffix in ("", "_reverse")[: 2 if bidirectional else 1]:
+                self._add_weights(layer, f"_l{layer}{suffix}", {"device": device, "dtype": dtype})
+        self.reset_parameters()
+
+    @property
+    def kind(self) -> str:
+        """RNN, GRU or LSTM."""
+        return self.mode.partition("_")[0]
+
+    def _check_settings(self) -> None:
+        name = type(self).__name__
+        p = self.dropout
+        if not isinstance(p, Number) or isinstance(p, bool) or not 0 <= p <= 1:
+            raise ValueError(
+                f"{name}: dropout should be a number in range [0, 1] representing the probability "
+                f"of an element being zeroed, got {p!r}"
+            )
+        if p > 0 and self.num_layers == 1:
+            warnings.warn(
+                f"{name}: dropout is applied after all but the last layer, so dropout={p} expects "
+                "num_layers greater than 1, but got num_layers=1",
+                stacklevel=4,
+            )
+        for setting, kind in (
+            ("bias", bool),
+            ("batch_first", bool),
+            ("input_size", int),
+            ("hidden_size", int),
+        ):
+            value = getattr(self, setting)
+            if not isinstance(value, kind):
+                raise TypeError(
+                    f"{name}: {setting} should be of type {kind.__name__}, got: "
+                    f"{type(value).__name__}"
+                )
+        for setting in ("input_size", "hidden_size", "num_layers"):
+            if getattr(self, setting) <= 0:
+                raise ValueError(
+                    f"{name}: {setting} must be greater than zero, got {getattr(self, setting)}"
+                )
+        if not 0 <= self.proj_size < self.hidden_size:
+            raise ValueError(
+                f"{name}: proj_size has to be smaller than hidden_size ({self.hidden_size}) and a "
+                f"positive integer, or zero to disable projections, got {self.proj_size}"
+            )
+
+    @property
+    def _output_size(self) -> int:
+        return self.proj_size or self.hidden_size
+
+    def _add_weights(self, layer: int, suffix: str, factory: dict[str, Any]) -> None:
+        """Adds the parameters of one layer in one direction."""
+        directions = 2 if self.bidirectional else 1
+        gates = GATES[self.kind] * self.hidden_size
+        size_in = directions * self._output_size if layer else self.input_size
+        shapes: dict[str, tuple[int, ...]] = {
+            "weight_ih": (gates, size_in),
+            "weight_hh": (gates, self._output_size),
+        }
+        if self.bias:
+            shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
+        if self.proj_size:
+            shapes["weight_hr"] = (self.proj_size, self.hidden_size)
+        for name, shape in shapes.items():
+            setattr(self, name + suffix, Parameter(empty(shape, **factory)))
+        self._all_weights.append([name + suffix for name in shapes])
+
+    def reset_parameters(self) -> None:
+        """Draws all weights from U(-k, k), k = 1 / sqrt(hidden_size), as PyTorch does."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for weights in self.all_weights:
+            for w in weights:
+                w.detach().uniform_(-bound, bound)
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def flatten_parameters(self) -> None:
+        """Does nothing: the parameters need not lie together in memory here."""
+
+    # --- forward ----------------------------------------------------------------------------------
+
+    def _forward(
+        self, input: Any, states: Sequence[Tensor] | None, mask: Tensor | None
+    ) -> tuple[Any, list[Tensor]]:
+        """Output and last states, for a packed, a padded or a single sequence."""
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, states)
+        if input.ndim not in (2, 3):
+            raise ValueError(
+                f"{type(self).__name__}: expected input to be 2D or 3D, got {input.ndim}D instead"
+            )
+        batch_dim = 0 if self.batch_first else 1
+        self._check_rank(input, states)
+        batched = input.ndim == 3
+        if not batched:
+            input = unsqueeze(input, batch_dim)
+            states = None if states is None else [unsqueeze(s, 1) for s in states]
+            mask = None if mask is None else unsqueeze(mask, batch_dim)
+        states = self._checked(input, input.shape[batch_dim], states)
+        if mask is not None:
+            check_mask(type(self).__name__, mask, input.shape[:2])
+            input = without_padding(input, mask)
+        output, last = self._run(input, states, mask, self.batch_first)
+        if mask is not None:
+            output = without_padding(output, mask)
+        if batched:
+            return output, last
+        return squeeze(output, batch_dim), [squeeze(s, 1) for s in last]
+
+    def _forward_packed(
+        self, input: PackedSequence, states: Sequence[Tensor] | None
+    ) -> tuple[PackedSequence, list[Tensor]]:
+        data, sizes, order, back = input
+        mask = mask_of_batch_sizes(sizes)
+        if data.ndim != 2:
+            raise RuntimeError(
+                f"{type(self).__name__}: input must have 2 dimensions, got {data.ndim}"
+            )
+        if states is not None and order is not None:
+            states = [index_select(s, 1, order) for s in states]
+        states = self._checked(data, mask.shape[1], states)
+        output, last = self._run(pad_data(data, mask), states, mask, False)
+        if back is not None:
+            last = [index_select(s, 1, back) for s in last]
+        return PackedSequence(getitem(output, mask), sizes, order, back), last
+
+    def _run(
+        self, input: Tensor, states: Sequence[Tensor], mask: Tensor | None, batch_first: bool
+    ) -> tuple[Tensor, list[Tensor]]:
+        params = [getattr(self, name) for names in self._all_weights for name in names]
+        return run_stack(
+            self.kind,
+            getattr(self, "nonlinearity", ""),
+            input,
+            states,
+            params,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+            batch_first,
+            mask,
+        )
+
+    def _check_rank(self, input: Tensor, states: Sequence[Tensor] | None) -> None:
+        """The states have the rank of the input: two without a batch, three with one."""
+        for s in states or ():
+            if s.ndim != input.ndim:
+                how = "batched" if input.ndim == 3 else "unbatched"
+                raise RuntimeError(
+                    f"{type(self).__name__}: for {how} {input.ndim}-D input, hx should also be "
+                    f"{input.ndim}-D but got a {s.ndim}-D tensor"
+                )
+
+    def _checked(
+        self, input: Tensor, batch: int, states: Sequence[Tensor] | None
+    ) -> Sequence[Tensor]:
+        """The first states, zeros if none are given, after all checks."""
+        name, weight = type(self).__name__, getattr(self, self._all_weights[0][0])
+        if input.dtype != weight.dtype:
+            raise ValueError(
+                f"{name}: input dtype ({input.dtype}) does not match weight dtype "
+                f"({weight.dtype}). Convert input: input.to({weight.dtype}), or convert model: "
+                f"model.to({input.dtype})"
+            )
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"{name}: input.size(-1) must be equal to input_size. Expected {self.input_size}, "
+                f"got {input.shape[-1]}"
+            )
+        if 0 in input.shape[:-1]:
+            raise RuntimeError(
+                f"{name}: expected at least one sequence of at least one step, got an input of "
+                f"shape {tuple(input.shape)}"
+            )
+        count = self.num_layers * (2 if self.bidirectional else 1)
+        sizes = (self._output_size, self.hidden_size)[: 2 if self.kind == "LSTM" else 1]
+        shapes = [(count, batch, size) for size in sizes]
+        if states is None:
+            return [new_zeros(input, shape) for shape in shapes]
+        for i, (s, shape) in enumerate(zip(states, shapes, strict=True)):
+            if tuple(s.shape) != shape:
+                which = f"hidden[{i}]" if len(shapes) > 1 else "hidden"
+                raise RuntimeError(f"{name}: expected {which} size {shape}, got {tuple(s.shape)}")
+        return states
+
+    def extra_repr(self) -> str:
+        shown = [f"{self.input_size}, {self.hidden_size}"]
+        for setting, default in (
+            ("proj_size", 0),
+            ("num_layers", 1),
+            ("bias", True),
+            ("batch_first", False),
+            ("dropout", 0.0),
+            ("bidirectional", False),
+        ):
+            value = getattr(self, setting)
+            if value != default:
+                shown.append(f"{setting}={float(value) if setting == 'dropout' else value}")
+        return ", ".join(shown)
+
+
+class RNN(RNNBase):
+    """A stack of simple (Elman) recurrent layers.
+
+    h_t = g(weight_ih x_t + bias_ih + weight_hh h_{t-1} + bias_hh)
+
+    Shape: input (L, N, D), (N, L, D) if ``batch_first``, (L, D) without a batch, or a
+    PackedSequence; output (L, N, directions * H); hx and h_n (layers * directions, N, H).
+
+    Args:
+        input_size: D.
+        hidden_size: H.
+        num_layers: how many layers stand on each other.
+        nonlinearity: g: "tanh", "relu", or any function of a tensor.
+        bias: whether to learn biases.
+        batch_first: whether the batch comes before time.
+        dropout: the probability with which outputs between layers are dropped in training.
+        bidirectional: whether a second set of weights runs from the end to the start.
+
+    A call is ``rnn(input, hx=None, mask=None)``: where ``mask``, (L, N) or (N, L), is False there
+    is no input, the state is held and the output is 0.
+
+    >>> from chainrule import nn, ones
+    >>> output, h_n = nn.RNN(3, 4, num_layers=2)(ones(5, 1, 3))
+    >>> output.shape, h_n.shape
+    (chainrule.Size([5, 1, 4]), chainrule.Size([2, 1, 4]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: Nonlinearity = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ):
+        if not callable(nonlinearity) and nonlinearity not in ("tanh", "relu"):
+            raise ValueError(
+                f"RNN: unknown nonlinearity {nonlinearity!r}; select from 'tanh' or 'relu', or "
+                "pass a function"
+            )
+        mode = f"RNN_{nonlinearity.upper()}" if isinstance(nonlinearity, str) else "RNN"
+        super().__init__(
+            mode,
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            device,
+            dtype,
+        )
+        self.nonlinearity = nonlinearity
+
+    def forward(
+        self, input: Any, hx: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> tuple[Any, Tensor]:
+        output, (h,) = self._forward(input, None if hx is None else (hx,), mask)
+        return output, h
+
+
+class GRU(RNNBase):
+    """A stack of layers of gated recurrent units.
+
+    r, z = sigmoid(weight_ih x_t + bias_ih + weight_hh h_{t-1} + bias_hh), of their parts;
+    n = tanh(weight_in x_t + bias_in + r * (weight_hn h_{t-1} + bias_hn));
+    h_t = (1 - z) * n + z * h_{t-1}
+
+    Shape and arguments: see :class:`RNN`.
+
+    >>> from chainrule import nn, ones
+    >>> output, h_n = nn.GRU(3, 4, batch_first=True)(ones(2, 5, 3))
+    >>> output.shape, h_n.shape
+    (chainrule.Size([2, 5, 4]), chainrule.Size([1, 2, 4]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ):
+        super().__init__(
+            "GRU",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            device,
+            dtype,
+        )
+
+    def forward(
+        self, input: Any, hx: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> tuple[Any, Tensor]:
+        output, (h,) = self._forward(input, None if hx is None else (hx,), mask)
+        return output, h
+
+
+class LSTM(RNNBase):
+    """A stack of layers of long short-term memory.
+
+    i, f, g, o = weight_ih x_t + bias_ih + weight_hh h_{t-1} + bias_hh, in four parts;
+    c_t = sigmoid(f) * c_{t-1} + sigmoid(i) * tanh(g);
+    h_t = sigmoid(o) * tanh(c_t), times weight_hr if ``proj_size`` > 0
+
+    Shape and arguments: see :class:`RNN`; hx and the second result are pairs (h, c).
+
+    >>> from chainrule import nn, ones
+    >>> output, (h_n, c_n) = nn.LSTM(3, 4, bidirectional=True)(ones(5, 2, 3))
+    >>> output.shape, c_n.shape
+    (chainrule.Size([5, 2, 8]), chainrule.Size([2, 2, 4]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ):
+        super().__init__(
+            "LSTM",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            proj_size,
+            device,
+            dtype,
+        )
+
+    def forward(
+        self, input: Any, hx: Sequence[Tensor] | None = None, *, mask: Tensor | None = None
+    ) -> tuple[Any, tuple[Tensor, Tensor]]:
+        output, (h, c) = self._forward(input, hx, mask)
+        return output, (h, c)

@@ -1,0 +1,145 @@
+"""Arguments that the functions which make tensors share: sizes, types, devices, numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from chainrule.backend import dtypes
+from chainrule.ops.core.promotion import Number
+from chainrule.ops.core.apply import INFERENCE
+from chainrule.graph import Mode, mode
+from chainrule.tensor import Tensor
+from chainrule.tensor import device as Device
+
+__all__ = [
+    "check_device",
+    "checked_size",
+    "float_type",
+    "made",
+    "number",
+    "size_argument",
+    "tensor_argument",
+    "type_of_number",
+    "whole",
+]
+
+
+def made(array: Any, requires_grad: bool = False) -> Tensor:
+    """A new leaf around an array."""
+    out = Tensor(array)
+    if requires_grad:
+        out.requires_grad_()
+    if mode.flags & Mode.INFERENCE:
+        out._store = INFERENCE
+    return out
+
+
+def check_device(op: str, device: Any) -> None:
+    """Refuses every device but the CPU."""
+    if device is None:
+        return
+    if not isinstance(device, (str, Device)):
+        raise RuntimeError(
+            f"{op}: device must be 'cpu', got {device!r}; the tensors of this library live there"
+        )
+    Device(device)
+
+
+def float_type(dtype: Any) -> Any:
+    """The array type asked for, or the default floating one."""
+    d = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    return d.array_dtype
+
+
+def size_argument(op: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+    """``f(2, 3)``, ``f((2, 3))`` and ``f(size=(2, 3))`` mean the same."""
+    if named is not None:
+        size = (named,)
+    elif not size:
+        raise TypeError(
+            f'{op}() missing 1 required positional argument: "size"; use () for a scalar'
+        )
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        return checked_size(op, size[0])
+    return checked_size(op, size)
+
+
+def checked_size(op: str, size: Any) -> tuple[int, ...]:
+    """A shape as a tuple of Python integers, none negative."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"{op}(): argument 'size' must be a tuple of ints, not {type(size).__name__}"
+        )
+    shape = tuple([n if n.__class__ is int else whole(op, "size", n) for n in size])
+    for n in shape:
+        if n < 0:
+            raise RuntimeError(
+                f"{op}: trying to create tensor with negative dimension {n}: {shape}"
+            )
+    if _limit is not None:
+        _limit.take(op, shape)
+    return shape
+
+
+class AllocationLimit:
+    """Within its ``with`` block, tensors of a given size may have so many elements in all.
+
+    For building what a file describes: a file of a few bytes can ask for any size.
+    """
+
+    def __init__(self, elements: int):
+        self.left = elements
+        self.outer: list[AllocationLimit | None] = []  # a stack: a block may enter itself again
+
+    def take(self, op: str, shape: tuple[int, ...]) -> None:
+        self.left -= math.prod(shape)
+        if self.left < 0:
+            raise MemoryError(f"{op}: a tensor of shape {shape} exceeds the limit of elements")
+
+    def __enter__(self) -> AllocationLimit:
+        global _limit
+        self.outer.append(_limit)
+        _limit = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        global _limit
+        _limit = self.outer.pop()
+
+
+_limit: AllocationLimit | None = None
+
+
+def whole(op: str, name: str, value: Any) -> int:
+    """An integer argument, also as a NumPy integer or a tensor with one."""
+    try:
+        return value.__index__()
+    except (AttributeError, TypeError):
+        raise TypeError(
+            f"{op}(): argument '{name}' must be int, not {type(value).__name__}"
+        ) from None
+
+
+def number(op: str, name: str, value: Any) -> Any:
+    """A scalar argument as a Python number, also from a tensor with one element."""
+    if isinstance(value, Number):
+        return value
+    if isinstance(value, Tensor) or (hasattr(value, "item") and getattr(value, "ndim", 0) == 0):
+        return value.item()
+    raise TypeError(f"{op}(): argument '{name}' must be Number, not {type(value).__name__}")
+
+
+def tensor_argument(op: str, value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{op}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}"
+        )
+    return value
+
+
+def type_of_number(value: Any) -> dtypes.dtype:
+    """The type a Python number gets: bool, int64, the default floating type or its complex."""
+    default = dtypes.get_default_dtype()
+    wide = dtypes.complex128 if default is dtypes.float64 else dtypes.complex64
+    return (dtypes.bool_, dtypes.int64, default, wide)[dtypes.category(value)]

@@ -1,0 +1,243 @@
+"""Changing a tensor in place: ``x += y``, ``x.mul_(y)``, ``x[i] = y``.
+
+The new value is computed as a new tensor, with its history; then it is written into the old memory
+and the old tensor takes over that history. If the tensor is a view, its base takes over a history
+in which part of it was replaced (:data:`overlay`), and every view of that base gets its own history
+anew when it is next used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chainrule.backend import K
+from chainrule.ops.elementwise.functions import where, zeros_like_of
+from chainrule.ops.core.pointwise import F32, F64
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.core.apply import edge_of, INFERENCE, record
+from chainrule.ops.core.primitive import Op
+from chainrule.graph import Box, Mode, Node, View, mode, next_seq, repeated
+from chainrule.tensor import Size, Tensor
+
+__all__ = ["assign", "in_place", "in_place_operator", "touch"]
+
+
+class Overlay(Op):
+    """``base`` with the part that a view shows replaced by ``value``; linear in both."""
+
+    def __init__(self) -> None:
+        self.name = "overlay"
+        self.batch = None
+
+    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+        return None
+
+    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        steps, shown = node.params["steps"], node.params["shown"]
+        g = g if isinstance(g, Tensor) else Tensor(g)
+        parts = where(shown, zeros_like_of(g), g), repeated(steps, g)
+        return parts if tensors else tuple(p.array for p in parts)
+
+
+overlay = Overlay()
+
+
+def _shown(view: View, shape: tuple[int, ...]) -> Tensor:
+    """Which elements of a base of this shape a view shows."""
+    size = Size(shape).numel()
+    numbers = Tensor(K.arange(0, size, 1, "int64").reshape(shape))
+    shown = view.replay(numbers).array.reshape(-1)
+    return Tensor(K.write_index(K.zeros(size, "bool"), shown, True).reshape(shape))
+
+
+def check_writable(x: Tensor, op: str) -> None:
+    """Refuses the changes in place that PyTorch refuses."""
+    if not isinstance(x.array, Box):
+        if K.is_shared_inside(x.array):
+            raise RuntimeError(
+                f"{op}: unsupported operation: more than one element of the written-to tensor (an "
+                "expanded view) refers to a single memory location; clone() the tensor before "
+                "writing to it"
+            )
+        if x._store is not None or not x.array.size:
+            K.allow_writing(x.array)
+    if not mode.flags & Mode.GRAD:
+        return
+    if x.requires_grad and x._node is None:
+        raise RuntimeError(
+            f"{op}: a leaf Variable that requires grad is being used in an in-place operation; "
+            "update it under chainrule.no_grad(), or make a new tensor instead"
+        )
+    view = x._view
+    if view is not None and view.base._node is None and view.base.needs_grad:
+        raise RuntimeError(
+            f"{op}: a view of a leaf Variable that requires grad is being used in an in-place "
+            "operation; update it under chainrule.no_grad(), or clone() first"
+        )
+
+
+def touch(x: Tensor) -> None:
+    """Notes that the memory of a tensor was written."""
+    if x._store is not INFERENCE:
+        x.storage().last_write = next_seq()
+
+
+def touch_all(tensors: Sequence[Tensor]) -> None:
+    """The same for many, at one moment."""
+    now = next_seq()
+    for x in tensors:
+        store = x._store
+        if store is None:
+            store = x.storage()
+        if store is not INFERENCE:
+            store.last_write = now
+
+
+def assign(x: Tensor, value: Tensor, op: str) -> Tensor:
+    """Writes ``value`` (computed from x or not) into x, with its history."""
+    check_writable(x, op)
+    if value.array.shape != x.array.shape:
+        raise RuntimeError(
+            f"{op}: output with shape {tuple(x.shape)} doesn't match the broadcast shape "
+            f"{tuple(value.shape)}; a change in place cannot change the shape"
+        )
+    if value.array.dtype != x.array.dtype:
+        if value.dtype.category > x.dtype.category:
+            raise RuntimeError(
+                f"{op}: result type {value.dtype} can't be cast to the desired output type "
+                f"{x.dtype}; "
+                "use the operation that makes a new tensor"
+            )
+        value = cast(value, x.dtype)
+    _keep_old_value(x, value)
+    x.array = value.array if _is_boxed(x, value) else K.write(x.array, value.array)
+    touch(x)
+    adopt(x, value)
+    return x
+
+
+def _is_boxed(x: Tensor, value: Tensor) -> bool:
+    level = x.array.level if isinstance(x.array, Box) else 0
+    if isinstance(value.array, Box) and value.array.level > level:
+        raise RuntimeError(
+            f"in-place: the tensor to be changed lies outside {value.array.transformation} and the "
+            "new value inside it; make a new tensor instead of changing one in place, or make the "
+            "one to be changed there, with zeros_like(...) of a tensor inside"
+        )
+    return isinstance(x.array, Box)
+
+
+def _keep_old_value(x: Tensor, value: Tensor) -> None:
+    """If the new history needs what the memory of x held before, keeps a copy of it there."""
+    node = value._node
+    if node is None or not node.saved:
+        return
+    store = x._store
+    node.saved = tuple(
+        [
+            _copy_of(t)
+            if t is x or (t is not None and store is not None and t._store is store)
+            else t
+            for t in node.saved
+        ]
+    )
+
+
+def _copy_of(t: Tensor) -> Tensor:
+    """The same value and history in memory of its own."""
+    old = Tensor(t.array if isinstance(t.array, Box) else K.copy(t.array))
+    old._node, old.needs_grad = t._node, t.needs_grad
+    return old
+
+
+def adopt(x: Tensor, value: Tensor) -> None:
+    """Gives x the history of the value that was written into it."""
+    before = x._node
+    _take_history(x, value)
+    if x._node is not before and "retains_grad" in x.__dict__:
+        x.__dict__["retains_grad"].move_to(x._node)
+
+
+def _take_history(x: Tensor, value: Tensor) -> None:
+    view = x._view
+    if view is not None:
+        if mode.flags & Mode.GRAD and (value.needs_grad or view.base.requires_grad):
+            _rebase(x, value)
+        elif isinstance(x.array, Box):
+            _rebase(x, value)
+        return
+    if mode.flags & Mode.GRAD:
+        x._node, x.needs_grad = value._node, value.needs_grad
+        if x._node is not None:
+            # The node is younger than the write, so that it does not count as changed by it.
+            x._node.seq = next_seq()
+            if x._node.out is x.array:
+                x._node.extras().store = x._store
+    elif not isinstance(x.array, Box):
+        return
+    if x._store is not None and x._store is not INFERENCE:
+        x._store.rebased = next_seq()
+
+
+def _rebase(x: Tensor, value: Tensor) -> None:
+    """Writes the change of a view into the history of its base."""
+    view = x._view
+    base = view.base
+    recording = mode.flags & Mode.GRAD
+    if recording and view.made_without_grad and base.requires_grad and value.needs_grad:
+        raise RuntimeError(
+            "in-place: a view was created in no_grad mode and is being modified inplace with grad "
+            "mode enabled; take the view inside the same mode, or clone() it"
+        )
+    shown = _shown(view, base.array.shape)
+    params = {"steps": view.steps, "shown": shown}  # not the view: its base holds this node
+    edges = (edge_of(base), edge_of(value))
+    if isinstance(base.array, Box):
+        base.array = _overlay_value(base, value, view, shown).array
+    if recording and any([e is not None for e in edges]):
+        new = record(overlay, (base, value), edges, params, base.array)
+        base._node, base.needs_grad = new._node, True
+    x._store.rebased = next_seq()
+    x._refresh()
+
+
+def _overlay_value(base: Tensor, value: Tensor, view: View, shown: Tensor) -> Tensor:
+    """The value of an overlay without shared memory: the view's transpose puts it back."""
+    for i in range(len(view.steps), 0, -1):
+        op, params = view.steps[i - 1]
+        before = repeated(view.steps[: i - 1], base)
+        value = op.transpose(value, tuple(before.shape), **params)
+    return where(shown, value, base)
+
+
+def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
+    """The method ``name`` that changes its tensor in place to what ``function`` computes."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return assign(self, function(self, *args, **kwargs), name)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"In-place version of ``{function.__name__}``."
+    return method
+
+
+def in_place_operator(function: Callable[[Any, Any], Any], name: str) -> Callable[..., Tensor]:
+    """``x += y`` and its like, without a temporary where nothing is recorded and the types fit."""
+    general = in_place(function, name)
+    op = function.op  # type: ignore[attr-defined]
+
+    def operator(self: Tensor, other: Any) -> Tensor:
+        a = self.array
+        if mode.flags or self._view is not None or (a.dtype is not F32 and a.dtype is not F64):
+            return general(self, other)
+        b = other.array if isinstance(other, Tensor) else other
+        if b.__class__ is not float:
+            if not isinstance(other, Tensor) or b.dtype is not a.dtype or b.shape != a.shape:
+                return general(self, other)
+        self.array = K.write_into(op.raw, a, a, b)
+        touch(self)
+        return self
+
+    operator.__name__ = operator.__qualname__ = name
+    return operator

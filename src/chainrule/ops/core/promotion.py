@@ -1,0 +1,162 @@
+"""Types and shapes of operands: PyTorch's rules of promotion and broadcasting, and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.backend import K, dtypes
+from chainrule.ops.core.primitive import Linear, Nondifferentiable
+from chainrule.tensor import Size, Tensor
+
+__all__ = [
+    "Number",
+    "broadcast_error",
+    "broadcast_shapes",
+    "cast",
+    "check_broadcast",
+    "check_kind",
+    "promote",
+    "result_type",
+    "to_floating",
+    "type_error",
+]
+
+Number = (bool, int, float, complex)
+
+# --- types ----------------------------------------------------------------------------------------
+
+_cast = Linear(
+    "cast", lambda g, shape, dtype, source: _cast(g, dtype=source, source=dtype), kernel="cast"
+)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """``x`` (tensor or bare array) with elements of another type; itself if it has that type."""
+    target = dtypes.to_array_dtype(dtype)
+    source = x.array.dtype if isinstance(x, Tensor) else x.dtype
+    if source == target:
+        return x
+    if target.kind in "fc":
+        return _cast(x, dtype=target, source=source)
+    return _round(x, dtype=target)
+
+
+_round = Nondifferentiable("cast_to_integer", "carry", kernel="cast_to_integer")
+
+
+def result_type(*operands: Any) -> dtypes.dtype:
+    """The type that an operation on these tensors and numbers has, by PyTorch's table.
+
+    >>> import chainrule
+    >>> chainrule.result_type(chainrule.tensor([1, 2]), 1.5)
+    chainrule.float32
+    """
+    best: list[dtypes.dtype | None] = [None, None, None]
+    for x in operands:
+        if isinstance(x, Number):
+            priority, d = 0, _number_type(x)
+        else:
+            a = x.array if isinstance(x, Tensor) else x
+            priority, d = (2 if a.ndim else 1), dtypes.from_array_dtype(a.dtype)
+        before = best[priority]
+        best[priority] = d if before is None else dtypes.promote_types(before, d)
+    result: dtypes.dtype | None = None
+    for found in reversed(best):
+        if found is None:
+            continue
+        d = found
+        if result is None:
+            result = d
+        elif d.category > result.category:
+            if d.is_complex and result.is_floating_point:  # as wide as the real type
+                d = dtypes.complex128 if result is dtypes.float64 else dtypes.complex64
+            result = d
+    if result is None:
+        raise ValueError("result_type: no operands")
+    return result
+
+
+def _number_type(x: Any) -> dtypes.dtype:
+    default = dtypes.get_default_dtype()
+    wide = default is dtypes.float64
+    kinds = (dtypes.bool_, dtypes.int64, default, dtypes.complex128 if wide else dtypes.complex64)
+    return kinds[dtypes.category(x)]
+
+
+def to_floating(x: Any) -> Any:
+    """``x`` in the default floating type if it holds integers or booleans."""
+    kind = (x.array if isinstance(x, Tensor) else x).dtype.kind
+    return cast(x, dtypes.get_default_dtype()) if kind in "iub" else x
+
+
+def promote(*operands: Any) -> tuple[Any, ...]:
+    """The operands with one common type; Python numbers become zero-dimensional tensors."""
+    d = result_type(*operands)
+    return tuple(
+        Tensor(K.asarray(x, dtype=d.array_dtype)) if isinstance(x, Number) else cast(x, d)
+        for x in operands
+    )
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Sequence[int], op: str = "broadcast_shapes") -> tuple[int, ...]:
+    """The shape that tensors of these shapes broadcast to.
+
+    >>> import chainrule
+    >>> chainrule.broadcast_shapes((3, 1), (4,))
+    chainrule.Size([3, 4])
+    """
+    ndim = max([len(s) for s in shapes], default=0)
+    out = [1] * ndim
+    for shape in shapes:
+        for i, n in enumerate(shape, start=ndim - len(shape)):
+            if n != 1 and out[i] not in (1, n):
+                raise broadcast_error(op, *shapes)
+            if n != 1:
+                out[i] = n
+    return Size(out)
+
+
+def check_broadcast(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    """Refuses two shapes that do not fit; where one ends like the other, that is seen at once."""
+    if a[len(a) - len(b) :] != b and b[len(b) - len(a) :] != a:
+        broadcast_shapes(a, b, op=op)
+
+
+def broadcast_error(op: str, *shapes: Sequence[int]) -> RuntimeError:
+    """Two shapes do not fit: says where, and what would."""
+    listed = " and ".join(str(tuple(s)) for s in shapes)
+    if len(shapes) == 2:
+        a, b = (tuple(s) for s in shapes)
+        for i in range(1, min(len(a), len(b)) + 1):
+            if a[-i] != b[-i] and 1 not in (a[-i], b[-i]):
+                where = max(len(a), len(b)) - i
+                return RuntimeError(
+                    f"{op}: the size of tensor a ({a[-i]}) must match the size of tensor b "
+                    f"({b[-i]}) at non-singleton dimension {where}; the shapes are {listed}. "
+                    "Sizes must be equal or 1, counted from the last dimension: use reshape, "
+                    "unsqueeze or transpose to line them up"
+                )
+    return RuntimeError(f"{op}: shapes {listed} cannot be broadcast together")
+
+
+def type_error(op: str, *operands: Any) -> TypeError:
+    bad = next(x for x in operands if not isinstance(x, (Tensor, K.Array, *Number)))
+    return TypeError(
+        f"{op}(): an operand must be a Tensor or a number, not {type(bad).__name__}; "
+        "convert it with chainrule.tensor(...)"
+    )
+
+
+_NAMES = {"b": "bool", "i": "integer", "u": "integer", "f": "floating-point", "c": "complex"}
+
+
+def check_kind(op: str, kinds: str, dtype: Any) -> None:
+    """Refuses elements of a type that an operation is not for."""
+    if dtype.kind not in kinds:
+        wanted = " or ".join(dict.fromkeys(_NAMES[k] for k in kinds))
+        got = dtypes.from_array_dtype(dtype)
+        raise RuntimeError(f"{op}: not implemented for {got}; it is for {wanted} tensors")

@@ -1,0 +1,1 @@
+"""New tensors: of a pattern, from data, of another type, at random."""

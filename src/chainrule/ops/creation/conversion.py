@@ -1,0 +1,202 @@
+"""Conversion: copies, other types, other places, and questions about what a tensor holds."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from types import NoneType
+from typing import Any
+
+from chainrule.backend import K, dtypes
+from chainrule.ops.core.arguments import check_device, tensor_argument
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.core.primitive import Linear
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
+from chainrule.tensor import device as Device
+
+__all__ = ["clone", "is_complex", "is_floating_point", "is_nonzero", "is_tensor", "numel"]
+METHODS = (
+    "bool",
+    "byte",
+    "cdouble",
+    "cfloat",
+    "char",
+    "clone",
+    "contiguous",
+    "cpu",
+    "double",
+    "float",
+    "half",
+    "int",
+    "is_nonzero",
+    "long",
+    "nelement",
+    "ndimension",
+    "short",
+    "to",
+    "type",
+    "type_as",
+)
+INPLACE: tuple[str, ...] = ()
+
+_clone = Linear("clone", lambda g, shape_in: g, kernel="copy")
+
+
+def clone(input: Any) -> Any:
+    """A copy of ``input`` with its own memory, through which gradients flow back to ``input``."""
+    return _clone(input)
+
+
+def contiguous(input: Tensor) -> Tensor:
+    """``input`` with its elements in memory one after the other: itself, or a copy."""
+    if isinstance(input.array, Box) or K.is_contiguous(input.array):
+        return input
+    return clone(input)
+
+
+def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``.
+
+    The tensor itself if it already has the type, unless ``copy=True``.
+    """
+    dtype, copy = _target(args, kwargs)
+    out = input if dtype is None else cast(input, dtype)
+    return clone(out) if copy and out is input else out
+
+
+def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """The type asked for (None for the same) and whether a copy is asked for."""
+    unknown = set(kwargs) - {"device", "dtype", "other", "non_blocking", "copy"}
+    if unknown:
+        raise TypeError(f"to(): got an unexpected keyword argument {min(unknown)!r}")
+    dtype, place, other = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("other")
+    names = ["non_blocking", "copy"]
+    if args and isinstance(args[0], Tensor):
+        other = args[0]
+    elif args and isinstance(args[0], (str, Device, NoneType)) and not _names_type(args[0]):
+        place, names = args[0], ["dtype", *names]
+    elif args:
+        dtype = _as_dtype(args[0])
+    rest = dict(zip(names, args[1:], strict=False))
+    if len(args) - 1 > len(names):
+        raise TypeError(
+            f"to(): received {len(args)} positional arguments; at most {len(names) + 1}"
+        )
+    check_device("to", place)
+    if other is not None:
+        dtype = other.dtype
+    dtype = rest.get("dtype", dtype)
+    return dtype, rest.get("copy", kwargs.get("copy", False))
+
+
+def _names_type(name: Any) -> Any:
+    return isinstance(name, str) and name.removeprefix("chainrule.") in _NAMES
+
+
+def _as_dtype(d: Any) -> dtypes.dtype:
+    if isinstance(d, builtins.int):
+        raise RuntimeError(f"to: there is no device {d!r}; tensors live on 'cpu'")
+    return dtypes.as_dtype(d)
+
+
+_NAMES = {d.name for d in dtypes.DTYPES}
+
+
+def cpu(input: Tensor) -> Tensor:
+    """``input`` itself: tensors live on the CPU."""
+    return input
+
+
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """``input`` in the type of ``other``."""
+    return cast(input, tensor_argument("type_as", other).dtype)
+
+
+_TENSOR_NAMES = {
+    "bool": "BoolTensor",
+    "uint8": "ByteTensor",
+    "int8": "CharTensor",
+    "int16": "ShortTensor",
+    "int32": "IntTensor",
+    "int64": "LongTensor",
+    "float16": "HalfTensor",
+    "float32": "FloatTensor",
+    "float64": "DoubleTensor",
+    "complex64": "ComplexFloatTensor",
+    "complex128": "ComplexDoubleTensor",
+}
+
+
+def type(input: Tensor, dtype: Any = None, non_blocking: Any = False) -> Any:
+    """The name of the tensor's type, or the tensor in another type."""
+    if dtype is None:
+        return "chainrule." + _TENSOR_NAMES[input.dtype.name]
+    if isinstance(dtype, str):
+        wanted = dtype.removeprefix("chainrule.")
+        dtype = next((d for d, name in _TENSOR_NAMES.items() if name == wanted), dtype)
+        if dtype not in _NAMES:
+            raise ValueError(f"type: invalid type {dtype!r}; use a dtype such as chainrule.float32")
+    return cast(input, dtype)
+
+
+def _in_type(d: dtypes.dtype, name: str) -> Callable[..., Tensor]:
+    def method(input: Tensor) -> Tensor:
+        return cast(input, d)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"This tensor as {d.name}."
+    return method
+
+
+bool, byte, char = (
+    _in_type(dtypes.bool_, "bool"),
+    _in_type(dtypes.uint8, "byte"),
+    _in_type(dtypes.int8, "char"),
+)
+short, int, long = (
+    _in_type(dtypes.int16, "short"),
+    _in_type(dtypes.int32, "int"),
+    _in_type(dtypes.int64, "long"),
+)
+half, float, double = (
+    _in_type(dtypes.float16, "half"),
+    _in_type(dtypes.float32, "float"),
+    _in_type(dtypes.float64, "double"),
+)
+cfloat, cdouble = _in_type(dtypes.complex64, "cfloat"), _in_type(dtypes.complex128, "cdouble")
+
+# --- questions ------------------------------------------------------------------------------------
+
+
+def is_tensor(obj: Any) -> Any:
+    """Whether ``obj`` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> Any:
+    """Whether the elements are floating-point numbers."""
+    return tensor_argument("is_floating_point", input).dtype.is_floating_point
+
+
+def is_complex(input: Tensor) -> Any:
+    """Whether the elements are complex numbers."""
+    return tensor_argument("is_complex", input).dtype.is_complex
+
+
+def is_nonzero(input: Tensor) -> Any:
+    """Whether the one element of ``input`` is not zero."""
+    return input.__bool__()
+
+
+def numel(input: Tensor) -> Any:
+    """The number of elements."""
+    return tensor_argument("numel", input).array.size
+
+
+nelement = numel
+
+
+def ndimension(input: Tensor) -> Any:
+    """The number of dimensions."""
+    return input.ndim

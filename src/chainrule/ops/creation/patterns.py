@@ -1,0 +1,374 @@
+"""Creation: tensors of a given size, filled with one value or by a pattern."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.backend import K, dtypes
+from chainrule.ops.core.arguments import (
+    check_device,
+    checked_size,
+    float_type,
+    made,
+    number,
+    size_argument,
+    tensor_argument,
+    type_of_number,
+    whole,
+)
+from chainrule.graph import Box
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace", "ones",
+    "ones_like", "scalar_tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
+]  # fmt: skip
+METHODS = ("new_empty", "new_full", "new_ones", "new_zeros")
+INPLACE: tuple[str, ...] = ()
+
+# --- filled ---------------------------------------------------------------------------------------
+
+
+def zeros(
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of zeros.
+
+    >>> import chainrule
+    >>> chainrule.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    """
+    check_device("zeros", device)
+    return made(K.zeros(size_argument("zeros", sizes, size), float_type(dtype)), requires_grad)
+
+
+def ones(
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of ones."""
+    check_device("ones", device)
+    return made(K.ones(size_argument("ones", sizes, size), float_type(dtype)), requires_grad)
+
+
+def empty(
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor whose elements are whatever its memory held before."""
+    check_device("empty", device)
+    return made(K.empty(size_argument("empty", sizes, size), float_type(dtype)), requires_grad)
+
+
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of one value everywhere; its type is the value's unless given."""
+    check_device("full", device)
+    shape, value = checked_size("full", size), number("full", "fill_value", fill_value)
+    if dtype is None:
+        dtype = fill_value.dtype if isinstance(fill_value, Tensor) else type_of_number(value)
+    return made(_filled(shape, value, dtypes.as_dtype(dtype)), requires_grad)
+
+
+def _filled(shape: tuple[int, ...], value: Any, d: dtypes.dtype) -> Any:
+    if d.category < dtypes.category(value):
+        # A float fill of an integer tensor is truncated, as a conversion would.
+        value = {dtypes.BOOL: bool, dtypes.INTEGER: int, dtypes.FLOATING: float}[d.category](value)
+    return K.full(shape, value, d.array_dtype)
+
+
+def zeros_like(
+    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Zeros in the shape and type of ``input``."""
+    shape, d = _like("zeros_like", input, dtype, device)
+    return _beside(input, made(K.zeros(shape, d), requires_grad))
+
+
+def ones_like(
+    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Ones in the shape and type of ``input``."""
+    shape, d = _like("ones_like", input, dtype, device)
+    return _beside(input, made(K.ones(shape, d), requires_grad))
+
+
+def empty_like(
+    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """An uninitialized tensor in the shape and type of ``input``."""
+    shape, d = _like("empty_like", input, dtype, device)
+    return _beside(input, made(K.empty(shape, d), requires_grad))
+
+
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """One value everywhere, in the shape and type of ``input``."""
+    shape, d = _like("full_like", input, dtype, device)
+    value = number("full_like", "fill_value", fill_value)
+    return _beside(input, made(_filled(shape, value, dtypes.from_array_dtype(d)), requires_grad))
+
+
+def _beside(input: Tensor, out: Tensor) -> Tensor:
+    """A new tensor belongs to the transformation of its model, to be changed in place there."""
+    if isinstance(input.array, Box) and not out.needs_grad:
+        return Tensor(input.array.constant(out))
+    return out
+
+
+def _like(op: str, input: Any, dtype: Any, device: Any) -> tuple[tuple[int, ...], Any]:
+    """The shape and array type that a ``..._like`` function makes."""
+    check_device(op, device)
+    array = tensor_argument(op, input).array
+    return tuple(array.shape), array.dtype if dtype is None else dtypes.to_array_dtype(dtype)
+
+
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A zero-dimensional tensor of the default floating type."""
+    return full((), s, dtype=float_type(dtype), device=device, requires_grad=requires_grad)
+
+
+# --- patterns -------------------------------------------------------------------------------------
+
+
+def arange(
+    *bounds: Any,
+    start: Any = None,
+    end: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The numbers from ``start`` (0) up to, without, ``end``, by ``step`` (1).
+
+    As in Python's ``range``: ``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``.
+
+    >>> import chainrule
+    >>> chainrule.arange(1, 7, 2)
+    tensor([1, 3, 5])
+    """
+    check_device("arange", device)
+    first, last, by = _range_argument(bounds, start, end, step)
+    if dtype is None:
+        dtype = dtypes.int64
+        for value in (first, last, by):
+            dtype = dtypes.promote_types(dtype, type_of_number(value))
+    d = dtypes.as_dtype(dtype)
+    if d is dtypes.bool_ or d.is_complex:
+        raise NotImplementedError(f"arange: not implemented for {d}; use an integer or float dtype")
+    if not (math.isfinite(first) and math.isfinite(last)):
+        raise RuntimeError(f"arange: unsupported range: {first} -> {last}")
+    if by == 0 or by != by:
+        raise RuntimeError(f"arange: step must be nonzero, got {by}")
+    if (last - first) * by < 0:
+        raise RuntimeError(
+            "arange: upper bound and lower bound inconsistent with step sign: from "
+            f"{first} to {last} by {by}"
+        )
+    return made(K.arange(first, last, by, d.array_dtype), requires_grad)
+
+
+def _range_argument(bounds: tuple[Any, ...], start: Any, end: Any, step: Any) -> tuple[Any, ...]:
+    given = list(bounds)
+    if len(given) > 3 or (not given and end is None):
+        raise TypeError(
+            f"arange(): expected (end), (start, end) or (start, end, step), got {len(given)} bounds"
+        )
+    if len(given) == 1 and end is None:
+        start, end = 0 if start is None else start, given[0]
+    elif given:
+        names = iter(given)
+        start = next(names) if start is None else start
+        end = next(names, end) if end is None else end
+        step = next(names, step)
+    start, step = 0 if start is None else start, 1 if step is None else step
+    return tuple(
+        number("arange", name, v) for name, v in (("start", start), ("end", end), ("step", step))
+    )
+
+
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``steps`` numbers evenly spaced from ``start`` to ``end``, both included."""
+    first, last, count = _spaced("linspace", start, end, steps, device)
+    return made(K.linspace(first, last, count, _span_type(first, last, dtype)), requires_grad)
+
+
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``steps`` numbers from ``base**start`` to ``base**end``, their logarithms evenly spaced."""
+    first, last, count = _spaced("logspace", start, end, steps, device)
+    return made(K.logspace(first, last, count, base, _span_type(first, last, dtype)), requires_grad)
+
+
+def _spaced(op: str, start: Any, end: Any, steps: Any, device: Any) -> tuple[Any, Any, int]:
+    check_device(op, device)
+    count = whole(op, "steps", steps)
+    if count < 0:
+        raise RuntimeError(f"{op}: number of steps must be non-negative, got {count}")
+    return number(op, "start", start), number(op, "end", end), count
+
+
+def _span_type(start: Any, end: Any, dtype: Any) -> Any:
+    if dtype is None and dtypes.COMPLEX in (dtypes.category(start), dtypes.category(end)):
+        return type_of_number(1j).array_dtype
+    return float_type(dtype)
+
+
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A matrix of n rows (and m columns) with ones on the diagonal and zeros elsewhere."""
+    check_device("eye", device)
+    rows = whole("eye", "n", n)
+    columns = rows if m is None else whole("eye", "m", m)
+    for name, value in (("n", rows), ("m", columns)):
+        if value < 0:
+            raise RuntimeError(f"eye: {name} must be greater or equal to 0, got {value}")
+    return made(K.eye(rows, columns, dtype=float_type(dtype)), requires_grad)
+
+
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None
+) -> Tensor:
+    """The row and column indices of the lower triangle of a matrix, as a tensor of shape (2, N)."""
+    return made(_triangle("tril_indices", row, col, offset, device, dtype))
+
+
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None
+) -> Tensor:
+    """The row and column indices of the upper triangle of a matrix, as a tensor of shape (2, N)."""
+    return made(_triangle("triu_indices", row, col, offset, device, dtype))
+
+
+def _triangle(op: str, row: Any, col: Any, offset: int, device: Any, dtype: Any) -> Any:
+    check_device(op, device)
+    for name, value in (("row", row), ("col", col)):
+        if whole(op, name, value) < 0:
+            raise RuntimeError(f"{op}: {name} must be non-negative, got {value}")
+    return getattr(K, op)(int(row), int(col), int(offset), dtypes.to_array_dtype(dtype))
+
+
+# --- like an existing tensor ----------------------------------------------------------------------
+
+
+def new_zeros(
+    input: Tensor,
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Zeros of the given size in the type of this tensor."""
+    out = zeros(
+        size_argument("new_zeros", sizes, size),
+        dtype=input.dtype if dtype is None else dtype,
+        device=device,
+        requires_grad=requires_grad,
+    )
+    return _beside(input, out)
+
+
+def new_ones(
+    input: Tensor,
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Ones of the given size in the type of this tensor."""
+    out = ones(
+        size_argument("new_ones", sizes, size),
+        dtype=input.dtype if dtype is None else dtype,
+        device=device,
+        requires_grad=requires_grad,
+    )
+    return _beside(input, out)
+
+
+def new_empty(
+    input: Tensor,
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """An uninitialized tensor of the given size in the type of this tensor."""
+    out = empty(
+        size_argument("new_empty", sizes, size),
+        dtype=input.dtype if dtype is None else dtype,
+        device=device,
+        requires_grad=requires_grad,
+    )
+    return _beside(input, out)
+
+
+def new_full(
+    input: Tensor,
+    size: Sequence[int],
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """One value everywhere, of the given size, in the type of this tensor."""
+    return full(
+        size,
+        fill_value,
+        dtype=input.dtype if dtype is None else dtype,
+        device=device,
+        requires_grad=requires_grad,
+    )

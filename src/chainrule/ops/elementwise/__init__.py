@@ -1,0 +1,1 @@
+"""Functions of each element: a page of calculus, and what is composed of it."""

@@ -1,0 +1,140 @@
+"""Absolute value, sign and parts of real and complex numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from chainrule.ops.elementwise.functions import atan2, isnan, real_abs, sign, where, zeros_like_of
+from chainrule.ops.core.primitive import Op, Primitive
+from chainrule.ops.core.arguments import tensor_argument
+from chainrule.ops.core.promotion import broadcast_shapes, cast, to_floating
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "abs",
+    "absolute",
+    "angle",
+    "complex",
+    "conj",
+    "imag",
+    "real",
+    "sgn",
+]
+
+METHODS = ("abs", "absolute", "angle", "conj", "sgn")
+INPLACE = ("abs", "absolute", "sgn")
+
+
+class RealLinear(Primitive):
+    """Linear over the real numbers only: its reverse rule needs no conjugation around it."""
+
+    def on_complex_numbers(self) -> Op:
+        return self
+
+
+_conj = RealLinear(
+    "conj",
+    lambda g, out, x, needs: (conj(g),),
+    lambda t, out, x: conj(t[0]),
+    "align",
+    saves_out=False,
+)
+_complex = RealLinear(
+    "complex",
+    lambda g, out, x, y, needs: (real(g), imag(g)),
+    lambda t, out, x, y: _complex(_or_zero(t[0], x), _or_zero(t[1], y)),
+    "align",
+    kernel="make_complex",
+    saves_out=False,
+)
+_real = Primitive(
+    "real",
+    lambda g, out, x, needs: (cast(g, x.dtype),),
+    lambda t, out, x: real(t[0]),
+    "align",
+    saves_out=False,
+)
+_imag = Primitive(
+    "imag",
+    lambda g, out, x, needs: (cast(g, x.dtype) * 1j,),
+    lambda t, out, x: imag(t[0]),
+    "align",
+    saves_out=False,
+)
+_complex_abs = Primitive(
+    "complex_abs",
+    lambda g, out, x, needs: (cast(g, x.dtype) * _direction(x, out),),
+    lambda t, out, x: real(conj(_direction(x, out)) * t[0]),
+    "align",
+    kernel="abs",
+)
+
+
+def _direction(x: Any, magnitude: Any) -> Any:
+    """x / |x|, 0 at 0."""
+    return x / cast(where(magnitude == 0, 1.0, magnitude), x.dtype)
+
+
+def _is_complex(x: Any) -> bool:
+    return (x.array if isinstance(x, Tensor) else x).dtype.kind == "c"
+
+
+def abs(input: Any) -> Any:
+    """The absolute value of each element."""
+    return _complex_abs(input) if _is_complex(input) else real_abs(input)
+
+
+def sgn(input: Any) -> Any:
+    """The sign, and for complex numbers x / |x| (0 at 0)."""
+    return _direction(input, abs(input)) if _is_complex(input) else sign(input)
+
+
+def conj(input: Any) -> Any:
+    """The complex conjugate; a real tensor is returned as it is."""
+    return _conj(input) if _is_complex(input) else input
+
+
+def real(input: Any) -> Any:
+    """The real part; a real tensor is returned as it is."""
+    return _real(input) if _is_complex(input) else input
+
+
+def imag(input: Any) -> Any:
+    """The imaginary part of a complex tensor."""
+    if not _is_complex(input):
+        raise RuntimeError(
+            f"imag: is not implemented for tensors with non-complex dtypes, got {input.dtype}"
+        )
+    return _imag(input)
+
+
+def angle(input: Any) -> Any:
+    """The angle in the complex plane: pi for negative numbers, 0 for positive ones."""
+    x = to_floating(input)
+    if _is_complex(x):
+        return atan2(imag(x), real(x))
+    return where(isnan(x), x, where(x < 0, math.pi, zeros_like_of(x)))
+
+
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers from their real and imaginary parts."""
+    real, imag = tensor_argument("complex", real), tensor_argument("complex", imag)
+    if not (real.dtype.is_floating_point and imag.dtype.is_floating_point):
+        raise RuntimeError(
+            "complex: expected both inputs to be floating tensors but got "
+            f"{real.dtype} and {imag.dtype}"
+        )
+    if real.dtype is not imag.dtype:
+        raise RuntimeError(
+            f"complex: expected {real.dtype}, as of real, but got {imag.dtype} for argument 'imag'"
+        )
+    broadcast_shapes(real.shape, imag.shape, op="complex")
+    return _complex(real, imag)
+
+
+def _or_zero(tangent: Any, x: Any) -> Any:
+    return zeros_like_of(x) if tangent is None else tangent
+
+
+absolute = abs

@@ -1,0 +1,497 @@
+"""Elementwise functions: a page of calculus.
+
+Each line is a whole function: its name, its differential (the change of the output for a change
+``d`` of an input; ``x`` and ``y`` are the inputs and ``out`` the output) and what it is. Simple
+ones first, the trickier ones below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.backend import K, dtypes
+from chainrule.ops.core.pointwise import binary, comparison, unary
+from chainrule.ops.core.promotion import (
+    Number,
+    broadcast_shapes,
+    cast,
+    check_kind,
+    promote,
+    result_type,
+    to_floating,
+)
+from chainrule.ops.core.apply import apply, as_operand
+from chainrule.ops.core.primitive import Elementwise
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift",
+    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clamp", "clip",
+    "copysign", "cos", "cosh", "digamma", "div", "divide", "eq", "erf", "erfc", "erfinv", "exp",
+    "exp2", "expm1", "fix", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "ge",
+    "greater", "greater_equal", "gt", "heaviside", "hypot", "isfinite", "isinf", "isnan",
+    "isneginf", "isposinf", "le", "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2",
+    "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
+    "maximum", "minimum", "mul", "multiply", "nan_to_num", "ne", "neg", "negative", "not_equal",
+    "polygamma", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt", "sigmoid", "sign",
+    "signbit", "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "subtract", "tan",
+    "tanh", "true_divide", "trunc", "where", "xlogy",
+]  # fmt: skip
+
+METHODS = tuple(name for name in __all__ if name not in ("where", "polygamma", "softplus"))
+INPLACE = tuple(
+    name
+    for name in METHODS
+    if name not in ("real", "imag", "angle", "conj", "isclose", "positive", "round")
+    and not name.startswith("is")
+)
+
+
+def zeros_like_of(x: Any) -> Any:
+    """Zeros like ``x``, tensor or bare array: the differential of a step function."""
+    if isinstance(x, Tensor):
+        return Tensor(K.zeros(x.array.shape, x.array.dtype))
+    return K.zeros(x.shape, x.dtype)
+
+
+def on_arrays(kernel: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A differential ``rule(d)``, or one that reads x, y or out; on bare arrays one kernel."""
+
+    def alone(d: Any) -> Any:
+        return rule(d) if isinstance(d, Tensor) else getattr(K, kernel)(d)
+
+    def of_x(d: Any, x: Any) -> Any:
+        return rule(d, x) if isinstance(d, Tensor) else getattr(K, kernel)(d, x)
+
+    def of_y(d: Any, y: Any) -> Any:
+        return rule(d, y) if isinstance(d, Tensor) else getattr(K, kernel)(d, y)
+
+    def of_out(d: Any, out: Any) -> Any:
+        return rule(d, out) if isinstance(d, Tensor) else getattr(K, kernel)(d, out)
+
+    differentials: dict[tuple[str, ...], Callable[..., Any]]
+    differentials = {(): alone, ("x",): of_x, ("y",): of_y, ("out",): of_out}
+    return differentials[rule.__code__.co_varnames[1 : rule.__code__.co_argcount]]
+
+
+# --- one input ------------------------------------------------------------------------------------
+
+neg = unary("neg", on_arrays("neg", lambda d: -d), "-x", floating=False, kinds="iufc")
+real_abs = unary(
+    "abs", lambda d, x: d * sign(x), "The absolute value of x.", floating=False, kinds="iuf"
+)
+square = unary("square", lambda d, x: _twice(d, x), "x * x", floating=False, kinds="iufc")
+exp = unary("exp", on_arrays("mul", lambda d, out: d * out), "e to the power x.")
+exp2 = unary("exp2", lambda d, out: d * (out * math.log(2)), "2 to the power x.")
+expm1 = unary("expm1", lambda d, out: d * out + d, "exp(x) - 1, exact for small x.")
+log = unary("log", on_arrays("div", lambda d, x: d / x), "The natural logarithm of x.")
+log2 = unary("log2", lambda d, x: d / (x * math.log(2)), "The logarithm of x to base 2.")
+log10 = unary("log10", lambda d, x: d / (x * math.log(10)), "The logarithm of x to base 10.")
+log1p = unary("log1p", lambda d, x: d / (1 + x), "log(1 + x), exact for small x.")
+sqrt = unary("sqrt", lambda d, out: d / (out + out), "The square root of x.")
+rsqrt = unary("rsqrt", lambda d, out: d * (-0.5 * out * out * out), "1 / sqrt(x)")
+reciprocal = unary("reciprocal", lambda d, out: -d * out * out, "1 / x")
+sin = unary("sin", lambda d, x: d * cos(x), "The sine of x.")
+cos = unary("cos", lambda d, x: -d * sin(x), "The cosine of x.")
+tan = unary("tan", lambda d, out: d * (1 + out * out), "The tangent of x.")
+asin = unary("asin", lambda d, x: d * rsqrt(1 - x * x), "The inverse sine of x.")
+acos = unary("acos", lambda d, x: -d * rsqrt(1 - x * x), "The inverse cosine of x.")
+atan = unary("atan", lambda d, x: d / (1 + x * x), "The inverse tangent of x.")
+sinh = unary("sinh", lambda d, x: d * cosh(x), "The hyperbolic sine of x.")
+cosh = unary("cosh", lambda d, x: d * sinh(x), "The hyperbolic cosine of x.")
+tanh = unary(
+    "tanh",
+    on_arrays("tanh_backward", lambda d, out: d * (1 - square(out))),
+    "The hyperbolic tangent of x.",
+)
+asinh = unary("asinh", lambda d, x: d * rsqrt(x * x + 1), "The inverse hyperbolic sine of x.")
+acosh = unary("acosh", lambda d, x: d * rsqrt(x * x - 1), "The inverse hyperbolic cosine of x.")
+atanh = unary("atanh", lambda d, x: d / (1 - x * x), "The inverse hyperbolic tangent of x.")
+sigmoid = unary(
+    "sigmoid",
+    on_arrays("sigmoid_backward", lambda d, out: d * (out - square(out))),
+    "1 / (1 + exp(-x))",
+    kinds="biuf",
+)
+softplus = unary(
+    "softplus",
+    on_arrays("softplus_backward", lambda d, x: d * sigmoid(x)),
+    "log(1 + exp(x)), without overflow.",
+)
+# The slope at 0 is 0; not ``out > 0``, so that a NaN passes the gradient on, as in PyTorch.
+relu = unary(
+    "relu",
+    on_arrays("relu_backward", lambda d, out: where(out != 0, d, 0.0)),
+    "max(x, 0)",
+    floating=False,
+    kinds="iuf",
+)
+erf = unary(
+    "erf",
+    on_arrays("erf_backward", lambda d, x: d * (_2_SQRTPI * exp(-x * x))),
+    "The error function of x.",
+    kinds="biuf",
+)
+erfc = unary("erfc", lambda d, x: d * (-_2_SQRTPI * exp(-x * x)), "1 - erf(x)", kinds="biuf")
+erfinv = unary(
+    "erfinv",
+    lambda d, x: d * (0.5 * _SQRTPI * exp(square(erfinv(x)))),
+    "The inverse of erf at x.",
+    kinds="biuf",
+)
+lgamma = unary("lgamma", lambda d, x: d * digamma(x), "log |gamma(x)|", kinds="biuf")
+digamma = unary(
+    "digamma", lambda d, x: d * polygamma(1, x), "The derivative of lgamma at x.", kinds="biuf"
+)
+sinc = unary("sinc", lambda d, x: d * _sinc_slope(x), "sin(pi x) / (pi x), 1 at 0.")
+sign = unary(
+    "sign", lambda d: zeros_like_of(d), "-1, 0 or 1, by the sign of x.", floating=False, kinds="iuf"
+)
+floor = unary(
+    "floor", lambda d: zeros_like_of(d), "The integer at or below x.", floating=False, kinds="iuf"
+)
+ceil = unary(
+    "ceil", lambda d: zeros_like_of(d), "The integer at or above x.", floating=False, kinds="iuf"
+)
+trunc = unary(
+    "trunc", lambda d: zeros_like_of(d), "x without its fraction.", floating=False, kinds="iuf"
+)
+frac = unary("frac", lambda d: d, "x - trunc(x)", floating=False, kinds="f")
+isnan = unary("isnan", None, "Whether x is not a number.", floating=False)
+isinf = unary("isinf", None, "Whether x is infinite.", floating=False)
+isfinite = unary("isfinite", None, "Whether x is neither infinite nor NaN.", floating=False)
+isposinf = unary("isposinf", None, "Whether x is +inf.", floating=False, kinds="biuf")
+isneginf = unary("isneginf", None, "Whether x is -inf.", floating=False, kinds="biuf")
+signbit = unary("signbit", None, "Whether the sign bit of x is set.", floating=False, kinds="biuf")
+logical_not = unary("logical_not", None, "Whether x is zero.", floating=False)
+bitwise_not = unary("bitwise_not", None, "x with every bit flipped.", floating=False, kinds="biu")
+
+_SQRTPI = math.sqrt(math.pi)
+_2_SQRTPI = 2 / _SQRTPI
+
+
+def _sinc_slope(x: Any) -> Any:
+    """(cos(pi x) - sinc(x)) / x, and its limit near 0, where the difference would cancel."""
+    z = math.pi * x
+    near = abs(z) < 1e-3
+    safe = where(near, 1.0, x)
+    return where(near, -(math.pi**2) / 3 * x * (1 - z * z / 10), (cos(z) - sinc(x)) / safe)
+
+
+# --- two inputs -----------------------------------------------------------------------------------
+
+_add = binary("add", lambda d: d, lambda d: d, "x + y")
+_sub = binary(
+    "sub",
+    lambda d: d,
+    on_arrays("neg", lambda d: -d),
+    "x - y",
+    refuses_bool="use ^ or logical_xor for the difference, or ~ to invert",
+)
+mul = binary(
+    "mul", on_arrays("mul", lambda d, y: d * y), on_arrays("mul", lambda d, x: d * x), "x * y"
+)
+# The quotient is computed again, so that it is not saved and may be changed in place.
+true_divide = binary(
+    "div",
+    on_arrays("div", lambda d, y: d / y),
+    lambda d, x, y: -d * (x / y) / y,
+    "x / y",
+    floating=True,
+)
+pow = binary(
+    "pow",
+    lambda d, x, y: _power_change(d, x, y),
+    lambda d, x, y, out: d * _exponent_slope(x, y, out),
+    "x to the power y.",
+    kinds="iufc",
+)
+atan2 = binary(
+    "atan2",
+    lambda d, x, y: d * y / _squared_radius(x, y),
+    lambda d, x, y: -d * x / _squared_radius(x, y),
+    "The angle of the point (y, x): ``atan2(input, other)`` is the angle whose tangent is x / y.",
+    floating=True,
+    kinds="biuf",
+)
+hypot = binary(
+    "hypot",
+    lambda d, x, out: d * x / out,
+    lambda d, y, out: d * y / out,
+    "sqrt(x*x + y*y)",
+    kinds="f",
+)
+maximum = binary(
+    "maximum",
+    lambda d, x, y: _share(d, x, y),
+    lambda d, x, y: _share(d, y, x),
+    "The larger of x and y; at a tie each gets half of the gradient.",
+    kinds="biuf",
+)
+minimum = binary(
+    "minimum",
+    lambda d, x, y: _share(d, y, x),
+    lambda d, x, y: _share(d, x, y),
+    "The smaller of x and y; at a tie each gets half of the gradient.",
+    kinds="biuf",
+)
+fmax = binary(
+    "fmax",
+    lambda d, x, y: where((x >= y) | (y != y), d, 0.0),
+    lambda d, x, y: where((x >= y) | (y != y), 0.0, d),
+    "The larger of x and y; the number if the other is NaN.",
+    kinds="biuf",
+)
+fmin = binary(
+    "fmin",
+    lambda d, x, y: where((x <= y) | (y != y), d, 0.0),
+    lambda d, x, y: where((x <= y) | (y != y), 0.0, d),
+    "The smaller of x and y; the number if the other is NaN.",
+    kinds="biuf",
+)
+fmod = binary(
+    "fmod",
+    lambda d: d,
+    lambda d, x, y: -d * trunc(x / y),
+    "The rest of x / y with the sign of x.",
+    kinds="iuf",
+)
+remainder = binary(
+    "remainder",
+    lambda d: d,
+    lambda d, x, y: -d * floor_divide(x, y),
+    "The rest of x / y with the sign of y.",
+    kinds="iuf",
+)
+logaddexp = binary(
+    "logaddexp",
+    lambda d, x, y: d * sigmoid(x - y),
+    lambda d, x, y: d * sigmoid(y - x),
+    "log(exp(x) + exp(y)), without overflow.",
+    kinds="f",
+)
+logaddexp2 = binary(
+    "logaddexp2",
+    lambda d, x, y: d * sigmoid((x - y) * math.log(2)),
+    lambda d, x, y: d * sigmoid((y - x) * math.log(2)),
+    "log2(2**x + 2**y), without overflow.",
+    kinds="f",
+)
+xlogy = binary(
+    "xlogy",
+    lambda d, x, y: _times_log(d, x, y),
+    lambda d, x, y: d * x / y,
+    "x * log(y), 0 where x is 0.",
+    floating=True,
+    kinds="biuf",
+)
+copysign = binary(
+    "copysign",
+    lambda d, x, out: d * where(x == 0, 0.0, out / where(x == 0, 1.0, x)),
+    lambda d: zeros_like_of(d),
+    "The magnitude of x with the sign of y.",
+    floating=True,
+    kinds="biuf",
+)
+floor_divide = binary(
+    "floor_divide",
+    lambda d: zeros_like_of(d),
+    lambda d: zeros_like_of(d),
+    "floor(x / y)",
+    kinds="iuf",
+)
+trunc_divide = binary(
+    "trunc_divide",
+    lambda d: zeros_like_of(d),
+    lambda d: zeros_like_of(d),
+    "trunc(x / y)",
+    kinds="iuf",
+)
+heaviside = binary("heaviside", None, None, "0 for x < 0, y at x = 0, 1 for x > 0.", kinds="biuf")
+
+eq = comparison("eq", "Whether x equals y.")
+ne = comparison("ne", "Whether x differs from y.")
+lt = comparison("lt", "Whether x < y.", kinds="biuf")
+le = comparison("le", "Whether x <= y.", kinds="biuf")
+gt = comparison("gt", "Whether x > y.", kinds="biuf")
+ge = comparison("ge", "Whether x >= y.", kinds="biuf")
+logical_and = comparison("logical_and", "Whether x and y are both nonzero.")
+logical_or = comparison("logical_or", "Whether x or y is nonzero.")
+logical_xor = comparison("logical_xor", "Whether exactly one of x and y is nonzero.")
+bitwise_and = comparison("bitwise_and", "The bits set in both x and y.", kinds="biu")
+bitwise_or = comparison("bitwise_or", "The bits set in x or y.", kinds="biu")
+bitwise_xor = comparison("bitwise_xor", "The bits set in exactly one of x and y.", kinds="biu")
+bitwise_left_shift = comparison("bitwise_left_shift", "x shifted left by y bits.", kinds="iu")
+bitwise_right_shift = comparison("bitwise_right_shift", "x shifted right by y bits.", kinds="iu")
+
+
+def _twice(d: Any, x: Any) -> Any:
+    """2 d x: the change of a square."""
+    return d * (x + x) if isinstance(d, Tensor) else K.mul(d, K.add(x, x))
+
+
+def _power_change(d: Any, x: Any, y: Any) -> Any:
+    is_square = isinstance(y, Number) and y == 2
+    return _twice(d, x) if is_square else d * _power_slope(x, y)
+
+
+def _power_slope(x: Any, y: Any) -> Any:
+    """y x^(y-1), and 0 where y is 0 (also at x = 0, where the formula has no value)."""
+    if isinstance(y, Number):
+        return y * pow(x, y - 1) if y != 0 else zeros_like_of(x)
+    return where(y == 0, 0.0, y * pow(x, y - 1))
+
+
+def _exponent_slope(x: Any, y: Any, out: Any) -> Any:
+    """x^y log(x), and 0 at x = 0 where y >= 0."""
+    if isinstance(x, (int, float)):
+        return out * math.log(x) if x > 0 else where((y >= 0) & (x == 0), 0.0, out * math.nan)
+    at_zero = (x == 0) & (y >= 0)
+    return where(at_zero, 0.0, out * log(where(at_zero, 1.0, x)))
+
+
+def _squared_radius(x: Any, y: Any) -> Any:
+    """x*x + y*y, infinite at the origin, where the angle has no derivative and gets 0."""
+    r = x * x + y * y
+    return where(r == 0, math.inf, r)
+
+
+def _share(d: Any, x: Any, y: Any) -> Any:
+    """d where x is larger, half of it at ties, 0 where it is smaller."""
+    return where(x == y, 0.5 * d, where(x < y, 0.0, d))
+
+
+def _times_log(d: Any, x: Any, y: Any) -> Any:
+    """d * log(y), and 0 where x * log(y) is 0 although log(y) has no value."""
+    if isinstance(y, (int, float)):
+        slope = math.log(y) if y > 0 else (-math.inf if y == 0 else math.nan)
+    else:
+        slope = log(y)
+    return where((x == 0) & (y <= 0), 0.0, d * slope)
+
+
+# --- with parameters ------------------------------------------------------------------------------
+
+_where = Elementwise(
+    "where",
+    [None, lambda d, x: where(x, d, 0.0), lambda d, x: where(x, 0.0, d)],
+)
+_polygamma = Elementwise("polygamma", [lambda d, x, n: d * polygamma(n + 1, x)])
+_round = Elementwise("round", [lambda d: zeros_like_of(d)])
+_clamp = Elementwise("clamp", [lambda d, x, low, high: where(_inside(x, low, high), d, 0.0)])
+_nan_to_num = Elementwise("nan_to_num", [lambda d, x: where(isfinite(x), d, 0.0)])
+
+
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """``input`` where the condition holds, ``other`` elsewhere; both are broadcast.
+
+    >>> import chainrule
+    >>> x = chainrule.tensor([-1.0, 2.0])
+    >>> chainrule.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
+    if not any(isinstance(v, Tensor) for v in (condition, input, other)):
+        return K.where(condition, input, other)
+    condition = as_operand(condition)
+    if condition.array.dtype.kind != "b":
+        raise RuntimeError(
+            f"where: expected condition to be a boolean tensor, but got {condition.dtype}; "
+            "compare first, for example x != 0"
+        )
+    if isinstance(input, Number) or isinstance(other, Number) or input.dtype != other.dtype:
+        input, other = promote(input, other)
+    input, other = as_operand(input), as_operand(other)
+    broadcast_shapes(condition.array.shape, input.array.shape, other.array.shape, op="where")
+    return apply(_where, (condition, input, other), {})
+
+
+def polygamma(n: int, input: Any) -> Any:
+    """The n-th derivative of digamma at ``input``."""
+    if n < 0:
+        raise RuntimeError(f"polygamma: n must be nonnegative, got {n}")
+    return _polygamma(to_floating(input), n=n)
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """The nearest number with that many decimals; halves go to the even neighbour."""
+    check_kind("round", "iuf", input.array.dtype)
+    return _round(input, decimals=decimals)
+
+
+def nan_to_num(
+    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """``input`` with NaN replaced by ``nan`` and infinities by the given or largest numbers."""
+    if input.dtype.category <= dtypes.INTEGER:
+        return input.clone()
+    return _nan_to_num(input, nan=nan, posinf=posinf, neginf=neginf)
+
+
+# --- with a choice ------------------------------------------------------------------------------
+
+
+def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """input + alpha * other"""
+    return _add(input, other if alpha == 1 else _scaled("add", input, other, alpha))
+
+
+def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """input - alpha * other"""
+    return _sub(input, other if alpha == 1 else _scaled("sub", input, other, alpha))
+
+
+def _scaled(op: str, input: Any, other: Any, alpha: float) -> Any:
+    if isinstance(alpha, float) and result_type(input, other).category <= dtypes.INTEGER:
+        raise RuntimeError(
+            f"{op}: for integral input tensors, argument alpha must not be a floating point "
+            f"number, got {alpha}; convert with .float() first"
+        )
+    return other * alpha
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
+    if rounding_mode is None:
+        return true_divide(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode == "trunc":
+        return trunc_divide(input, other)
+    raise RuntimeError(
+        f"div: expected rounding_mode to be one of None, 'trunc' or 'floor' but found "
+        f"{rounding_mode!r}"
+    )
+
+
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
+    if min is None and max is None:
+        raise RuntimeError("clamp: at least one of 'min' or 'max' must not be None")
+    d = result_type(*[v for v in (input, min, max) if v is not None])
+    out = cast(input, d)
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
+        return _clamp(out, low=min, high=max)
+    if min is not None:
+        out = where(out < min, min, out)
+    if max is not None:
+        out = where(out > max, max, out)
+    return out
+
+
+def _inside(x: Any, low: Any, high: Any) -> Any:
+    """Where x lies between the limits, of which one may be missing."""
+    if low is None:
+        return x <= high
+    return x >= low if high is None else (x >= low) & (x <= high)
+
+
+# --- other names ----------------------------------------------------------------------------------
+
+negative, multiply, divide, subtract = neg, mul, div, sub
+arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2
+arcsinh, arccosh, arctanh = asinh, acosh, atanh
+clip, fix = clamp, trunc
+greater, greater_equal, less, less_equal, not_equal = gt, ge, lt, le, ne

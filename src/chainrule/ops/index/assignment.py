@@ -1,0 +1,163 @@
+"""Assignment: ``x[index] = value``, and the methods that fill a tensor in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.backend import K, dtypes
+from chainrule.ops.index.choice import index_put as put
+from chainrule.ops.index.choice import slice_view
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.core.inplace import adopt, assign, check_writable, touch
+from chainrule.ops.core.promotion import Number, cast
+from chainrule.ops.core.apply import as_operand, edge_of, record
+from chainrule.ops.core.primitive import broadcast_to
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.index.subscript import (
+    Subscript,
+    at_rows,
+    basic_entries,
+    items_of,
+    out_of_bounds,
+    parse,
+    sizes_at,
+)
+from chainrule.graph import Box, Mode, mode
+from chainrule.tensor import Tensor
+
+__all__: list[str] = []
+METHODS = ("copy_", "fill_", "zero_")
+INPLACE: tuple[str, ...] = ()
+
+
+def setitem(input: Tensor, index: Any, value: Any) -> None:
+    """``input[index] = value``, in place, with gradients to both.
+
+    >>> import chainrule
+    >>> x = chainrule.zeros(3)
+    >>> x[1:] = 2.0
+    >>> x
+    tensor([0., 2., 2.])
+    """
+    value = as_value("setitem", input, value)
+    entries = basic_entries(input.ndim, index)
+    if entries is not None:
+        at = Subscript(entries, (), 0, True, sizes_at(input.array.shape, entries))
+        if _is_there(input, at, value):
+            return
+    elif index.__class__ is Tensor and index.ndim and index.array.dtype.kind == "i" and input.ndim:
+        at = at_rows(input.shape, cast(index, dtypes.int64))
+    else:
+        input, items = items_of("setitem", input, index)
+        if len(items) == 1 and value.ndim == 0 and _is_boxed_mask(items[0], input):
+            assign(input, where(items[0], value, input), "setitem")
+            return
+        at = parse("setitem", input.shape, items)
+    _write("setitem", input, at, value)
+
+
+def _is_boxed_mask(item: Any, input: Tensor) -> bool:
+    """Inside a transformation a mask of the whole tensor has a form that can be mapped."""
+    if not isinstance(item, Tensor) or not isinstance(item.array, Box):
+        return False
+    return item.array.dtype.kind == "b" and item.shape == input.shape
+
+
+def as_value(op: str, input: Tensor, value: Any) -> Tensor:
+    """What is assigned, as a tensor of the type of the one it is written into."""
+    if isinstance(value, Number):
+        real = input.array.dtype.kind == "f" and value.__class__ is not complex
+        value = Tensor(K.asarray(value, dtype=input.array.dtype if real else None))
+    elif not isinstance(value, Tensor):
+        if not isinstance(value, K.Array) and not hasattr(value, "dtype"):
+            raise TypeError(
+                f"{op}: can't assign a {type(value).__name__} to a {input.dtype} tensor; convert "
+                "it with chainrule.tensor(...)"
+            )
+        value = as_operand(value)
+    if value.array.dtype.kind == "c" and input.array.dtype.kind != "c":
+        raise RuntimeError(
+            f"{op}: a complex value cannot be assigned to a {input.dtype} tensor; take its .real"
+        )
+    return cast(value, input.dtype)
+
+
+def _write(op: str, x: Tensor, at: Subscript, value: Tensor) -> Tensor:
+    """Writes into the memory of ``x`` and, where a gradient is wanted, records that."""
+    check_writable(x, op)
+    value = fitted(op, value, at.shape)
+    try:
+        if mode.flags > Mode.GRAD:
+            return assign(x, put(x, spread_to(value, at), *at.indices, **at.params), op)
+        edges = [edge_of(x), edge_of(value)] if mode.flags else [None, None]
+        recorded = edges != [None, None]
+        if recorded:
+            value = spread_to(value, at)
+            edges = [edges[0], edge_of(value), *[None] * len(at.indices)]
+        arrays = [t.array for t in at.indices]
+        x.array = K.write_subscript(x.array, value.array, *arrays, entries=at.entries, tail=at.tail)
+    except IndexError:
+        raise out_of_bounds(op, tuple(x.shape), at) from None
+    touch(x)
+    if recorded:
+        adopt(x, record(put, (x, value, *at.indices), tuple(edges), at.params, x.array))
+    return x
+
+
+def _is_there(x: Tensor, at: Subscript, value: Tensor) -> bool:
+    """Whether the value is that very part of ``x``: so ends ``x[i] += y``."""
+    view, own = value._view, x._view
+    if view is None:
+        return False
+    base, steps = (x, ()) if own is None else (own.base, own.steps)
+    return view.base is base and view.steps == (*steps, (slice_view, {"entries": at.entries}))
+
+
+def spread_to(value: Tensor, at: Subscript) -> Tensor:
+    return value if value.shape == at.shape else broadcast_to(value, shape=at.shape)
+
+
+def fitted(op: str, value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The value without leading dimensions of size 1 that the target does not have."""
+    extra = value.ndim - len(shape)
+    if extra > 0 and all(n == 1 for n in value.shape[:extra]):
+        value = reshape(value, tuple(value.shape[extra:]))
+    own = tuple(value.shape)
+    fits = len(own) <= len(shape) and all(
+        a in (1, b) for a, b in zip(reversed(own), reversed(shape), strict=False)
+    )
+    if not fits:
+        raise RuntimeError(
+            f"{op}: shape mismatch: value tensor of shape {own} cannot be broadcast to indexing "
+            f"result of shape {shape}"
+        )
+    return value
+
+
+def _whole(input: Tensor) -> Subscript:
+    return parse("fill_", input.shape, ())
+
+
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Fills the tensor with one number (or a tensor without dimensions), in place."""
+    return _write("fill_", input, _whole(input), as_number("fill_", input, value))
+
+
+def zero_(input: Tensor) -> Tensor:
+    """Fills the tensor with zeros, in place."""
+    return _write("zero_", input, _whole(input), as_value("zero_", input, 0))
+
+
+def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Copies ``src``, broadcast and converted, into the tensor, in place."""
+    return _write("copy_", input, _whole(input), as_value("copy_", input, src))
+
+
+def as_number(op: str, input: Any, value: Any) -> Any:
+    value = as_value(op, input, value)
+    if value.ndim:
+        raise RuntimeError(
+            f"{op}: only supports a 0-dimensional value tensor, but got tensor with {value.ndim} "
+            "dimension(s)"
+        )
+    return value

@@ -1,0 +1,1 @@
+"""The operations of layers and losses that are primitives."""

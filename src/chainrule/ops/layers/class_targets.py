@@ -1,0 +1,175 @@
+"""Targets given as class numbers: their checks, their one-hot vectors, their weights and counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from chainrule.backend import dtypes
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.core.primitive import Nondifferentiable, Primitive
+from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.shape.views import reshape, unsqueeze
+from chainrule.graph import Box, Mode, mode
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "REDUCTIONS",
+    "along_classes",
+    "check_classes",
+    "check_floating",
+    "check_reduction",
+    "check_same_shape",
+    "check_tensors",
+    "check_weight",
+    "class_dim",
+    "class_weights",
+    "count",
+    "counts",
+    "is_floating",
+    "mean_of",
+    "nll",
+    "none_ignored",
+    "one_hot",
+]
+
+_I64, _U8 = dtypes.int64.array_dtype, dtypes.uint8.array_dtype
+_FLOATING = (dtypes.float16, dtypes.float32, dtypes.float64)
+
+_one_hot = Nondifferentiable("one_hot_classes", "carry")
+nll = Primitive(
+    "negative_log_likelihood",
+    lambda g, out, x, target, needs, dim, ignore_index: (
+        -unsqueeze(g, dim) * one_hot(x, target, dim, ignore_index),
+        None,
+    ),
+    lambda tangents, out, x, target, **params: nll(tangents[0], target, **params),
+    batch="carry",
+    saves_out=False,
+)
+
+
+def one_hot(x: Any, target: Any, dim: int, ignore_index: int) -> Any:
+    """The targets as vectors along ``dim``, in the type of ``x``; zeros for ignored ones."""
+    dtype = dtypes.to_array_dtype(x.dtype)
+    return _one_hot(target, classes=x.shape[dim], dim=dim, ignore_index=ignore_index, dtype=dtype)
+
+
+def counts(x: Any, target: Any, ignore_index: int) -> Any:
+    """1 for the targets that count and 0 for those to be ignored, in the type of ``x``."""
+    return cast(target != ignore_index, x.dtype)
+
+
+def count(x: Any, target: Any, ignore_index: int) -> Any:
+    """How many targets count, in the type of ``x``."""
+    return sum(counts(x, target, ignore_index))
+
+
+def none_ignored(target: Any, ignore_index: int) -> bool:
+    """Whether it is known that all targets count: their numbers can be read, now and for good."""
+    a = target.array if isinstance(target, Tensor) else target
+    if isinstance(a, Box) or mode.flags & Mode.TRACE:
+        return False
+    return not (a == ignore_index).any()
+
+
+def mean_of(total: Any, n: Any) -> Any:
+    """total / n; NaN where nothing counts, but with the derivative 0 there, as in PyTorch."""
+    nothing = n == 0
+    return where(nothing, math.nan, total / where(nothing, 1.0, n))
+
+
+def along_classes(weight: Any, dim: int) -> Any:
+    """A vector over the classes as a tensor that broadcasts along ``dim``."""
+    return reshape(weight, (-1, *[1] * (-dim - 1)))
+
+
+def class_weights(x: Any, target: Any, weight: Any, dim: int, ignore_index: int) -> Any:
+    """The weight of each target's class, 0 for ignored targets."""
+    return sum(one_hot(x, target, dim, ignore_index) * along_classes(weight, dim), dim)
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def check_reduction(op: str, reduction: str) -> None:
+    if reduction not in REDUCTIONS:
+        raise ValueError(
+            f"{op}: {reduction!r} is not a valid value for reduction; use one of {REDUCTIONS}"
+        )
+
+
+def check_tensors(op: str, input: Any, target: Any, weight: Any = None) -> None:
+    for name, x in (("input", input), ("target", target), ("weight", weight)):
+        if not isinstance(x, Tensor) and not (name == "weight" and x is None):
+            raise TypeError(f"{op}(): argument {name!r} must be Tensor, not {type(x).__name__}")
+
+
+def check_same_shape(op: str, input: Any, target: Any, reduction: str) -> None:
+    check_tensors(op, input, target)
+    check_reduction(op, reduction)
+    if tuple(input.shape) != tuple(target.shape):
+        raise ValueError(
+            f"{op}: target size {tuple(target.shape)} must be the same as input size "
+            f"{tuple(input.shape)}; reshape or unsqueeze the target"
+        )
+
+
+def class_dim(input: Any) -> int:
+    """The class dimension, counted from the end: the second, or the only one."""
+    return 1 - input.ndim if input.ndim > 1 else -1
+
+
+def check_weight(op: str, input: Any, weight: Any, classes: int) -> None:
+    if weight is None:
+        return
+    if tuple(weight.shape) != (classes,):
+        raise RuntimeError(
+            f"{op}: the weight tensor should be defined for all {classes} classes, shape "
+            f"({classes},), but has shape {tuple(weight.shape)}"
+        )
+    if weight.dtype != input.dtype:
+        raise RuntimeError(
+            f"{op}: expected the weight to be {input.dtype} like the input, found {weight.dtype}"
+        )
+
+
+def check_classes(op: str, input: Any, target: Any, weight: Any) -> tuple[Any, int]:
+    """The target in the shape of the input without its class dimension, and that dimension."""
+    if input.ndim == 0:
+        raise ValueError(f"{op}: expected an input of 1 or more dimensions, got 0")
+    dim = class_dim(input)
+    shape, got = tuple(input.shape), tuple(target.shape)
+    if input.ndim == 1 and got == (1,):
+        target, got = reshape(target, ()), ()
+    expected = () if input.ndim == 1 else (shape[0], *shape[2:])
+    if got and expected and got[0] != expected[0]:
+        raise ValueError(
+            f"{op}: expected input batch_size ({shape[0]}) to match target batch_size ({got[0]})"
+        )
+    if got != expected:
+        raise RuntimeError(
+            f"{op}: for an input of shape {shape} the target must have shape {expected} (class "
+            f"numbers) or {shape} (class probabilities), got {got}"
+        )
+    if target.array.dtype not in (_I64, _U8):
+        raise RuntimeError(
+            f"{op}: expected class numbers of type int64 or uint8, but got {target.dtype}; convert "
+            "them with .long()"
+        )
+    check_weight(op, input, weight, shape[dim])
+    return cast(target, dtypes.int64), dim
+
+
+def is_floating(x: Any) -> bool:
+    return dtypes.as_dtype(x.dtype) in _FLOATING
+
+
+def check_floating(op: str, input: Any) -> None:
+    if not is_floating(input):
+        raise NotImplementedError(
+            f"{op}: not implemented for {input.dtype}; convert with .float() or pass dtype="
+        )

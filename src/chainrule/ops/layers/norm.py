@@ -1,0 +1,150 @@
+"""Normalization: deviations from the mean over their standard deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+from chainrule.backend import K
+from chainrule.ops.core.apply import apply, edge_of
+from chainrule.ops.core.batching import align, spread
+from chainrule.ops.elementwise.functions import rsqrt
+from chainrule.ops.core.primitive import Op, broadcast_to, sum_to
+from chainrule.ops.reduce.reductions import mean, var
+from chainrule.ops.shape.views import reshape
+from chainrule.graph import Node, mode
+from chainrule.tensor import Tensor
+
+__all__: list[str] = []
+METHODS: tuple[str, ...] = ()
+INPLACE: tuple[str, ...] = ()
+
+Dims = tuple[int, ...]
+
+
+def _standard(x: Any, dim: Dims, eps: float, center: bool) -> tuple[Any, Any]:
+    """z = (x - mean) / sqrt(var + eps) and 1 / sqrt(var + eps), in operations."""
+    d = x - mean(x, dim, True) if center else x
+    rstd = rsqrt(mean(d * d, dim, True) + eps)
+    return d * rstd, rstd
+
+
+def _projected(h: Any, z: Any, rstd: Any, dim: Dims, center: bool) -> Any:
+    """rstd (h - mean(h) - z mean(h z)): the Jacobian of z is symmetric, one rule for both modes."""
+    out = h - z * mean(h * z, dim, True)
+    return rstd * (out - mean(h, dim, True) if center else out)
+
+
+class Normalize(Op):
+    """weight * (x - mean) / sqrt(var + eps) + bias, as one node.
+
+    For speed: the forward pass keeps the means and the scales, so that an ordinary backward pass is
+    one kernel. Where the gradient is differentiated again, it is written in operations.
+    """
+
+    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        edges, shapes = node.edges, node.shapes
+        x, *affine = node.saved[: len(edges)]
+        dim, eps, center = node.params["dim"], node.params["eps"], node.params["center"]
+        needs = tuple([e is not None for e in edges])
+        if not tensors:
+            kept = node.saved[len(edges) :]
+            if kept:
+                rstd, m = kept[0].array, kept[1].array if center else None
+            else:
+                _, m, rstd, _ = K.normalize_parts(x.array, dim=dim, eps=eps, center=center)
+            w = affine[0].array if affine else None
+            given: Sequence[Any] = K.normalize_backward(g, x.array, m, rstd, w, dim, shapes, needs)
+            return given
+        z, rstd = _standard(x, dim, eps, center)
+        h = g * affine[0] if affine else g
+        gx = _projected(h, z, rstd, dim, center) if needs[0] else None
+        parts = (gx, g * z if affine else None, g)
+        return [
+            sum_to(part, shape=shape) if need and part.shape != shape else part
+            for part, shape, need in zip(parts, shapes, needs, strict=False)
+        ]
+
+    def jvp(
+        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        dim, eps, center = params["dim"], params["eps"], params["center"]
+        x, *affine = inputs
+        z, rstd = _standard(x, dim, eps, center)
+        parts = []
+        if tangents[0] is not None:
+            change = _projected(tangents[0], z, rstd, dim, center)
+            parts.append(change * affine[0] if affine else change)
+        if len(tangents) > 1 and tangents[1] is not None:
+            parts.append(z * tangents[1])
+        if len(tangents) > 2 and tangents[2] is not None:
+            parts.append(broadcast_to(tangents[2], shape=tuple(out.shape)))
+        return reduce(add, parts)
+
+
+def _batched(
+    op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """The input gets the batch in front; weight and bias are brought to its rank where mapped."""
+    x = values[0] if mapped[0] else spread(values[0], size)
+    return align(op, size, (x, *values[1:]), (True, *mapped[1:]), params)
+
+
+_normalize = Normalize("normalize", _batched)
+
+
+def normalized(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    dim: Dims,
+    eps: float,
+    center: bool = True,
+) -> Tensor:
+    """weight * (x - mean) / sqrt(var + eps) + bias; without ``center``, x / sqrt(mean(x^2) + eps).
+
+    Mean and (biased) variance are taken over ``dim``, negative numbers; ``weight`` and ``bias``
+    broadcast to ``x``.
+    """
+    return _normalized(x, weight, bias, dim, eps, center)[0]
+
+
+def normalized_with_statistics(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, *, dim: Dims, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """:func:`normalized`, and the means and the variances, as constants and as vectors."""
+    out, center, spread = _normalized(x, weight, bias, dim, eps, True)
+    if center is None:
+        x = x.detach()
+        center, spread = mean(x, dim), var(x, dim, correction=0)
+        return out, reshape(center, (-1,)), reshape(spread, (-1,))
+    return out, Tensor(center.reshape(-1)), Tensor(spread.reshape(-1))
+
+
+def _normalized(
+    x: Tensor, weight: Any, bias: Any, dim: Dims, eps: float, center: bool
+) -> tuple[Tensor, Any, Any]:
+    """The output and, where they are at hand, the arrays of means and variances."""
+    if weight is None:
+        inputs: tuple[Tensor, ...] = (x,)
+    else:
+        inputs = (x, weight) if bias is None else (x, weight, bias)
+    params = {"dim": dim, "eps": eps, "center": center}
+    if mode.flags > 1:
+        out, m, v = apply(_normalize, inputs, params), None, None
+    else:
+        arrays = [t.array for t in inputs]
+        array, m, rstd, v = K.normalize_parts(*arrays, **params)
+        out = Tensor(array)
+        if mode.flags:
+            edges = tuple([edge_of(t) for t in inputs])
+            if any([e is not None for e in edges]):
+                kept = (Tensor(rstd), Tensor(m)) if center else (Tensor(rstd),)
+                saved = (*inputs, *kept)
+                shapes = tuple([a.shape for a in arrays])
+                out._node = Node(_normalize, edges, saved, None, shapes, params)
+                out.needs_grad = True
+    return out if weight is not None or bias is None else out + bias, m, v

@@ -1,0 +1,495 @@
+"""Pooling: a window's average (linear) or its maximum (a choice, then a linear gathering)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.backend import dtypes
+from chainrule.ops.layers.class_targets import check_floating
+from chainrule.ops.elementwise.functions import pow
+from chainrule.ops.core.primitive import Linear, Nondifferentiable, Primitive
+from chainrule.ops.layers.spatial import (
+    Ints,
+    Known,
+    adapted_size,
+    batched,
+    divides,
+    per_dim,
+    pooled_size,
+    window_settings,
+)
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d",
+    "max_unpool2d", "max_unpool3d",
+]  # fmt: skip
+METHODS: tuple[str, ...] = ()
+INPLACE: tuple[str, ...] = ()
+
+# --- primitives -----------------------------------------------------------------------------------
+
+_avg_pool = Linear(
+    "avg_pool",
+    lambda g, shape_in, size, **p: _avg_pool_transpose(g, size=_last(shape_in, size), **p),
+)
+_avg_pool_transpose = Linear(
+    "avg_pool_transpose",
+    lambda g, shape_in, size, **p: _avg_pool(g, size=_last(shape_in, size), **p),
+)
+_adaptive_avg_pool = Linear(
+    "adaptive_avg_pool",
+    lambda g, shape_in, size: _adaptive_avg_pool_transpose(g, size=_last(shape_in, size)),
+)
+_adaptive_avg_pool_transpose = Linear(
+    "adaptive_avg_pool_transpose",
+    lambda g, shape_in, size: _adaptive_avg_pool(g, size=_last(shape_in, size)),
+)
+_max_pool_indices = Nondifferentiable("max_pool_indices", "carry")
+_adaptive_max_pool_indices = Nondifferentiable("adaptive_max_pool_indices", "carry")
+_checked_indices = Nondifferentiable("checked_indices", "carry")
+
+# Gathering from each channel by index and scattering back, linear in the first input: each is the
+# transpose of the other.
+_gather = Primitive(
+    "pool_gather",
+    lambda g, out, x, index, needs, nd, unique: (
+        _scatter(g, index, size=tuple(x.shape[-nd:]), unique=unique),
+        None,
+    ),
+    lambda tangents, out, x, index, **p: _gather(tangents[0], index, **p),
+    batch="carry",
+    saves_out=False,
+)
+_scatter = Primitive(
+    "pool_scatter",
+    lambda g, out, x, index, needs, size, unique: (
+        _gather(g, index, nd=len(size), unique=unique),
+        None,
+    ),
+    lambda tangents, out, x, index, **p: _scatter(tangents[0], index, **p),
+    batch="carry",
+    saves_out=False,
+)
+
+
+_known = Known()
+
+
+def _last(shape: Sequence[int], like: Ints) -> Ints:
+    """The spatial part of a shape."""
+    return tuple(shape[-len(like) :])
+
+
+# --- maxima ---------------------------------------------------------------------------------------
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of ``input`` (N, C, L): see max_pool2d."""
+    return _max_pool(
+        "max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of ``input`` (N, C, H, W).
+
+    ``stride`` is ``kernel_size`` if not given. ``ceil_mode`` keeps a last window that is partly
+    outside. With ``return_indices``, also the index of each maximum within its channel, as
+    max_unpool2d takes it. Of equal maxima the first gets the gradient.
+
+    >>> import chainrule
+    >>> x = chainrule.tensor([[[1.0, 2.0, 5.0], [4.0, 3.0, 0.0]]])
+    >>> chainrule.max_pool2d(x, 2, stride=1)
+    tensor([[[4., 5.]]])
+    """
+    return _max_pool(
+        "max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The maximum of each window of ``input`` (N, C, D, H, W): see max_pool2d."""
+    return _max_pool(
+        "max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+def _max_pool(
+    op: str,
+    nd: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    def pool(x: Any) -> Any:
+        given = (kernel_size, stride, padding, dilation, ceil_mode)
+        found = _known.get((op, x.array.shape), *given)
+        if found is None:
+            windows = window_settings(op, nd, kernel_size, stride, padding, dilation)
+            size = pooled_size(op, x, nd, ceil_mode, windows)
+            found = {"size": size, **windows}, _apart(windows)
+            _known.put(found, (op, x.array.shape), *given)
+        settings, unique = found
+        index = _max_pool_indices(x, **settings)
+        values = _gather(x, index, nd=nd, unique=unique)
+        return (values, index) if return_indices else values
+
+    return batched(op, input, nd, pool)
+
+
+def _apart(windows: dict[str, Ints]) -> bool:
+    """Whether no two windows share an element."""
+    each = zip(windows["kernel"], windows["stride"], windows["dilation"], strict=True)
+    return all(s > (k - 1) * d for k, s, d in each)
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Max pooling of (N, C, L) to a given size: see adaptive_max_pool2d."""
+    return _adaptive_max_pool("adaptive_max_pool1d", 1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Max pooling of (N, C, H, W) to a given size; the windows follow from it (None keeps a size).
+
+    Output i is the maximum of the inputs from floor(i n / size) to ceil((i + 1) n / size).
+    """
+    return _adaptive_max_pool("adaptive_max_pool2d", 2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Max pooling of (N, C, D, H, W) to a given size: see adaptive_max_pool2d."""
+    return _adaptive_max_pool("adaptive_max_pool3d", 3, input, output_size, return_indices)
+
+
+def _adaptive_max_pool(op: str, nd: int, input: Any, output_size: Any, return_indices: bool) -> Any:
+    def pool(x: Any) -> Any:
+        size = adapted_size(op, x, nd, output_size)
+        index = _adaptive_max_pool_indices(x, size=size)
+        values = _gather(x, index, nd=nd, unique=divides(size, _last(x.shape, size)))
+        return (values, index) if return_indices else values
+
+    return batched(op, input, nd, pool)
+
+
+def max_unpool1d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
+    """A partial inverse of max_pool1d: see max_unpool2d."""
+    return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
+    """A partial inverse of max_pool2d: the maxima put back to their ``indices``, zeros elsewhere.
+
+    ``output_size`` chooses among the sizes which pooling would bring to the size of ``input``.
+    """
+    return _max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:
+    """A partial inverse of max_pool3d: see max_unpool2d."""
+    return _max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
+
+
+def _max_unpool(
+    op: str,
+    nd: int,
+    input: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    output_size: Any,
+) -> Any:
+    if tuple(indices.shape) != tuple(input.shape):
+        raise RuntimeError(
+            f"{op}: expected shape of indices to be same as that of the input tensor "
+            f"{tuple(input.shape)}, but got {tuple(indices.shape)}"
+        )
+    if indices.dtype is not dtypes.int64:
+        raise RuntimeError(f"{op}: elements in indices should be int64 but got {indices.dtype}")
+    if input.ndim not in (nd + 1, nd + 2):
+        raise RuntimeError(
+            f"{op}: expected {nd + 1}D (unbatched) or {nd + 2}D (batched) input, but got input of "
+            f"size {tuple(input.shape)}"
+        )
+    k, s, p, _ = window_settings(op, nd, kernel_size, stride, padding, 1).values()
+    each = zip(input.shape[-nd:], k, s, p, strict=True)
+    default = tuple([(n - 1) * b + a - 2 * c for n, a, b, c in each])
+    size = default if output_size is None else _unpooled_size(op, output_size, default, s)
+    index = _checked_indices(indices, elements=math.prod(size))
+    return _scatter(input, index, size=size, unique=True)
+
+
+def _unpooled_size(op: str, output_size: Any, default: Ints, stride: Ints) -> Ints:
+    nd = len(default)
+    size = tuple(output_size)
+    if len(size) not in (nd, nd + 2):
+        raise ValueError(
+            f"{op}: output_size should be a sequence of {nd} or {nd + 2} elements, but it has a "
+            f"length of {len(size)}"
+        )
+    size = size[-nd:]
+    for n, d, s in zip(size, default, stride, strict=True):
+        if not d - s < n < d + s:
+            raise ValueError(
+                f"{op}: invalid output_size {size}: each size must be less than one stride "
+                f"{stride} away from {default}"
+            )
+    return size
+
+
+# --- averages -------------------------------------------------------------------------------------
+
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    *,
+    dilation: Any = 1,
+) -> Tensor:
+    """The average of each window of ``input`` (N, C, L): see avg_pool2d."""
+    return _average(
+        "avg_pool1d",
+        1,
+        input,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        None,
+        dilation,
+    )
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    dilation: Any = 1,
+) -> Tensor:
+    """The average of each window of ``input`` (N, C, H, W).
+
+    ``stride`` is ``kernel_size`` if not given. ``ceil_mode`` keeps a last window that is partly
+    outside. Zeros of the padding count as elements if ``count_include_pad``; ``divisor_override``
+    divides by something else altogether. ``dilation``, which PyTorch has for max pooling alone,
+    spaces the elements of a window.
+
+    >>> import chainrule
+    >>> chainrule.avg_pool2d(chainrule.ones(1, 4, 4), 2).shape
+    chainrule.Size([1, 2, 2])
+    """
+    return _average(
+        "avg_pool2d",
+        2,
+        input,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+        dilation,
+    )
+
+
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    dilation: Any = 1,
+) -> Tensor:
+    """The average of each window of ``input`` (N, C, D, H, W): see avg_pool2d."""
+    return _average(
+        "avg_pool3d",
+        3,
+        input,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+        dilation,
+    )
+
+
+def _average(
+    op: str,
+    nd: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor: int | None,
+    dilation: Any,
+) -> Any:
+    def pool(x: Any) -> Any:
+        given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, dilation)
+        settings = _known.get((op, x.array.shape, x.array.dtype), *given)
+        if settings is None:
+            windows = window_settings(op, nd, kernel_size, stride, padding, dilation)
+            if divisor == 0:
+                raise RuntimeError(f"{op}: divisor must be not zero")
+            check_floating(op, x)
+            size = pooled_size(op, x, nd, ceil_mode, windows)
+            by = divisor
+            if by is None and not ceil_mode and (count_include_pad or not any(windows["padding"])):
+                by = math.prod(windows["kernel"])  # every window is whole
+            settings = {"size": size, "divisor": by, "count_pad": count_include_pad, **windows}
+            _known.put(settings, (op, x.array.shape, x.array.dtype), *given)
+        return _avg_pool(x, **settings)
+
+    return batched(op, input, nd, pool)
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Average pooling of (N, C, L) to a given size: see adaptive_avg_pool2d."""
+    return _adaptive_average("adaptive_avg_pool1d", 1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Average pooling of (N, C, H, W) to a given size; the windows follow from it.
+
+    Output i is the average of the inputs from floor(i n / size) to ceil((i + 1) n / size). A size
+    of None keeps the input's; ``output_size=1`` is global average pooling.
+
+    >>> import chainrule
+    >>> chainrule.adaptive_avg_pool2d(chainrule.ones(2, 3, 7, 9), (3, None)).shape
+    chainrule.Size([2, 3, 3, 9])
+    """
+    return _adaptive_average("adaptive_avg_pool2d", 2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """Average pooling of (N, C, D, H, W) to a given size: see adaptive_avg_pool2d."""
+    return _adaptive_average("adaptive_avg_pool3d", 3, input, output_size)
+
+
+def _adaptive_average(op: str, nd: int, input: Any, output_size: Any) -> Any:
+    def pool(x: Any) -> Any:
+        check_floating(op, x)
+        size = adapted_size(op, x, nd, output_size)
+        spatial = _last(x.shape, size)
+        if not divides(size, spatial):
+            return _adaptive_avg_pool(x, size=size)
+        kernel = tuple([n // o for n, o in zip(spatial, size, strict=True)])
+        return _avg_pool(
+            x,
+            size=size,
+            kernel=kernel,
+            stride=kernel,
+            padding=(0,) * nd,
+            dilation=(1,) * nd,
+            divisor=math.prod(kernel),
+            count_pad=True,
+        )
+
+    return batched(op, input, nd, pool)
+
+
+# --- powers ---------------------------------------------------------------------------------------
+
+
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """The p-norm of each window of ``input`` (N, C, L): see lp_pool2d."""
+    return _lp_pool(avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """The p-norm of each window of ``input`` (N, C, H, W): (sum of x ** p) ** (1 / p)."""
+    return _lp_pool(avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """The p-norm of each window of ``input`` (N, C, D, H, W): see lp_pool2d."""
+    return _lp_pool(avg_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def _lp_pool(
+    average: Any,
+    nd: int,
+    input: Any,
+    norm_type: float,
+    kernel_size: Any,
+    stride: Any,
+    ceil_mode: bool,
+) -> Any:
+    elements = math.prod(per_dim("lp_pool", "kernel_size", kernel_size, nd))
+    mean = average(pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
+    return pow(mean * elements, 1.0 / norm_type)

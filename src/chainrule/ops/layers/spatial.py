@@ -1,0 +1,267 @@
+"""What convolution and pooling share: one number per dimension, sizes, input without a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.ops.shape.views import reshape
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "Ints",
+    "Known",
+    "adapted_size",
+    "batched",
+    "conv_output_size",
+    "conv_transpose_output_size",
+    "divides",
+    "listed",
+    "output_size",
+    "padding_of",
+    "per_dim",
+    "pooled_size",
+    "positive",
+    "window_settings",
+]
+
+Ints = tuple[int, ...]
+
+
+def per_dim(op: str, name: str, value: Any, nd: int) -> Ints:
+    """One number for every dimension, or as many as there are dimensions, as a tuple."""
+    if value.__class__ is int:
+        return (value,) * nd
+    if isinstance(value, (tuple, list)):
+        numbers = tuple(value) if len(value) != 1 else tuple(value) * nd
+    else:
+        numbers = (value,) * nd
+    if len(numbers) != nd:
+        raise RuntimeError(
+            f"{op}: expected {name} to be a single integer value or {nd} values to match the "
+            f"dimensions, but got {name}={list(value)}"
+        )
+    try:
+        return tuple([n.__index__() for n in numbers])
+    except AttributeError:
+        message = f"{op}(): {name} must be an int or a tuple of ints, not {value!r}"
+        raise TypeError(message) from None
+
+
+def positive(op: str, name: str, numbers: Ints, at_least: int = 1) -> None:
+    """Refuses a stride of 0, a negative padding and their like."""
+    if min(numbers) < at_least:
+        sort = "negative" if at_least == 0 else "non-positive"
+        raise RuntimeError(f"{op}: {sort} {name} is not supported, got {name}={numbers}")
+
+
+def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """How many windows fit, ``padding`` being what both sides get together."""
+    return (size + padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def listed(sizes: Any) -> str:
+    """(2 x 3), as sizes are written in messages."""
+    return "(" + " x ".join(map(str, sizes)) + ")"
+
+
+def batched(op: str, input: Any, nd: int, function: Callable[[Any], Any]) -> Any:
+    """The function of (N, C, spatial), applied to that or, without a batch, to (C, spatial)."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
+    if input.ndim == nd + 2:
+        return function(input)
+    if input.ndim != nd + 1:
+        raise RuntimeError(
+            f"{op}: expected {nd + 1}D (unbatched) or {nd + 2}D (batched) input, but got input of "
+            f"size {tuple(input.shape)}"
+        )
+    out = function(reshape(input, (1, *input.shape)))
+    if isinstance(out, tuple):
+        return tuple([reshape(o, tuple(o.shape[1:])) for o in out])
+    return reshape(out, tuple(out.shape[1:]))
+
+
+class Known:
+    """What followed from shapes and settings when they were given before.
+
+    Settings are told apart by identity, which takes no time and knows 2 from 2.0. They are kept
+    with what is found, so that no other object gets their place; what can change is not kept.
+    """
+
+    LIMIT = 1000
+
+    def __init__(self) -> None:
+        self._found: dict[Any, Any] = {}
+
+    def get(self, shapes: tuple[Any, ...], *settings: Any) -> Any:
+        entry = self._found.get((shapes, *map(id, settings)))
+        return None if entry is None else entry[0]
+
+    def put(self, value: Any, shapes: tuple[Any, ...], *settings: Any) -> None:
+        if all([s is None or s.__class__ in (bool, int, str, tuple) for s in settings]):
+            if len(self._found) >= self.LIMIT:
+                self._found.clear()
+            self._found[(shapes, *map(id, settings))] = (value, settings)
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def conv_output_size(
+    size: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+) -> Any:
+    """The size of a convolution's (or pooling's) output along each dimension, rounded down:
+
+    o = floor((i + 2 p - d (k - 1) - 1) / s) + 1
+
+    >>> import chainrule
+    >>> chainrule.conv_output_size(28, 5)
+    24
+    >>> chainrule.conv_output_size((28, 32), 3, stride=2, padding=1)
+    (14, 16)
+    """
+    op, nd = "conv_output_size", _count_dims(size, kernel_size, stride, padding, dilation)
+    named = {"size": size, "kernel_size": kernel_size, "stride": stride, "dilation": dilation}
+    i, k, s, d = (per_dim(op, name, value, nd) for name, value in named.items())
+    _, both = padding_of(op, padding, k, s, d)
+    each = zip(i, k, s, both, d, strict=True)
+    return _like_arguments([output_size(*numbers) for numbers in each], size, kernel_size)
+
+
+def conv_transpose_output_size(
+    size: Any,
+    kernel_size: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    dilation: Any = 1,
+) -> Any:
+    """The size of a transposed convolution's output along each dimension:
+
+    o = (i - 1) s - 2 p + d (k - 1) + output_padding + 1
+
+    >>> import chainrule
+    >>> chainrule.conv_transpose_output_size(14, 4, stride=2, padding=1)
+    28
+    """
+    op = "conv_transpose_output_size"
+    nd = _count_dims(size, kernel_size, stride, padding, output_padding, dilation)
+    named = {
+        "size": size,
+        "kernel_size": kernel_size,
+        "stride": stride,
+        "padding": padding,
+        "output_padding": output_padding,
+        "dilation": dilation,
+    }
+    each = zip(*[per_dim(op, name, value, nd) for name, value in named.items()], strict=True)
+    sizes = [(i - 1) * s - 2 * p + d * (k - 1) + extra + 1 for i, k, s, p, extra, d in each]
+    return _like_arguments(sizes, size, kernel_size)
+
+
+def _count_dims(*arguments: Any) -> int:
+    return max(len(a) if isinstance(a, (tuple, list)) else 1 for a in arguments)
+
+
+def _like_arguments(sizes: list[int], *arguments: Any) -> Any:
+    """A number for numbers, a tuple where one was given."""
+    several = len(sizes) > 1 or any(isinstance(a, (tuple, list)) for a in arguments)
+    return tuple(sizes) if several else sizes[0]
+
+
+def padding_of(
+    op: str, padding: Any, kernel: Ints, stride: Ints, dilation: Ints
+) -> tuple[Ints, Ints]:
+    """The zeros in front of each dimension, and those in front and behind together."""
+    if not isinstance(padding, str):
+        before = per_dim(op, "padding", padding, len(kernel))
+        positive(op, "padding", before, at_least=0)
+        return before, tuple([2 * p for p in before])
+    if padding == "valid":
+        return (0,) * len(kernel), (0,) * len(kernel)
+    if padding != "same":
+        raise RuntimeError(f"{op}: invalid padding string {padding!r}; use 'same' or 'valid'")
+    if any(s != 1 for s in stride):
+        raise RuntimeError(
+            f"{op}: padding='same' is not supported for strided convolutions, got stride={stride}"
+        )
+    both = tuple([d * (k - 1) for k, d in zip(kernel, dilation, strict=True)])
+    return tuple([p // 2 for p in both]), both
+
+
+# --- windows --------------------------------------------------------------------------------------
+
+
+def window_settings(
+    op: str,
+    nd: int,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    any_padding: bool = False,
+) -> dict[str, Ints]:
+    """Kernel, stride, padding and dilation, one number per dimension each.
+
+    A padding of more than half the kernel, with windows that see nothing else, is refused unless
+    ``any_padding``.
+    """
+    k = per_dim(op, "kernel_size", kernel_size, nd)
+    s = k if stride is None or stride == [] else per_dim(op, "stride", stride, nd)
+    p, d = per_dim(op, "padding", padding, nd), per_dim(op, "dilation", dilation, nd)
+    positive(op, "kernel_size", k)
+    positive(op, "stride", s)
+    positive(op, "padding", p, at_least=0)
+    positive(op, "dilation", d)
+    if not any_padding and any(2 * a > b for a, b in zip(p, k, strict=True)):
+        raise RuntimeError(
+            f"{op}: pad should be at most half of kernel size, but got padding={p} and "
+            f"kernel_size={k}"
+        )
+    return {"kernel": k, "stride": s, "padding": p, "dilation": d}
+
+
+def _check_not_empty(op: str, x: Any) -> None:
+    if 0 in x.shape[1:]:
+        raise RuntimeError(
+            f"{op}: expected input to have non-zero size for non-batch dimensions, but input has "
+            f"sizes {tuple(x.shape)}"
+        )
+
+
+def pooled_size(op: str, x: Any, nd: int, ceil_mode: bool, windows: dict[str, Ints]) -> Ints:
+    """How many windows there are along each dimension."""
+    _check_not_empty(op, x)
+    size = []
+    for n, k, s, p, d in zip(x.shape[-nd:], *windows.values(), strict=True):
+        room = n + 2 * p - d * (k - 1) - 1
+        count = (-(-room // s) if ceil_mode else room // s) + 1
+        # A last window that would begin in the padding behind is left out.
+        size.append(count - 1 if ceil_mode and (count - 1) * s >= n + p else count)
+    if min(size) < 1:
+        raise RuntimeError(
+            f"{op}: given input size {listed(x.shape[-nd:])} and kernel_size {windows['kernel']}, "
+            f"the calculated output size is {listed(size)}; output size is too small"
+        )
+    return tuple(size)
+
+
+def adapted_size(op: str, x: Any, nd: int, output_size: Any) -> Ints:
+    """The given size, where None stands for the input's."""
+    _check_not_empty(op, x)
+    if isinstance(output_size, (tuple, list)):
+        wanted = tuple(output_size) if len(output_size) != 1 else tuple(output_size) * nd
+    else:
+        wanted = (output_size,) * nd
+    if len(wanted) != nd:
+        raise RuntimeError(f"{op}: output_size must have {nd} elements, got {wanted}")
+    each = zip(wanted, x.shape[-nd:], strict=True)
+    size = per_dim(op, "output_size", tuple([n if w is None else w for w, n in each]), nd)
+    positive(op, "output_size", size, at_least=0)
+    return size
+
+
+def divides(size: Ints, spatial: Ints) -> bool:
+    """Whether adaptive windows are all of one size, side by side."""
+    return all(o > 0 and n % o == 0 for n, o in zip(spatial, size, strict=True))

@@ -1,0 +1,344 @@
+"""Factorizations: Cholesky, QR, singular values, eigenvalues, with their published rules.
+
+Rules are after M. Giles (2008), I. Murray, "Differentiation of the Cholesky decomposition" (2016),
+M. Seeger et al., "Auto-differentiating linear algebra" (2017) and D. Roberts and L. Roberts, "QR
+and LQ decomposition matrix backpropagation algorithms" (2020); ``t`` is a tangent, ``g`` a
+gradient, ``x'`` a transpose. Singular and eigenvectors are determined up to sign only: what is
+computed from them has a derivative if it does not depend on that choice, and none where values
+coincide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from chainrule.backend import K
+from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril
+from chainrule.ops.elementwise.functions import where
+from chainrule.ops.index.reading import narrow
+from chainrule.ops.core.primitive import Nondifferentiable, Primitive
+from chainrule.ops.shape.views import cat, unsqueeze
+from chainrule.ops.linalg.solving import check_matrix, solve_by_substitution
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "Eigen",
+    "QR",
+    "SVD",
+    "cholesky",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "qr",
+    "svd",
+    "svdvals",
+]
+
+
+def _symmetric(x: Any) -> Any:
+    return 0.5 * (x + x.mT)
+
+
+def _solve(a: Any, b: Any, upper: bool) -> Any:
+    return solve_by_substitution(a, b, upper=upper, unitriangular=False)
+
+
+# --- Cholesky: dL = L phi(L^-1 dA L^-T) -----------------------------------------------------------
+
+
+def _phi(x: Any) -> Any:
+    """The lower triangle with half the diagonal."""
+    return 0.5 * (tril(x) + tril(x, -1))
+
+
+def _cholesky_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool]) -> Any:
+    half = _solve(out.mT, _phi(out.mT @ g), upper=True)
+    return (_symmetric(_solve(out.mT, half.mT, upper=True)),)
+
+
+def _cholesky_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
+    half = _solve(out, _symmetric(tangents[0]), upper=False)
+    return out @ _phi(_solve(out, half.mT, upper=False))
+
+
+_cholesky = Primitive("cholesky", _cholesky_vjp, _cholesky_jvp, batch="carry")
+
+
+def cholesky(A: Any, *, upper: bool = False) -> Any:
+    """The lower triangular L with LL' = A, for a symmetric positive definite A (L' if ``upper``).
+
+    The lower triangle of A is read (the upper one if ``upper``); the gradient is symmetric. Raises
+    :class:`LinAlgError` if A is not positive definite.
+    """
+    check_matrix("linalg.cholesky", A, square=True)
+    return _cholesky(A.mT).mT if upper else _cholesky(A)
+
+
+# --- QR: dQ = (dA - Q dR) R^-1, with Q'dQ antisymmetric and dR triangular -------------------------
+
+
+class QR(NamedTuple):
+    """What :func:`qr` returns."""
+
+    Q: Any
+    R: Any
+
+
+def _qr_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool], complete: bool) -> Any:
+    (gq, gr), (q, r) = g, out
+    m = tril(r @ gr.mT - gq.mT @ q)
+    both = gq + q @ (m + tril(m, -1).mT)
+    return (_solve(r, both.mT, upper=True).mT,)
+
+
+def _qr_jvp(tangents: Sequence[Any], out: Any, x: Any, complete: bool) -> Any:
+    q, r = out
+    scaled = _solve(r.mT, tangents[0].mT, upper=False).mT
+    inside = q.mT @ scaled
+    below = tril(inside, -1)
+    change = inside - below + below.mT
+    return scaled - q @ change, change @ r
+
+
+def _not_differentiable(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError(
+        "linalg.qr: the QR decomposition is not differentiable when mode='complete' and there are "
+        "more rows than columns; use mode='reduced'"
+    )
+
+
+_qr = Primitive("qr", _qr_vjp, _qr_jvp, batch="carry")
+_qr_complete = Primitive(
+    "qr_complete", _not_differentiable, _not_differentiable, batch="carry", kernel="qr"
+)
+
+
+def qr(A: Any, mode: str = "reduced") -> QR:
+    """Q with orthonormal columns and the upper triangular R, with QR = A.
+
+    ``mode`` is ``"reduced"`` (Q has as many columns as R has rows, the smaller size of A),
+    ``"complete"`` (Q is square; differentiable if A has no more rows than columns) or ``"r"`` (Q is
+    empty).
+    """
+    check_matrix("linalg.qr", A)
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"linalg.qr: unrecognized mode {mode!r}, expected one of 'reduced' (default), 'r', or "
+            "'complete'"
+        )
+    rows, columns = A.shape[-2:]
+    if rows >= columns:
+        op = _qr_complete if mode == "complete" and rows > columns else _qr
+        q, r = op(A, complete=op is _qr_complete)
+    else:
+        # The first square block is factorized, the rest of R is Q' times the rest of A.
+        q, first = _qr(narrow(A, -1, 0, rows), complete=False)
+        r = cat([first, q.mT @ narrow(A, -1, rows, columns - rows)], -1)
+    return QR(Tensor(K.zeros((0,), A.array.dtype)) if mode == "r" else q, r)
+
+
+# --- what singular and eigenvectors have in common ------------------------------------------------
+
+
+def _gaps(values: Any) -> Any:
+    """v_j - v_i, and infinity on the diagonal: a vector does not turn into itself."""
+    same = K.eye(values.shape[-1], dtype=bool)
+    return where(same, math.inf, unsqueeze(values, -2) - unsqueeze(values, -1))
+
+
+def _over(x: Any, gaps: Any) -> Any:
+    """x / gaps, and 0 for 0 / 0: values that coincide matter only to what depends on vectors."""
+    hole = (x == 0) & (gaps == 0)
+    return where(hole, 0.0, x / where(hole, 1.0, gaps))
+
+
+# --- singular values: A = U S V' ------------------------------------------------------------------
+
+
+class SVD(NamedTuple):
+    """What :func:`svd` returns."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+def _padded(x: Any, n: int) -> Any:
+    """The last dimension filled up with zeros to size n."""
+    missing = n - x.shape[-1]
+    if missing == 0:
+        return x
+    dtype = (x.array if isinstance(x, Tensor) else x).dtype
+    return cat([x, K.zeros((*x.shape[:-1], missing), dtype)], -1)
+
+
+def _first(x: Any, k: int) -> Any:
+    return x if x.shape[-1] == k else narrow(x, -1, 0, k)
+
+
+def _square_gaps(s: Any, n: int) -> Any:
+    """s_j^2 - s_i^2, filled up with zeros for the vectors without a value to size n.
+
+    It is infinite on the diagonal and among those vectors, which are free to turn into each other.
+    """
+    free = K.arange(0, n, 1, "int64") >= s.shape[-1]
+    apart = K.eye(n, dtype=bool) | (free & free[:, None])
+    v = _padded(s, n)
+    across, down = unsqueeze(v, -2), unsqueeze(v, -1)
+    return where(apart, math.inf, (across - down) * (across + down))
+
+
+def _rotation(p: Any, s: Any) -> Any:
+    """U'dU from p = U'dAV: (p S + S p')_ij / (s_j^2 - s_i^2), antisymmetric."""
+    scaled = _padded(_first(p, s.shape[-1]) * unsqueeze(s, -2), p.shape[-2])
+    return _over(scaled + scaled.mT, _square_gaps(s, p.shape[-2]))
+
+
+def _rotation_transposed(g: Any, s: Any, n: int) -> Any:
+    """The transpose of :func:`_rotation` for a p with n columns."""
+    turned = _over(g - g.mT, _square_gaps(s, g.shape[-1]))
+    return _padded(_first(turned, s.shape[-1]) * unsqueeze(s, -2), n)
+
+
+def _outside(u: Any, x: Any) -> Any:
+    """The part of x outside the space of the columns of u."""
+    return x - u @ (u.mT @ x)
+
+
+def _svd_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool], full: bool) -> Any:
+    """U [rot'(U'gU) + rot'(V'gV)' + gS] V', and what U and V lack to be square."""
+    (gu, gs, gvh), (u, s, vh) = g, out
+    v, gv, k = vh.mT, gvh.mT, s.shape[-1]
+    core = _rotation_transposed(u.mT @ gu, s, v.shape[-1])
+    core = core + _rotation_transposed(v.mT @ gv, s, u.shape[-1]).mT
+    gx = u @ core @ vh + (_first(u, k) * unsqueeze(gs, -2)) @ _first(v, k).mT
+    if u.shape[-2] > u.shape[-1]:
+        gx = gx + _outside(u, gu / unsqueeze(s, -2)) @ vh
+    if v.shape[-2] > v.shape[-1]:
+        gx = gx + u @ _outside(v, gv / unsqueeze(s, -2)).mT
+    return (gx,)
+
+
+def _svd_jvp(tangents: Sequence[Any], out: Any, x: Any, full: bool) -> Any:
+    (t,), (u, s, vh) = tangents, out
+    v = vh.mT
+    p = u.mT @ t @ v
+    tu, tv = u @ _rotation(p, s), v @ _rotation(p.mT, s)
+    if u.shape[-2] > u.shape[-1]:
+        tu = tu + _outside(u, t @ v) / unsqueeze(s, -2)
+    if v.shape[-2] > v.shape[-1]:
+        tv = tv + _outside(v, t.mT @ u) / unsqueeze(s, -2)
+    return tu, diagonal(p, 0, -2, -1), tv.mT
+
+
+_svd = Primitive("svd", _svd_vjp, _svd_jvp, batch="carry")
+
+
+def svd(A: Any, full_matrices: bool = True) -> SVD:
+    """U, S and Vh with A = U diag(S) Vh and S in descending order.
+
+    U and Vh are square, or, with ``full_matrices=False``, have only the columns (rows) that belong
+    to a singular value.
+    """
+    check_matrix("linalg.svd", A)
+    full = full_matrices and A.shape[-1] != A.shape[-2]
+    return SVD(*_svd(A, full=full))
+
+
+def _svdvals_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool]) -> Any:
+    u, _, vh = _svd(x, full=False)
+    return ((u * unsqueeze(g, -2)) @ vh,)
+
+
+def _svdvals_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
+    u, _, vh = _svd(x, full=False)
+    return diagonal(u.mT @ tangents[0] @ vh.mT, 0, -2, -1)
+
+
+_svdvals = Primitive("svdvals", _svdvals_vjp, _svdvals_jvp, batch="carry", saves_out=False)
+
+
+def svdvals(A: Any) -> Any:
+    """The singular values, in descending order."""
+    check_matrix("linalg.svdvals", A)
+    return _svdvals(A)
+
+
+# --- eigenvalues of symmetric matrices: A = V diag(L) V' ------------------------------------------
+
+
+class Eigen(NamedTuple):
+    """What :func:`eigh` and :func:`eig` return."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def _eigh_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool], uplo: str) -> Any:
+    (gl, gv), (values, v) = g, out
+    turned = _over(v.mT @ gv, _gaps(values))
+    return (_symmetric(v @ (turned + diag_embed(gl)) @ v.mT),)
+
+
+def _eigh_jvp(tangents: Sequence[Any], out: Any, x: Any, uplo: str) -> Any:
+    values, v = out
+    p = v.mT @ _symmetric(tangents[0]) @ v
+    return diagonal(p, 0, -2, -1), v @ _over(p, _gaps(values))
+
+
+_eigh = Primitive("eigh", _eigh_vjp, _eigh_jvp, batch="carry")
+
+
+def _triangle_name(op: str, uplo: str) -> str:
+    if uplo.upper() not in ("L", "U"):
+        raise RuntimeError(f"{op}: expected UPLO to be 'L' or 'U', but got {uplo!r}")
+    return uplo.upper()
+
+
+def eigh(A: Any, UPLO: str = "L") -> Eigen:
+    """The eigenvalues (ascending) and eigenvectors (columns) of a symmetric matrix.
+
+    Only the lower (``"L"``) or upper (``"U"``) triangle is read; the gradient is symmetric.
+    """
+    check_matrix("linalg.eigh", A, square=True)
+    return Eigen(*_eigh(A, uplo=_triangle_name("linalg.eigh", UPLO)))
+
+
+def _eigvalsh_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool], uplo: str) -> Any:
+    v = _eigh(x, uplo=uplo)[1]
+    return ((v * unsqueeze(g, -2)) @ v.mT,)
+
+
+def _eigvalsh_jvp(tangents: Sequence[Any], out: Any, x: Any, uplo: str) -> Any:
+    v = _eigh(x, uplo=uplo)[1]
+    return diagonal(v.mT @ _symmetric(tangents[0]) @ v, 0, -2, -1)
+
+
+_eigvalsh = Primitive("eigvalsh", _eigvalsh_vjp, _eigvalsh_jvp, batch="carry", saves_out=False)
+
+
+def eigvalsh(A: Any, UPLO: str = "L") -> Any:
+    """The eigenvalues of a symmetric matrix, in ascending order."""
+    check_matrix("linalg.eigvalsh", A, square=True)
+    return _eigvalsh(A, uplo=_triangle_name("linalg.eigvalsh", UPLO))
+
+
+# --- eigenvalues of any square matrix -------------------------------------------------------------
+
+_eig = Nondifferentiable("eig", "carry")
+_eigvals = Nondifferentiable("eigvals", "carry")
+
+
+def eig(A: Any) -> Eigen:
+    """The complex eigenvalues and eigenvectors of a square matrix; without derivative."""
+    check_matrix("linalg.eig", A, square=True)
+    return Eigen(*_eig(A))
+
+
+def eigvals(A: Any) -> Any:
+    """The complex eigenvalues of a square matrix; without derivative."""
+    check_matrix("linalg.eigvals", A, square=True)
+    return _eigvals(A)

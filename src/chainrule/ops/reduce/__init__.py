@@ -1,0 +1,1 @@
+"""Many numbers to few: sums, extremes, running values, orders."""

@@ -1,0 +1,394 @@
+"""Order statistics: the largest, the smallest, the middle, the most frequent.
+
+Those that choose one element (``max(dim)``, ``median(dim)``, ``mode``) give it the whole gradient;
+those that name a value (``amax``, ``max()``, ``median()``) share it evenly among the elements equal
+to that value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from chainrule.backend import K, dtypes
+from chainrule.ops.index.choice import gather_along, gather_place
+from chainrule.ops.elementwise.functions import ceil, floor, isnan, maximum, minimum, round, where
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.core.primitive import Nondifferentiable, Op
+from chainrule.ops.reduce.reductions import _any, _sum, array_of, reduction
+from chainrule.ops.shape.views import (
+    canonical_dim,
+    canonical_dims,
+    movedim,
+    reshape,
+    squeeze,
+    unsqueeze,
+)
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "amax",
+    "amin",
+    "aminmax",
+    "argmax",
+    "argmin",
+    "max",
+    "median",
+    "min",
+    "mode",
+    "nanmedian",
+    "nanquantile",
+    "quantile",
+]
+METHODS = tuple(__all__)
+INPLACE: tuple[str, ...] = ()
+
+
+class ValuesIndices(NamedTuple):
+    """Chosen elements and their places along the dimension."""
+
+    values: Any
+    indices: Any
+
+
+class MinMax(NamedTuple):
+    """The smallest and the largest elements."""
+
+    min: Any
+    max: Any
+
+
+# --- primitives -----------------------------------------------------------------------------------
+
+
+def _shared(d: Any, x: Any, out: Any, dim: tuple[int, ...]) -> Any:
+    """``d`` divided among the elements that equal the output (NaN equals NaN here)."""
+    chosen = cast((x == out) | (isnan(x) & isnan(out)), x.dtype)
+    return d / _sum(chosen, dim=dim, keepdim=True) * chosen
+
+
+_amax = reduction("amax", _shared)
+_amin = reduction("amin", _shared)
+_median = reduction("median", lambda d, x, out, dim, skip_nan: _shared(d, x, out, dim))
+_argmax = Nondifferentiable("argmax", "carry")
+_argmin = Nondifferentiable("argmin", "carry")
+
+
+class Selection(Op):
+    """One element along ``dim`` (for each place of the output), which gets the whole gradient.
+
+    The kernel ``(a, dim, keepdim, **params)`` returns values and indices. Nothing but the indices
+    is saved.
+    """
+
+    saves_out = True
+
+    def __init__(self, name: str):
+        super().__init__(name, "carry")
+
+    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+        return None
+
+    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        indices = Tensor(node.out[1]) if tensors else node.out[1]
+        shape, dim, keepdim = node.shapes[0], node.params["dim"], node.params["keepdim"]
+        g, indices = (v if keepdim else unsqueeze(v, dim) for v in (g[0], indices))
+        return (gather_place(g, indices, dim=dim, shape=tuple(shape)),)
+
+    def jvp(
+        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        dim, keepdim = params["dim"], params["keepdim"]
+        indices = out[1] if keepdim else unsqueeze(out[1], dim)
+        t = gather_along(tangents[0], indices, dim=dim)
+        return t if keepdim else squeeze(t, dim), None
+
+
+_max_along, _min_along = Selection("max_along"), Selection("min_along")
+_median_along, _mode_along = Selection("median_along"), Selection("mode_along")
+
+
+def select(
+    name: str, op: Selection, input: Any, dim: int, keepdim: bool = True, **params: Any
+) -> ValuesIndices:
+    """Applies a selection; a tensor without dimensions is its own."""
+    d = canonical_dim(name, dim, input.ndim)
+    if input.ndim == 0:
+        values, indices = op(reshape(input, (1,)), dim=-1, keepdim=True, **params)
+        return ValuesIndices(reshape(values, ()), reshape(indices, ()))
+    return ValuesIndices(*op(input, dim=d, keepdim=keepdim, **params))
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def need_dim(op: str, keepdim: bool) -> None:
+    """Refuses ``keepdim`` without ``dim`` where PyTorch does."""
+    if keepdim:
+        raise TypeError(f"{op}(): keepdim={keepdim} is given without dim; give the dim to keep")
+
+
+def _need_elements(op: str, input: Any, dim: Any) -> None:
+    """Refuses to choose among nothing."""
+    for d in canonical_dims(op, dim, input.ndim):
+        if input.shape[d] == 0:
+            raise IndexError(
+                f"{op}: expected reduction dim {d + input.ndim} to have non-zero size, got a "
+                f"tensor of shape {tuple(input.shape)}"
+            )
+
+
+def _need_order(op: str, input: Any, refused: str = "c") -> None:
+    """Refuses types that cannot be compared."""
+    d = array_of(op, input).dtype
+    if d.kind in refused:
+        raise NotImplementedError(f"{op}: not implemented for {dtypes.from_array_dtype(d)}")
+
+
+def _all_dims(
+    op: str, input: Any, dim: Any, keepdim: bool = False, error: type[Exception] = RuntimeError
+) -> Any:
+    """The dimensions to reduce, none of which may be empty."""
+    need_dim(op, keepdim)
+    if (dim is None or dim == ()) and 0 in input.shape:
+        raise error(
+            f"{op}: expected reduction dim to be specified for input.numel() == 0 (shape "
+            f"{tuple(input.shape)}). Specify the reduction dim with the 'dim' argument."
+        )
+    _need_elements(op, input, dim)
+    return canonical_dims(op, dim, input.ndim)
+
+
+# --- extremes -------------------------------------------------------------------------------------
+
+
+def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest element (along some dimensions); ties share the gradient evenly.
+
+    >>> import chainrule
+    >>> chainrule.tensor([[1.0, 5.0], [7.0, 3.0]]).amax(dim=1)
+    tensor([5., 7.])
+    """
+    _need_order("amax", input)
+    return _amax(input, dim=_all_dims("amax", input, dim), keepdim=keepdim)
+
+
+def amin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest element (along some dimensions); ties share the gradient evenly."""
+    _need_order("amin", input)
+    return _amin(input, dim=_all_dims("amin", input, dim), keepdim=keepdim)
+
+
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+    """The smallest and the largest element (along one dimension), as ``(min, max)``."""
+    _need_order("aminmax", input)
+    if dim is not None:
+        dim = canonical_dim("aminmax", dim, input.ndim)
+    dims = _all_dims("aminmax", input, dim)
+    return MinMax(_amin(input, dim=dims, keepdim=keepdim), _amax(input, dim=dims, keepdim=keepdim))
+
+
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """The largest of all elements; with ``dim``, the largest along it and their indices.
+
+    ``max(input, other)`` is :func:`maximum`. Over all elements, ties share the gradient; along a
+    dimension, the element at the returned index (the first) gets it.
+
+    >>> import chainrule
+    >>> values, indices = chainrule.tensor([[1.0, 5.0], [7.0, 3.0]]).max(dim=1)
+    >>> indices
+    tensor([1, 0])
+    """
+    _need_order("max", input)
+    other = dim if isinstance(dim, Tensor) else other
+    if other is not None:
+        return maximum(input, other)
+    if dim is None:
+        return _amax(input, dim=_all_dims("max", input, None, keepdim), keepdim=False)
+    _need_elements("max", input, dim)
+    return select("max", _max_along, input, dim, keepdim)
+
+
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """The smallest of all elements; with ``dim``, the smallest along it and their indices.
+
+    ``min(input, other)`` is :func:`minimum`. Ties are treated as by :func:`max`.
+    """
+    _need_order("min", input)
+    other = dim if isinstance(dim, Tensor) else other
+    if other is not None:
+        return minimum(input, other)
+    if dim is None:
+        return _amin(input, dim=_all_dims("min", input, None, keepdim), keepdim=False)
+    _need_elements("min", input, dim)
+    return select("min", _min_along, input, dim, keepdim)
+
+
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The index of the largest element (the first), in the flattened tensor or along ``dim``."""
+    return _place("argmax", _argmax, input, dim, keepdim)
+
+
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The index of the smallest element (the first), in the flattened tensor or along ``dim``."""
+    return _place("argmin", _argmin, input, dim, keepdim)
+
+
+def _place(op: str, index_of: Nondifferentiable, input: Any, dim: Any, keepdim: bool) -> Any:
+    if array_of(op, input).dtype.kind == "b":
+        raise RuntimeError(f"{op}: does not support bool input; convert it with .int() first")
+    _need_order(op, input)
+    if dim is None or input.ndim == 0:
+        _all_dims(op, input, None, error=IndexError)
+        if dim is not None:
+            canonical_dim(op, dim, input.ndim)
+        out = index_of(reshape(input, (-1,)), dim=-1, keepdim=False)
+        return reshape(out, (1,) * input.ndim) if keepdim else out
+    d = canonical_dim(op, dim, input.ndim)
+    _need_elements(op, input, d)
+    return index_of(input, dim=d, keepdim=keepdim)
+
+
+# --- the middle -----------------------------------------------------------------------------------
+
+
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The median of all elements; with ``dim``, the medians along it and their indices.
+
+    Of an even number of elements it is the lower of the two in the middle. NaN if there is a NaN.
+    """
+    return _middle("median", input, dim, keepdim, skip_nan=False)
+
+
+def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Like :func:`median`, of the elements that are not NaN."""
+    return _middle("nanmedian", input, dim, keepdim, skip_nan=True)
+
+
+def _middle(op: str, input: Any, dim: Any, keepdim: bool, skip_nan: bool) -> Any:
+    _need_order(op, input, "bc")
+    if dim is not None:
+        _need_elements(op, input, dim)
+        return select(op, _median_along, input, dim, keepdim, skip_nan=skip_nan)
+    need_dim(op, keepdim)
+    if 0 in input.shape:
+        return cast(Tensor(K.asarray(float("nan"))), input.dtype)
+    return _median(reshape(input, (-1,)), dim=(-1,), keepdim=False, skip_nan=skip_nan)
+
+
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """The most frequent element along ``dim`` (the smallest of several) and its last index."""
+    _need_order("mode", input)
+    _need_elements("mode", input, dim)
+    return select("mode", _mode_along, input, dim, keepdim)
+
+
+def quantile(
+    input: Any,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Any:
+    """The q-th quantiles of all elements or along ``dim``; several q give a dimension in front.
+
+    ``interpolation`` says what to do between two elements: ``"linear"``, ``"lower"``,
+    ``"higher"``, ``"midpoint"`` or ``"nearest"``. NaN if there is a NaN.
+
+    >>> import chainrule
+    >>> chainrule.tensor([1.0, 2.0, 4.0]).quantile(0.75)
+    tensor(3.)
+    """
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
+
+
+def nanquantile(
+    input: Any,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Any:
+    """Like :func:`quantile`, of the elements that are not NaN."""
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, skip_nan=True)
+
+
+def _quantile(
+    op: str, input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
+) -> Any:
+    from chainrule.ops.reduce.sort import sort
+
+    q = _checked_q(op, input, q, interpolation)
+    d = -1 if dim is None else canonical_dim(op, dim, input.ndim)
+    if dim is None or input.ndim == 0:
+        rows = reshape(input, (-1,))
+    else:
+        rows = movedim(input, d, -1)
+    ranks = _ranks(rows, reshape(q, (-1,)), skip_nan)
+    out = movedim(_between(sort(rows, -1)[0], ranks, interpolation), -1, 0)
+    if keepdim:
+        single = dim is None or input.ndim == 0
+        out = reshape(out, (-1,) + (1,) * input.ndim) if single else unsqueeze(out, d)
+    return out if q.ndim else squeeze(out, 0)
+
+
+def _checked_q(op: str, input: Any, q: Any, interpolation: str) -> Any:
+    d = array_of(op, input).dtype
+    if d not in (dtypes.float32.array_dtype, dtypes.float64.array_dtype):
+        raise RuntimeError(f"{op}: input must be either float or double dtype, got {input.dtype}")
+    if 0 in input.shape:
+        raise RuntimeError(f"{op}: input tensor must be non-empty, got shape {tuple(input.shape)}")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(
+            f"{op}: interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+            f"got {interpolation}"
+        )
+    if isinstance(q, (int, float)):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{op}: q must be in the range [0, 1] but got {q}")
+        return Tensor(K.asarray(q, dtype=d))
+    if not isinstance(q, Tensor):
+        raise TypeError(f"{op}(): argument 'q' must be a float or a Tensor, not {type(q).__name__}")
+    if q.ndim > 1:
+        raise RuntimeError(f"{op}: q must be a scalar or 1D tensor, got shape {tuple(q.shape)}")
+    if q.array.dtype != d:
+        raise RuntimeError(
+            f"{op}: q tensor must be same dtype as the input tensor, got {q.dtype} and "
+            f"{input.dtype}"
+        )
+    if isinstance(q.array, K.Array) and not ((q.array >= 0) & (q.array <= 1)).all():
+        raise RuntimeError(f"{op}: q values must be in the range [0, 1], got {q.tolist()}")
+    return q
+
+
+def _ranks(rows: Any, q: Any, skip_nan: bool) -> Any:
+    """Where the quantiles lie in each sorted row, between 0 and its length - 1."""
+    last = rows.shape[-1] - 1
+    bad = isnan(rows)
+    if skip_nan:
+        count = cast(_sum(cast(~bad, rows.dtype), dim=(-1,), keepdim=True), rows.dtype)
+        return q * where(count > 0, count - 1, 0.0)
+    # NaN sorts to the end, so that the last element is one if any is.
+    return where(_any(bad, dim=(-1,), keepdim=True), float(last), q * last)
+
+
+def _between(ordered: Any, ranks: Any, interpolation: str) -> Any:
+    """The elements of sorted rows at fractional ranks."""
+
+    def at(places: Any) -> Any:
+        return gather_along(ordered, cast(places, dtypes.int64), dim=-1)
+
+    if interpolation == "nearest":
+        return at(round(ranks))
+    if interpolation == "higher":
+        return at(ceil(ranks))
+    below = at(floor(ranks))
+    if interpolation == "lower":
+        return below
+    weight = 0.5 if interpolation == "midpoint" else ranks - floor(ranks)
+    above = at(ceil(ranks))
+    # Where the rank is whole the element itself is meant, also if it is infinite.
+    return where(ranks == floor(ranks), below, below + weight * (above - below))

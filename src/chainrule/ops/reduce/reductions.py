@@ -1,0 +1,468 @@
+"""Reductions: many numbers to one, over all elements or along some dimensions.
+
+A reduction is declared by its differential, like an elementwise function: the change of the output
+that a change ``d`` of each element makes. Read backward, ``d`` is the gradient of the output,
+repeated along the reduced dimensions; read forward, it is the tangent of the input, and the changes
+are summed.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.backend import K, dtypes
+from chainrule.ops.elementwise.complex_numbers import abs
+from chainrule.ops.elementwise.derived import isclose
+from chainrule.ops.elementwise.functions import exp, isnan, pow, sign, where, zeros_like_of
+from chainrule.ops.core.promotion import cast, to_floating
+from chainrule.ops.core.apply import edge_of
+from chainrule.ops.core.primitive import Linear, Nondifferentiable, Primitive
+from chainrule.ops.shape.views import canonical_dim, canonical_dims, reshape
+from chainrule.graph import Node, mode
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "all", "allclose", "any", "count_nonzero", "dist", "equal", "logsumexp", "mean", "nanmean",
+    "nansum", "norm", "prod", "std", "std_mean", "sum", "var", "var_mean",
+]  # fmt: skip
+METHODS = tuple(name for name in __all__ if name not in ("std_mean", "var_mean"))
+INPLACE: tuple[str, ...] = ()
+
+Dims = tuple[int, ...]
+
+# --- primitives -----------------------------------------------------------------------------------
+
+# Sum and spread are each other's transposes.
+_sum = Linear(
+    "sum",
+    lambda g, shape_in, dim, keepdim: _spread(g, shape=tuple(shape_in), dim=dim, keepdim=keepdim),
+)
+_spread = Linear(
+    "spread",
+    lambda g, shape_in, shape, dim, keepdim: _sum(g, dim=dim, keepdim=keepdim),
+    batch="shape",
+    is_view=True,
+    may_copy=True,
+)
+# A primitive of its own for speed: one node and one small division.
+_mean = Linear(
+    "mean",
+    lambda g, shape_in, dim, keepdim: _spread(
+        g / _count(shape_in, dim), shape=tuple(shape_in), dim=dim, keepdim=keepdim
+    ),
+)
+
+
+def _count(shape: tuple[int, ...], dim: Dims) -> int:
+    return math.prod([shape[d] for d in dim])
+
+
+def kept(v: Any, x: Any, dim: Dims, keepdim: bool) -> Any:
+    """A reduced value with the reduced dimensions of ``x`` as dimensions of size 1."""
+    if keepdim or not dim:
+        return v
+    return reshape(v, tuple([1 if i in dim else n for i, n in enumerate(x.shape, -x.ndim)]))
+
+
+def reduction(name: str, differential: Callable[..., Any], reads_out: bool = True) -> Primitive:
+    """Declares a reduction ``name(x, dim, keepdim, **params)`` by ``differential(d, x, out, dim,
+    **params)``, in which ``d`` and ``out`` have dimensions of size 1 where ``x`` was reduced."""
+
+    def vjp(g: Any, out: Any, x: Any, needs: Any, dim: Dims, keepdim: bool, **params: Any) -> Any:
+        g, out = kept(g, x, dim, keepdim), kept(out, x, dim, keepdim) if reads_out else None
+        return (differential(g, x, out, dim, **params),)
+
+    def jvp(tangents: Any, out: Any, x: Any, dim: Dims, keepdim: bool, **params: Any) -> Any:
+        changes = differential(tangents[0], x, kept(out, x, dim, keepdim), dim, **params)
+        return _sum(changes, dim=dim, keepdim=keepdim)
+
+    return Primitive(name, vjp, jvp, batch="carry", saves_out=reads_out)
+
+
+_logsumexp = reduction("logsumexp", lambda d, x, out, dim: d * exp(x - out))
+_prod = reduction("prod", lambda d, x, out, dim: d * _product_of_others(x, dim[0]))
+_var = reduction(
+    "var",
+    lambda d, x, out, dim, correction: 2 * _deviation(d, x, dim, correction),
+    reads_out=False,
+)
+_std = reduction(
+    "std",
+    lambda d, x, out, dim, correction: _deviation(_over(d, out), x, dim, correction),
+)
+_norm = reduction("pnorm", lambda d, x, out, dim, p: _norm_change(d, x, out, p))
+_all = Nondifferentiable("all", "carry")
+_any = Nondifferentiable("any", "carry")
+_count_nonzero = Nondifferentiable("count_nonzero", "carry")
+
+
+def _product_of_others(x: Any, dim: int) -> Any:
+    """For each element the product of all others, exact also where elements are zero."""
+    from chainrule.ops.reduce.scan import product_after, product_before
+
+    return product_before(x, dim) * product_after(x, dim)
+
+
+def _deviation(d: Any, x: Any, dim: Dims, correction: float) -> Any:
+    """d (x - mean(x)) / (n - correction)"""
+    n = max(_count(x.shape, dim) - correction, 0)
+    return d * (1 / n if n else math.inf) * (x - _mean(x, dim=dim, keepdim=True))
+
+
+def _over(d: Any, out: Any) -> Any:
+    """d / out, and 0 where out is 0: the subgradient of a root at zero."""
+    zero = out == 0
+    return where(zero, 0.0, d / where(zero, 1.0, out))
+
+
+def _norm_change(d: Any, x: Any, out: Any, p: float) -> Any:
+    """d sign(x) |x|^(p-1) / out^(p-1), and 0 at 0."""
+    if p == 0:
+        return d * zeros_like_of(x)
+    if p == 1:
+        return d * sign(x)
+    if p == 2:
+        return _over(d, out) * x
+    zero = x == 0
+    power = where(zero, 0.0, pow(where(zero, 1.0, abs(x)), p - 1))
+    if p < 1:
+        return d * pow(out, 1 - p) * (sign(x) * power)
+    return _over(d, pow(out, p - 1)) * (sign(x) * power)
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def array_of(op: str, input: Any) -> Any:
+    """The array of a tensor; a bare array (inside a rule) is its own."""
+    if isinstance(input, Tensor):
+        return input.array
+    if hasattr(input, "dtype"):
+        return input
+    raise TypeError(
+        f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}; "
+        "convert it with chainrule.tensor(...)"
+    )
+
+
+def as_summands(op: str, input: Any, dtype: Any) -> Any:
+    """``input`` in the type in which it is added or multiplied up: int64 for integers."""
+    if dtype is not None:
+        array_of(op, input)
+        return cast(input, dtype)
+    return cast(input, dtypes.int64) if array_of(op, input).dtype.kind in "iub" else input
+
+
+def need_floating(op: str, input: Any) -> None:
+    """Refuses integers and booleans, as PyTorch does where a fraction would come out."""
+    d = array_of(op, input).dtype
+    if d.kind in "iub":
+        raise RuntimeError(
+            f"{op}: expected a tensor of floating point or complex dtype, got "
+            f"{dtypes.from_array_dtype(d)}; convert it with .float() first"
+        )
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The sum over all elements, or along some dimensions; integers are summed as int64.
+
+    >>> import chainrule
+    >>> chainrule.ones(2, 3).sum(dim=1)
+    tensor([3., 3.])
+    """
+    if dtype is not None or array_of("sum", input).dtype.kind in "iub":
+        input = as_summands("sum", input, dtype)
+    return _reduce(_sum, input, canonical_dims("sum", dim, input.ndim), keepdim)
+
+
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The mean over all elements, or along some dimensions.
+
+    >>> import chainrule
+    >>> chainrule.tensor([[1.0, 3.0], [5.0, 7.0]]).mean(dim=0)
+    tensor([3., 5.])
+    """
+    if dtype is not None or array_of("mean", input).dtype.kind in "iub":
+        input = _as_averaged(input, dtype)
+    return _reduce(_mean, input, canonical_dims("mean", dim, input.ndim), keepdim)
+
+
+def _reduce(op: Linear, input: Any, dim: Dims, keepdim: bool) -> Any:
+    """Applies a linear reduction: what ``apply`` does, written out for the ordinary case."""
+    flags = mode.flags
+    if flags > 1 or not isinstance(input, Tensor):
+        return op(input, dim=dim, keepdim=keepdim)
+    a = input.array
+    out = Tensor(K.asarray(op.raw(a, dim, keepdim)))
+    if flags and (input.needs_grad or input._view is not None):
+        edge = edge_of(input)
+        if edge is not None:
+            params = {"dim": dim, "keepdim": keepdim}
+            out._node = Node(op, (edge,), None, None, (a.shape,), params)
+            out.needs_grad = True
+    return out
+
+
+def _as_averaged(input: Any, dtype: Any) -> Any:
+    which = "Input" if dtype is None else "Optional"
+    d = input.dtype if dtype is None else dtypes.as_dtype(dtype)
+    if dtypes.to_array_dtype(d).kind in "iub":
+        raise RuntimeError(
+            f"mean: could not infer output dtype. {which} dtype must be either a floating point or "
+            f"complex dtype. Got: {d}; use .float().mean() or mean(dtype=chainrule.float32)"
+        )
+    array_of("mean", input)
+    return cast(input, d)
+
+
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The sum with NaN counted as zero."""
+    kind = array_of("nansum", input).dtype.kind
+    if kind == "c":
+        raise RuntimeError("nansum: does not support complex inputs; sum real and imag separately")
+    numbers = where(isnan(input), 0.0, input) if kind == "f" else input
+    dims = canonical_dims("nansum", dim, input.ndim)
+    return _sum(as_summands("nansum", numbers, dtype), dim=dims, keepdim=keepdim)
+
+
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The mean of the elements that are not NaN."""
+    need_floating("nanmean", input)
+    dims = canonical_dims("nanmean", dim, input.ndim)
+    total = nansum(input, dims, keepdim, dtype=dtype)
+    return total / _sum(cast(~isnan(input), total.dtype), dim=dims, keepdim=keepdim)
+
+
+def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The product of all elements, or along one dimension; its gradient is exact also at zeros."""
+    input = as_summands("prod", input, dtype)
+    d = -1 if dim is None else canonical_dim("prod", dim, input.ndim)
+    if dim is None or input.ndim == 0:
+        out = _prod(reshape(input, (-1,)), dim=(-1,), keepdim=False)
+        return reshape(out, (1,) * input.ndim) if keepdim else out
+    return _prod(input, dim=(d,), keepdim=keepdim)
+
+
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """log(sum(exp(input))), without overflow.
+
+    >>> import chainrule
+    >>> chainrule.tensor([1000.0, 1000.0]).logsumexp(dim=0)
+    tensor(1000.6932)
+    """
+    array_of("logsumexp", input)
+    if dim is None:
+        raise TypeError("logsumexp(): argument 'dim' must be int or tuple of ints, not None")
+    dims = canonical_dims("logsumexp", dim, input.ndim)
+    return _logsumexp(to_floating(input), dim=dims, keepdim=keepdim)
+
+
+# --- variance -------------------------------------------------------------------------------------
+
+
+def _spread_arguments(
+    op: str, input: Any, dim: Any, unbiased: bool | None, correction: float | None
+) -> tuple[Dims, float]:
+    """The dimensions and the correction, from both of PyTorch's ways to give them."""
+    need_floating(op, input)
+    if isinstance(dim, bool):  # var(x, False) is var(x, unbiased=False)
+        dim, unbiased = None, dim
+    if unbiased is not None and correction is not None:
+        raise TypeError(f"{op}(): takes either 'unbiased' or 'correction', got both")
+    if unbiased is not None:
+        correction = int(unbiased)
+    dims = canonical_dims(op, dim, input.ndim)
+    correction = 1 if correction is None else correction
+    if _count(input.shape, dims) <= correction:
+        warnings.warn(
+            f"{op}(): degrees of freedom is <= 0: {_count(input.shape, dims)} elements and "
+            f"correction {correction}; the correction should be less than the number of elements",
+            stacklevel=3,
+        )
+    return dims, correction
+
+
+def var(
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Any:
+    """The variance: sum((x - mean(x))**2) / (n - correction), with correction 1 by default.
+
+    ``unbiased=False`` is the older name for ``correction=0``.
+
+    >>> import chainrule
+    >>> chainrule.tensor([1.0, 2.0, 3.0]).var(correction=0)
+    tensor(0.6667)
+    """
+    dims, correction = _spread_arguments("var", input, dim, unbiased, correction)
+    return _var(input, dim=dims, keepdim=keepdim, correction=correction)
+
+
+def std(
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Any:
+    """The standard deviation, the root of :func:`var`; its gradient is 0 where it is 0."""
+    dims, correction = _spread_arguments("std", input, dim, unbiased, correction)
+    return _std(input, dim=dims, keepdim=keepdim, correction=correction)
+
+
+def var_mean(
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Any, Any]:
+    """The variance and the mean."""
+    dims, correction = _spread_arguments("var_mean", input, dim, unbiased, correction)
+    spread = _var(input, dim=dims, keepdim=keepdim, correction=correction)
+    return spread, _mean(input, dim=dims, keepdim=keepdim)
+
+
+def std_mean(
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Any, Any]:
+    """The standard deviation and the mean."""
+    dims, correction = _spread_arguments("std_mean", input, dim, unbiased, correction)
+    spread = _std(input, dim=dims, keepdim=keepdim, correction=correction)
+    return spread, _mean(input, dim=dims, keepdim=keepdim)
+
+
+# --- norms ----------------------------------------------------------------------------------------
+
+
+def norm(
+    input: Any,
+    p: float | str | None = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+) -> Any:
+    """(sum |x|^p)^(1/p); the largest |x| for p = inf, the smallest for -inf, nonzeros for 0.
+
+    ``"fro"`` is p = 2 over all elements or the given dimensions; ``"nuc"`` is the nuclear norm of a
+    matrix. The gradient is 0 where the norm is 0.
+
+    >>> import chainrule
+    >>> chainrule.norm(chainrule.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    need_floating("norm", input)
+    if isinstance(p, str):
+        if p != "fro":
+            return _matrix_norm(input, p, dim, keepdim, dtype)
+        p = 2
+    p = 2.0 if p is None else float(p)
+    if dtype is not None:
+        input = cast(input, _wider("norm", input, dtype))
+    dims = canonical_dims("norm", dim, input.ndim)
+    if (p < 0 or p == math.inf) and _count(input.shape, dims) == 0 and 0 not in _rest(input, dims):
+        raise RuntimeError(
+            f"norm: cannot compute the {p} norm of a tensor of shape {tuple(input.shape)}, because "
+            "there is no element to reduce and the operation has no identity"
+        )
+    if math.isinf(p):
+        from chainrule.ops.reduce.order import amax, amin
+
+        return (amax if p > 0 else amin)(abs(input), dims, keepdim)
+    return _norm(input, dim=dims, keepdim=keepdim, p=p)
+
+
+def _rest(input: Any, dims: Dims) -> list[int]:
+    """The sizes of the dimensions that stay."""
+    return [n for i, n in enumerate(input.shape, -input.ndim) if i not in dims]
+
+
+def _matrix_norm(input: Any, p: str, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    if p != "nuc":
+        raise RuntimeError(f"norm: order {p!r} is not supported; use a number, 'fro' or 'nuc'")
+    from chainrule.ops.linalg.matrices import matrix_norm
+
+    dims = tuple(range(input.ndim)) if dim is None else dim
+    return matrix_norm(input, p, dims, keepdim, dtype=dtype)
+
+
+def _wider(op: str, input: Any, dtype: Any) -> Any:
+    d = dtypes.as_dtype(dtype)
+    if d.category <= dtypes.INTEGER:
+        raise RuntimeError(f"{op}: dtype should be floating point or complex, but got {d}")
+    if dtypes.promote_types(dtypes.as_dtype(input.dtype), d) is not d:
+        raise RuntimeError(
+            f"{op}: the dtype of the input ({input.dtype}) should be convertible without narrowing "
+            f"to the specified dtype ({d})"
+        )
+    return d
+
+
+def dist(input: Any, other: Any, p: float = 2) -> Any:
+    """The p-norm of ``input - other``."""
+    need_floating("dist", input)
+    return norm(input - other, p)
+
+
+# --- truth ----------------------------------------------------------------------------------------
+
+
+def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether all elements (along some dimensions) are nonzero."""
+    return _truth("all", _all, input, dim, keepdim)
+
+
+def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether any element (along some dimensions) is nonzero."""
+    return _truth("any", _any, input, dim, keepdim)
+
+
+def _truth(name: str, op: Nondifferentiable, input: Any, dim: Any, keepdim: bool) -> Any:
+    kind = array_of(name, input).dtype
+    # Here, unlike in a sum, no dimensions means none.
+    dims = () if dim == () else canonical_dims(name, dim, input.ndim)
+    out = op(input, dim=dims, keepdim=keepdim)
+    return cast(out, dtypes.uint8) if kind == dtypes.uint8.array_dtype else out
+
+
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    """How many elements (along some dimensions) are not zero."""
+    array_of("count_nonzero", input)
+    dims = canonical_dims("count_nonzero", dim, input.ndim)
+    return _count_nonzero(input, dim=dims, keepdim=False)
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and elements."""
+    for position, x in enumerate((input, other), 1):
+        if not isinstance(x, Tensor):
+            name = "input" if position == 1 else "other"
+            raise TypeError(
+                f"equal(): argument '{name}' (position {position}) must be Tensor, not "
+                f"{type(x).__name__}"
+            )
+    return input.shape == other.shape and bool(all(input == other))
+
+
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """Whether all elements satisfy |input - other| <= atol + rtol * |other|."""
+    return bool(all(isclose(input, other, rtol, atol, equal_nan)))

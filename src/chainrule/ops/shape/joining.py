@@ -1,0 +1,187 @@
+"""Joining and splitting: several tensors as one, one as several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.ops.index.reading import narrow, select
+from chainrule.ops.shape.rearrange import atleast_1d, atleast_2d, atleast_3d, existing_dim
+from chainrule.ops.shape.views import canonical_dim, cat, reshape
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "chunk",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "row_stack",
+    "split",
+    "tensor_split",
+    "unbind",
+    "vsplit",
+    "vstack",
+]
+METHODS = (
+    "chunk",
+    "dsplit",
+    "hsplit",
+    "split",
+    "split_with_sizes",
+    "tensor_split",
+    "unbind",
+    "vsplit",
+)
+INPLACE: tuple[str, ...] = ()
+
+# --- joining --------------------------------------------------------------------------------------
+
+
+def concat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
+    """Tensors joined along an existing dimension: another name of :func:`cat`."""
+    return cat(tensors, dim if axis is None else axis)
+
+
+concatenate = concat
+
+
+def _listed(op: str, tensors: Sequence[Any]) -> list[Any]:
+    if not len(tensors):
+        raise RuntimeError(f"{op}: expects a non-empty list of tensors")
+    return list(tensors)
+
+
+def hstack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined side by side: along the second dimension, vectors along the first."""
+    several = [atleast_1d(x) for x in _listed("hstack", tensors)]
+    return cat(several, 0 if several[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined one below the other, along the first dimension; vectors are rows."""
+    return cat([atleast_2d(x) for x in _listed("vstack", tensors)], 0)
+
+
+def dstack(tensors: Sequence[Any]) -> Any:
+    """Tensors joined one behind the other, along the third dimension."""
+    return cat([atleast_3d(x) for x in _listed("dstack", tensors)], 2)
+
+
+def column_stack(tensors: Sequence[Any]) -> Any:
+    """Vectors as the columns of a matrix; matrices are joined side by side."""
+    several = _listed("column_stack", tensors)
+    return hstack([reshape(x, (x.numel(), 1)) if x.ndim < 2 else x for x in several])
+
+
+row_stack = vstack
+
+# --- splitting ------------------------------------------------------------------------------------
+
+
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Views of pieces of a given size (the last may be smaller), or of the listed sizes.
+
+    >>> import chainrule
+    >>> chainrule.split(chainrule.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
+    if tensor.ndim == 0:
+        raise RuntimeError("split: expects at least a 1-dimensional tensor")
+    if not isinstance(split_size_or_sections, int):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    d = canonical_dim("split", dim, tensor.ndim)
+    n, size = tensor.shape[d], split_size_or_sections
+    if size < 0 or (size == 0 and n > 0):
+        raise RuntimeError(
+            f"split: expects split_size to be positive, got {size} for a dimension of size {n}"
+        )
+    if n == 0:
+        return (narrow(tensor, d, 0, 0),)
+    return tuple(narrow(tensor, d, i, min(size, n - i)) for i in range(0, n, size))
+
+
+def split_with_sizes(tensor: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple[Any, ...]:
+    """Views of pieces of the listed sizes."""
+    d, sizes = existing_dim("split", dim, tensor), [int(n) for n in split_sizes]
+    n = tensor.shape[d]
+    if sum(sizes) != n or any(s < 0 for s in sizes):
+        raise RuntimeError(
+            f"split: expects split_sizes to be non-negative and to sum exactly to {n} (the size at "
+            f"dimension {dim}), but got {sizes}"
+        )
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return tuple(narrow(tensor, d, i, s) for i, s in zip(starts, sizes, strict=True))
+
+
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """At most ``chunks`` pieces of one size, the last of which may be smaller."""
+    if input.ndim == 0:
+        raise RuntimeError("chunk: expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk: expects chunks to be greater than 0, got {chunks}")
+    d = canonical_dim("chunk", dim, input.ndim)
+    n = input.shape[d]
+    if n == 0:
+        return tuple(narrow(input, d, 0, 0) for _ in range(chunks))
+    return split(input, -(-n // chunks), d)
+
+
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Views of as many pieces as asked for, equal if possible, or of the pieces between indices."""
+    if input.ndim == 0:
+        raise RuntimeError("tensor_split: expected at least a 1-dimensional tensor, got 0 dims")
+    d = canonical_dim("tensor_split", dim, input.ndim)
+    n = input.shape[d]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, int):
+        sections = indices_or_sections
+        if sections <= 0:
+            raise RuntimeError(
+                f"tensor_split: number of sections must be larger than 0, got {sections}"
+            )
+        larger = n % sections
+        cuts = [i * (n // sections) + min(i, larger) for i in range(1, sections)]
+    else:
+        cuts = [slice(i).indices(n)[1] for i in indices_or_sections]
+    starts, ends = [0, *cuts], [*cuts, n]
+    return tuple(narrow(input, d, a, max(b - a, 0)) for a, b in zip(starts, ends, strict=True))
+
+
+def _split_evenly(op: str, input: Any, pieces: Any, dim: int, at_least: int) -> tuple[Any, ...]:
+    if input.ndim < at_least:
+        raise RuntimeError(
+            f"{op}: requires a tensor with at least {at_least} dimension(s), got shape "
+            f"{tuple(input.shape)}"
+        )
+    if isinstance(pieces, int) and (pieces <= 0 or input.shape[dim] % pieces):
+        raise RuntimeError(
+            f"{op}: the size {input.shape[dim]} of dimension {dim} is not divisible by {pieces}; "
+            "tensor_split makes unequal pieces"
+        )
+    return tensor_split(input, pieces, dim)
+
+
+def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Pieces side by side: along the second dimension, of a vector along the first."""
+    return _split_evenly("hsplit", input, indices_or_sections, 1 if input.ndim > 1 else 0, 1)
+
+
+def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Pieces one below the other: along the first dimension."""
+    return _split_evenly("vsplit", input, indices_or_sections, 0, 2)
+
+
+def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    """Pieces one behind the other: along the third dimension."""
+    return _split_evenly("dsplit", input, indices_or_sections, 2, 3)
+
+
+def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Views of all slices along a dimension, without that dimension."""
+    d = existing_dim("unbind", dim, input)
+    return tuple(select(input, d, i) for i in range(input.shape[d]))

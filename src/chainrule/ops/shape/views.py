@@ -1,0 +1,331 @@
+"""Shape: the same elements in another arrangement. Views where memory allows it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.ops.core.promotion import promote
+from chainrule.ops.core.primitive import Linear, Op, broadcast_to
+from chainrule.graph import Node
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "cat", "expand", "flatten", "movedim", "permute", "reshape", "squeeze", "stack", "swapaxes",
+    "transpose", "unsqueeze", "view",
+]  # fmt: skip
+
+METHODS = (
+    "expand", "flatten", "movedim", "permute", "reshape", "squeeze", "swapaxes", "transpose",
+    "unsqueeze", "view",
+)  # fmt: skip
+INPLACE: tuple[str, ...] = ()
+
+
+def canonical_dim(op: str, dim: int, ndim: int) -> int:
+    """A dimension counted from the end, as primitives name it."""
+    limit = max(ndim, 1)
+    if not isinstance(dim, int):
+        dim = _as_int(op, dim)
+    if not -limit <= dim < limit:
+        raise IndexError(
+            f"{op}: dimension out of range (expected to be in range of [{-limit}, {limit - 1}], "
+            f"but got {dim})"
+        )
+    return dim if dim < 0 else dim - limit
+
+
+def _as_int(op: str, dim: Any) -> int:
+    try:
+        return dim.__index__()
+    except AttributeError:
+        raise TypeError(f"{op}(): a dimension must be an int, not {type(dim).__name__}") from None
+
+
+def canonical_dims(op: str, dim: Any, ndim: int) -> tuple[int, ...]:
+    """One dimension, several or all (None), counted from the end."""
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return tuple(range(-ndim, 0))
+    if not isinstance(dim, (tuple, list)):
+        dim = (dim,)
+    dims = tuple(canonical_dim(op, d, ndim) for d in dim)
+    if len(set(dims)) != len(dims):
+        raise RuntimeError(
+            f"{op}: dimension appears multiple times in the list of dims {tuple(dim)}"
+        )
+    return dims if ndim else ()
+
+
+# --- primitives -----------------------------------------------------------------------------------
+
+_reshape = Linear(
+    "reshape",
+    lambda g, shape_in, shape: _reshape(g, shape=tuple(shape_in)),
+    batch="shape",
+    is_view=True,
+    may_copy=True,
+)
+
+
+@functools.cache
+def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
+    n = len(dims)
+    inverse = [0] * n
+    for position, d in enumerate(dims):
+        inverse[d + n] = position - n
+    return tuple(inverse)
+
+
+_permute = Linear(
+    "permute", lambda g, shape_in, dims: _permute(g, dims=_inverse(dims)), is_view=True
+)
+
+
+def _split_like(g: Any, shapes: Sequence[tuple[int, ...]], dim: int) -> tuple[Any, ...]:
+    """The parts of ``g`` along ``dim`` that belong to each of the concatenated inputs."""
+    from chainrule.ops.index.reading import narrow
+
+    parts, start = [], 0
+    for shape in shapes:
+        length = shape[dim]
+        parts.append(narrow(g, dim, start, length))
+        start += length
+    return tuple(parts)
+
+
+def _cat_tangents(tangents: Sequence[Any], inputs: Sequence[Any], dim: int) -> Any:
+    from chainrule.ops.elementwise.functions import zeros_like_of
+
+    parts = [zeros_like_of(x) if t is None else t for t, x in zip(tangents, inputs, strict=True)]
+    return _cat(*parts, dim=dim)
+
+
+class _Cat(Op):
+    """Linear in all its inputs: nothing is saved but their shapes."""
+
+    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+        return None
+
+    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+        return _split_like(g, node.shapes, node.params["dim"])
+
+    def jvp(
+        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        return _cat_tangents(tangents, inputs, params["dim"])
+
+
+_cat = _Cat("cat", batch="carry")
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def shape_argument(shape: tuple[Any, ...]) -> tuple[int, ...]:
+    """``f(2, 3)`` and ``f((2, 3))`` mean the same."""
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    return tuple(int(n) for n in shape)
+
+
+def reshape(input: Any, *shape: Any) -> Any:
+    """The same elements in another shape; one entry may be -1, to be worked out.
+
+    >>> import chainrule
+    >>> chainrule.arange(6).reshape(2, -1).shape
+    chainrule.Size([2, 3])
+    """
+    return _reshape(input, shape=_complete("reshape", input, shape_argument(shape)))
+
+
+def _complete(op: str, input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """``shape`` with -1 worked out, checked against the number of elements."""
+    total = 1
+    for n in input.shape:
+        total *= n
+    known = 1
+    for n in shape:
+        if n < -1:
+            raise RuntimeError(f"{op}: invalid shape dimension {n} in {shape}")
+        if n != -1:
+            known *= n
+    if shape.count(-1) > 1:
+        raise RuntimeError(f"{op}: only one dimension can be inferred, got {shape}")
+    if -1 in shape:
+        if known == 0:
+            raise RuntimeError(
+                f"{op}: cannot reshape tensor of shape {tuple(input.shape)} into shape {shape} "
+                "because the unspecified dimension size -1 can be any value and is ambiguous"
+            )
+        if total % known == 0:
+            i = shape.index(-1)
+            return (*shape[:i], total // known, *shape[i + 1 :])
+    elif known == total:
+        return shape
+    raise RuntimeError(
+        f"{op}: shape {shape} is invalid for input of size {total} (its shape is "
+        f"{tuple(input.shape)}); the products of the sizes must be equal, one entry may be -1"
+    )
+
+
+def view(input: Tensor, *shape: Any) -> Tensor:
+    """Like :func:`reshape`, but never copies: the memory must allow it."""
+    from chainrule.backend import K
+
+    out = reshape(input, *shape)
+    if not K.may_share_memory(out.array, input.array) and input.numel():
+        raise RuntimeError(
+            f"view: size {tuple(out.shape)} is not compatible with the memory layout of a tensor "
+            f"of shape {tuple(input.shape)} and stride {input.stride()}; use .reshape(...) instead"
+        )
+    return out
+
+
+def permute(input: Any, *dims: Any) -> Any:
+    """The dimensions in another order: ``x.permute(2, 0, 1)``."""
+    order = shape_argument(dims)
+    ndim = input.ndim
+    if len(order) != ndim:
+        raise RuntimeError(
+            f"permute: number of dimensions in the tensor input ({ndim}, shape "
+            f"{tuple(input.shape)}) does not match the length of the desired ordering {order}"
+        )
+    return _permute(input, dims=canonical_dims("permute", order, ndim) if ndim else ())
+
+
+def transpose(input: Any, dim0: int, dim1: int) -> Any:
+    """Two dimensions exchanged."""
+    ndim = input.ndim
+    d0, d1 = canonical_dim("transpose", dim0, ndim), canonical_dim("transpose", dim1, ndim)
+    dims = list(range(-ndim, 0))
+    if ndim:
+        dims[d0], dims[d1] = dims[d1], dims[d0]
+    return _permute(input, dims=tuple(dims))
+
+
+def movedim(input: Any, source: Any, destination: Any) -> Any:
+    """Dimensions moved to new places, the others keeping their order."""
+    ndim = input.ndim
+    sources = [d + ndim for d in canonical_dims("movedim", source, ndim)]
+    targets = [d + ndim for d in canonical_dims("movedim", destination, ndim)]
+    if len(sources) != len(targets):
+        raise RuntimeError(
+            f"movedim: invalid source or destination dims: source {source} should have as many "
+            f"elements as destination {destination}"
+        )
+    order = [d for d in range(ndim) if d not in sources]
+    for target, source_dim in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, source_dim)
+    return permute(input, order)
+
+
+def squeeze(input: Any, dim: Any = None) -> Any:
+    """Without the dimensions of size 1 (all, or those named)."""
+    shape = input.shape
+    if dim is None:
+        return _reshape(input, shape=tuple(n for n in shape if n != 1))
+    dims = canonical_dims("squeeze", dim, len(shape)) if dim != () else ()
+    keep = [i for i in range(-len(shape), 0) if not (i in dims and shape[i] == 1)]
+    return _reshape(input, shape=tuple(shape[i] for i in keep))
+
+
+def unsqueeze(input: Any, dim: int) -> Any:
+    """A dimension of size 1 inserted at ``dim``."""
+    shape = tuple(input.shape)
+    d = canonical_dim("unsqueeze", dim, len(shape) + 1) + len(shape) + 1
+    return _reshape(input, shape=(*shape[:d], 1, *shape[d:]))
+
+
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """The dimensions from ``start_dim`` to ``end_dim`` as one."""
+    ndim = input.ndim
+    if ndim == 0:
+        return _reshape(input, shape=(1,))
+    start = canonical_dim("flatten", start_dim, ndim) + ndim
+    end = canonical_dim("flatten", end_dim, ndim) + ndim
+    if start > end:
+        raise RuntimeError("flatten: start_dim cannot come after end_dim")
+    shape, merged = tuple(input.shape), 1
+    for n in shape[start : end + 1]:
+        merged *= n
+    return _reshape(input, shape=(*shape[:start], merged, *shape[end + 1 :]))
+
+
+def expand(input: Any, *sizes: Any) -> Any:
+    """Dimensions of size 1 repeated to the given sizes without copying; -1 keeps a size."""
+    target, shape = shape_argument(sizes), tuple(input.shape)
+    extra = len(target) - len(shape)
+    if extra < 0:
+        raise RuntimeError(
+            f"expand: the number of sizes provided ({len(target)}) must be greater or equal to the "
+            f"number of dimensions in the tensor ({len(shape)})"
+        )
+    full = []
+    for i, n in enumerate(target):
+        old = shape[i - extra] if i >= extra else None
+        if n == -1 and old is None:
+            raise RuntimeError(
+                f"expand: -1 is not allowed in a leading, non-existing dimension {i}"
+            )
+        if n not in (-1, old) and old not in (None, 1):
+            raise RuntimeError(
+                f"expand: the expanded size of the tensor ({n}) must match the existing size "
+                f"({old}) "
+                f"at non-singleton dimension {i}. Target sizes: {target}. Tensor sizes: {shape}"
+            )
+        full.append(old if n == -1 else n)
+    return broadcast_to(input, shape=tuple(full))
+
+
+def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
+    """Tensors joined along an existing dimension.
+
+    >>> import chainrule
+    >>> chainrule.cat([chainrule.ones(1, 2), chainrule.zeros(2, 2)]).shape
+    chainrule.Size([3, 2])
+    """
+    tensors = list(tensors)
+    if not tensors:
+        raise ValueError("cat: expected a non-empty list of tensors")
+    if any(x.ndim == 0 for x in tensors):
+        raise RuntimeError("cat: zero-dimensional tensors cannot be concatenated; use stack")
+    # A tensor of shape (0,) joins anything, as in PyTorch.
+    full = [x for x in tensors if tuple(x.shape) != (0,)] or tensors[:1]
+    d = canonical_dim("cat", dim, full[0].ndim)
+    first = tuple(full[0].shape)
+    for i, x in enumerate(full):
+        shape = tuple(x.shape)
+        if len(shape) != len(first):
+            raise RuntimeError(
+                f"cat: tensors must have same number of dimensions: got {first} and {shape} "
+                f"(tensor {i} of the list)"
+            )
+        same = all(
+            a == b for j, (a, b) in enumerate(zip(first, shape, strict=True), -len(first)) if j != d
+        )
+        if not same:
+            raise RuntimeError(
+                f"cat: sizes of tensors must match except in dimension {d + len(first)}: got "
+                f"{first} "
+                f"and {shape} (tensor {i} of the list)"
+            )
+    if any(isinstance(x, Tensor) for x in full) and len({x.dtype for x in full}) > 1:
+        full = list(promote(*full))
+    return _cat(*full, dim=d)
+
+
+def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
+    """Tensors of one shape joined along a new dimension."""
+    tensors = list(tensors)
+    if not tensors:
+        raise RuntimeError("stack: expected a non-empty list of tensors")
+    for i, x in enumerate(tensors):
+        if tuple(x.shape) != tuple(tensors[0].shape):
+            raise RuntimeError(
+                f"stack: expects each tensor to be equal size, but got {tuple(tensors[0].shape)} "
+                f"at entry 0 and {tuple(x.shape)} at entry {i}"
+            )
+    return cat([unsqueeze(x, dim) for x in tensors], dim)
+
+
+swapaxes = transpose

@@ -1,0 +1,253 @@
+"""Ready networks: shapes, parameter counts and the behavior the syllabus states."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import chainrule
+from chainrule import models, nn
+from chainrule.func import functional_call, grad
+
+
+def count(module: nn.Module) -> int:
+    return sum(p.numel() for p in module.parameters())
+
+
+def test_lenet_counts_and_maps() -> None:
+    net = models.LeNet()
+    layers = [net.c1, net.c3, net.c5, net.f6, net.output]
+    assert [count(m) for m in layers] == [156, 2416, 48120, 10164, 850]
+    assert count(net) == 61706
+    seen: list[tuple[int, ...]] = []
+    for m in (net.c1, net.s2, net.c3, net.s4):
+        m.register_forward_hook(lambda _m, _a, out: seen.append(tuple(out.shape[1:])))
+    assert net(chainrule.zeros(2, 1, 32, 32)).shape == (2, 10)
+    assert seen == [(6, 28, 28), (6, 14, 14), (16, 10, 10), (16, 5, 5)]
+
+
+def test_cifar_network_has_62006_parameters() -> None:
+    net = models.CifarNet()
+    assert count(net) == 62006
+    assert net(chainrule.zeros(2, 3, 32, 32)).shape == (2, 10)
+
+
+def test_alexnet_has_about_61_million_parameters() -> None:
+    sizes = {
+        "features.0.weight": 96 * 3 * 121,
+        "features.0.bias": 96,
+        "features.4.weight": 256 * 48 * 25,
+        "features.4.bias": 256,
+    }
+    net = models.AlexNet()
+    assert count(net) == 60_965_224
+    for name, size in sizes.items():
+        assert net.get_parameter(name).numel() == size
+    with chainrule.no_grad():
+        assert net.eval().features(chainrule.zeros(1, 3, 227, 227)).shape == (1, 256, 6, 6)
+
+
+def test_mnist_convnet_shape() -> None:
+    assert models.MnistConvNet()(chainrule.zeros(3, 1, 28, 28)).shape == (3, 10)
+
+
+def test_mlp_is_the_formula() -> None:
+    chainrule.manual_seed(0)
+    net = models.MLP(3, [5, 4], 2, "tanh").double()
+    x = chainrule.randn(6, 3, dtype=chainrule.float64)
+    w = [p.detach().numpy() for p in net.parameters()]
+    expected = np.tanh(np.tanh(x.numpy() @ w[0].T + w[1]) @ w[2].T + w[3]) @ w[4].T + w[5]
+    np.testing.assert_allclose(net(x).detach().numpy(), expected, rtol=1e-12)
+
+
+def test_mlp_options() -> None:
+    net = models.MLP(3, [5], 2, nn.Tanh, dropout=0.5, norm="batch", output_activation="sigmoid")
+    kinds = [type(m).__name__ for m in net]
+    assert kinds == ["Linear", "BatchNorm1d", "Tanh", "Dropout", "Linear", "Sigmoid"]
+    out = net(chainrule.randn(4, 3))
+    assert ((out > 0) & (out < 1)).all()
+    assert models.MLP(3, [], 2)(chainrule.ones(4, 3)).shape == (4, 2)
+    both = models.MLP(3, [5, 4], 2, ["tanh", nn.ELU()])
+    assert [type(layer).__name__ for layer in both][1::2] == ["Tanh", "ELU"]
+    with pytest.raises(ValueError, match="one activation for each of 1 hidden layers, got 2"):
+        models.MLP(3, [5], 2, ["tanh", "relu"])
+    assert models.MLP(3, [4], 2, chainrule.sin)(chainrule.ones(4, 3)).shape == (4, 2)
+    with pytest.raises(ValueError, match="norm must be.*'group'"):
+        models.MLP(3, [5], 2, norm="group")
+    with pytest.raises(ValueError, match="'reluu' is not the name"):
+        models.MLP(3, [5], 2, "reluu")
+    with pytest.raises(TypeError, match="int"):
+        models.MLP(3, [5], 2, 7)
+
+
+def test_hand_set_network_computes_xor() -> None:
+    x = chainrule.tensor([[0.0, 0], [0, 1], [1, 0], [1, 1]])
+    assert models.xor_network()(x).flatten().tolist() == [0, 1, 1, 0]
+
+
+def test_self_normalizing_network_keeps_mean_and_variance() -> None:
+    chainrule.manual_seed(0)
+    net = models.SelfNormalizingMLP(256, [256] * 8, 256)
+    hidden = net[:-1](chainrule.randn(512, 256))
+    assert abs(hidden.mean().item()) < 0.1
+    assert abs(hidden.var().item() - 1) < 0.25
+    plain = models.MLP(256, [256] * 8, 256, "tanh")
+    assert plain[:-1](chainrule.randn(512, 256)).var().item() < 0.2
+
+
+def test_equal_functions_from_different_weights() -> None:
+    """w2 tanh(w1 x) = (-w2) tanh(-w1 x), and hidden units may be exchanged (M44)."""
+    chainrule.manual_seed(1)
+    net = models.MLP(2, [3], 1, "tanh").double()
+    x = chainrule.randn(5, 2, dtype=chainrule.float64)
+    state = net.state_dict()
+    order = [2, 0, 1]
+    flipped = {
+        "0.weight": -state["0.weight"],
+        "0.bias": -state["0.bias"],
+        "2.weight": -state["2.weight"],
+        "2.bias": state["2.bias"],
+    }
+    permuted = {
+        "0.weight": state["0.weight"][order],
+        "0.bias": state["0.bias"][order],
+        "2.weight": state["2.weight"][:, order],
+        "2.bias": state["2.bias"],
+    }
+    for other in (flipped, permuted):
+        out = functional_call(net, other, (x,))
+        np.testing.assert_allclose(out.detach().numpy(), net(x).detach().numpy(), rtol=1e-12)
+
+
+def test_autoencoders() -> None:
+    chainrule.manual_seed(0)
+    model = models.Autoencoder(20, [10], 3)
+    assert model.encode(chainrule.ones(2, 20)).shape == (2, 3)
+    assert model.decode(chainrule.ones(2, 3)).shape == (2, 20)
+    noisy = models.DenoisingAutoencoder(20, [10], 3, noise=0.5)
+    x = chainrule.ones(2, 20)
+    assert not chainrule.allclose(noisy(x), noisy(x))
+    noisy.eval()
+    assert chainrule.equal(noisy(x), noisy(x))
+    with pytest.raises(ValueError, match="at least 0, got -1"):
+        models.DenoisingAutoencoder(20, [10], 3, noise=-1)
+    conv = models.ConvAutoencoder(1, (4, 8))
+    images = chainrule.rand(2, 1, 16, 16)
+    assert conv.encode(images).shape == (2, 8, 4, 4)
+    assert conv(images).shape == images.shape
+
+
+def test_linear_autoencoder_finds_the_principal_subspace() -> None:
+    """Without activations the best code spans the first principal directions (M19, M27)."""
+    chainrule.manual_seed(0)
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 5)) + 0.01 * rng.normal(size=(200, 5))
+    data -= data.mean(0)
+    x = chainrule.tensor(data)
+    model = models.Autoencoder(5, [], 2, nn.Identity()).double()
+    for _ in range(2000):
+        loss = nn.functional.mse_loss(model(x), x)
+        model.zero_grad()
+        loss.backward()
+        with chainrule.no_grad():
+            for p in model.parameters():
+                p -= 0.05 * p.grad
+    singular = np.linalg.svd(data, compute_uv=False)
+    best = (singular[2:] ** 2).sum() / data.size
+    assert loss.item() < 1.5 * best
+
+
+@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_sequence_models(kind: str, bidirectional: bool) -> None:
+    x = chainrule.randn(4, 6, 3)
+    settings = {"kind": kind, "num_layers": 2, "bidirectional": bidirectional}
+    assert models.SequenceModel(3, 5, 2, **settings)(x).shape == (4, 6, 2)
+    assert models.SequenceModel(3, 5, 2, each_step=False, **settings)(x).shape == (4, 2)
+
+
+def test_last_output_of_a_bidirectional_model_has_read_everything() -> None:
+    chainrule.manual_seed(0)
+    model = models.SequenceModel(1, 4, 1, bidirectional=True, each_step=False)
+    x = chainrule.randn(1, 5, 1, requires_grad=True)
+    for half in (slice(0, 4), slice(4, 8)):
+        with chainrule.no_grad():
+            model.readout.weight.zero_()
+            model.readout.weight[:, half] = 1.0
+        (g,) = chainrule.autograd.grad(model(x).sum(), x)
+        assert (g != 0).all()
+
+
+def test_additive_model_has_no_mixed_derivatives() -> None:
+    chainrule.manual_seed(0)
+    model = models.AdditiveModel([[0], [1, 2]], [6]).double()
+    hessian = chainrule.func.hessian(lambda v: model(v).sum())(
+        chainrule.randn(3, dtype=chainrule.float64)
+    )
+    assert hessian[0, 1].item() == hessian[0, 2].item() == 0
+    assert hessian[1, 2].item() != 0
+    with pytest.raises(ValueError, match="at least one input"):
+        models.AdditiveModel([[0], []], [6])
+
+
+def test_dictionary_model_recovers_its_coefficients() -> None:
+    x = chainrule.linspace(-1, 1, 50)
+    model = models.DictionaryModel([chainrule.ones_like, lambda t: t, chainrule.square])
+    target = 2 - 3 * x**2
+    features = model.features(x)
+    theta = chainrule.linalg.lstsq(features, target.unsqueeze(1)).solution.flatten()
+    model.load_state_dict({"theta": theta})
+    np.testing.assert_allclose(theta.numpy(), [2, 0, -3], atol=1e-5)
+    assert chainrule.allclose(model(x), target, atol=1e-5)
+    assert abs(model.penalty().item() - 5) < 1e-4
+
+
+def test_multi_task_trunk_gets_the_weighted_sum_of_gradients() -> None:
+    chainrule.manual_seed(0)
+    heads = {"a": nn.Linear(4, 1), "b": nn.Linear(4, 1)}
+    net = models.MultiTaskNet(nn.Linear(3, 4), heads).double()
+    x = chainrule.randn(5, 3, dtype=chainrule.float64)
+    params = dict(net.named_parameters())
+
+    def risk(p: dict[str, chainrule.Tensor], a: float, b: float) -> chainrule.Tensor:
+        out = functional_call(net, p, (x,))
+        return a * out["a"].square().mean() + b * out["b"].square().mean()
+
+    both = grad(risk)(params, 0.3, 0.7)["trunk.weight"]
+    only = [grad(risk)(params, *w)["trunk.weight"] for w in ((1.0, 0.0), (0.0, 1.0))]
+    assert chainrule.allclose(both, 0.3 * only[0] + 0.7 * only[1])
+
+
+def test_capacity() -> None:
+    ratio = models.capacity(0.001, 5, 2) / models.capacity(0.01, 5, 2)
+    assert math.isclose(ratio, 10 ** ((5 - 1) / 2))
+    with pytest.raises(ValueError, match="between 0 and 1, got 2"):
+        models.capacity(2, 3, 1)
+    with pytest.raises(ValueError, match="smoothness positive"):
+        models.capacity(0.1, 3, 0)
+
+
+def test_residual_networks() -> None:
+    net = models.ResNet(8, width=4)
+    assert net(chainrule.randn(2, 3, 16, 16)).shape == (2, 10)
+    # He et al. 2016, table 6: 0.27 million parameters for 20 layers, with identity shortcuts; the
+    # two projections here add 16 * 32 + 2 * 32 + 32 * 64 + 2 * 64.
+    assert count(models.ResNet(20)) == 269_722 + 16 * 32 + 2 * 32 + 32 * 64 + 2 * 64
+    with pytest.raises(ValueError, match="6 n \\+ 2.*got 10"):
+        models.ResNet(10)
+
+
+def test_two_hundred_layers_take_a_training_step() -> None:
+    chainrule.manual_seed(0)
+    net = models.ResNet(200, width=2)
+    x, y = chainrule.randn(2, 3, 8, 8), chainrule.tensor([0, 1])
+    loss = nn.functional.cross_entropy(net(x), y)
+    loss.backward()
+    for p in net.parameters():
+        assert p.grad.isfinite().all()
+    with chainrule.no_grad():
+        for p in net.parameters():
+            p -= 1e-6 * p.grad
+    assert nn.functional.cross_entropy(net(x), y).item() < loss.item()

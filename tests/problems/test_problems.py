@@ -1,0 +1,654 @@
+"""The test problems: known answers against closed forms and SciPy, seeds, types, errors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.optimize
+import scipy.special
+import scipy.stats
+
+import chainrule
+from chainrule import nn, problems
+from chainrule.autograd import gradcheck, gradgradcheck
+from chainrule.func import hessian, jvp, vmap
+from chainrule.problems import Problem
+
+F64 = chainrule.float64
+
+
+def seeded(seed: int = 0) -> chainrule.Generator:
+    return chainrule.Generator().manual_seed(seed)
+
+
+FUNCTIONS: dict[str, Callable[..., Problem]] = {
+    "bowl": lambda **k: problems.bowl(dtype=k["dtype"]),
+    "vialle": lambda **k: problems.vialle(dtype=k["dtype"]),
+    "rosenbrock": lambda **k: problems.rosenbrock(4, dtype=k["dtype"]),
+    "quadratic": lambda **k: problems.quadratic(6, 100.0, **k),
+    "line": problems.line,
+    "exponential": problems.exponential,
+    "exponential_line": problems.exponential_line,
+    "darcy": problems.darcy,
+}
+DATA: dict[str, Callable[..., Problem]] = {
+    "line": problems.line,
+    "exponential": problems.exponential,
+    "exponential_line": problems.exponential_line,
+    "darcy": problems.darcy,
+    "radial_bessel": problems.radial_bessel,
+    "moons": problems.moons,
+    "circles": problems.circles,
+    "spirals": problems.spirals,
+    "blobs": problems.blobs,
+    "bouc_wen": lambda **k: problems.bouc_wen(2, 40, **k),
+    "ground_motion": lambda **k: Problem("g", "", inputs=problems.ground_motion(2, **k)),
+}
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_functions_have_finite_gradients_and_their_minimum(name: str, dtype: str) -> None:
+    d = getattr(chainrule, dtype)
+    p = FUNCTIONS[name](dtype=d, **({} if name in ("bowl",) else {"generator": seeded()}))
+    assert p.start.dtype == p.minimizer.dtype == d
+    start = p.start.clone().requires_grad_()
+    value = p.function(start)
+    assert value.dtype == d
+    value.backward()
+    assert start.grad.isfinite().all()
+    assert start.grad.abs().max() > 0
+    assert value.item() > p.minimum
+    tolerance = 1e-9 if dtype == "float64" else 1e-3
+    assert p.function(p.minimizer).item() == pytest.approx(p.minimum, rel=1e-5, abs=1e-9)
+    at = p.minimizer.clone().requires_grad_()
+    p.function(at).backward()
+    assert at.grad.abs().max() < tolerance * max(1.0, start.grad.abs().max().item())
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_scipy_finds_the_minimum(name: str) -> None:
+    p = FUNCTIONS[name](dtype=F64, **({} if name in ("bowl",) else {"generator": seeded(1)}))
+
+    def function(v: np.ndarray) -> tuple[float, np.ndarray]:
+        t = chainrule.tensor(v).requires_grad_()
+        value = p.function(t)
+        return value.item(), chainrule.autograd.grad(value, t)[0].numpy()
+
+    start = p.start.numpy() if name != "vialle" else np.array([60.0, 65.0])
+    if name == "rosenbrock":  # from the usual start descent may end in the other valley
+        start = np.zeros(4)
+    found = scipy.optimize.minimize(
+        function, start, jac=True, method="BFGS", options={"gtol": 1e-12, "maxiter": 5000}
+    )
+    assert found.fun == pytest.approx(p.minimum, rel=1e-9, abs=1e-12)
+    if name != "darcy":  # whose data are small: its valley is flat
+        np.testing.assert_allclose(found.x, p.minimizer.numpy(), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_a_seed_gives_the_same_data_in_every_dtype(name: str) -> None:
+    make = DATA[name]
+    a, b, other = (make(generator=seeded(s), dtype=F64) for s in (3, 3, 4))
+    single = make(generator=seeded(3), dtype=chainrule.float32)
+    assert (a.inputs == b.inputs).all()
+    assert not (a.inputs == other.inputs).all()
+    assert single.inputs.dtype == chainrule.float32
+    np.testing.assert_allclose(single.inputs.numpy(), a.inputs.numpy(), rtol=1e-5, atol=1e-6)
+    if a.targets is None:
+        return
+    assert (a.targets == b.targets).all()
+    if a.targets.is_floating_point():
+        assert single.targets.dtype == chainrule.float32
+        np.testing.assert_allclose(single.targets.numpy(), a.targets.numpy(), rtol=1e-4, atol=1e-4)
+    else:
+        assert a.targets.dtype == chainrule.int64
+        assert (a.targets == single.targets).all()
+
+
+@pytest.mark.parametrize("name", [n for n in DATA if n != "ground_motion"])
+def test_data_follow_from_the_default_generator_and_know_their_source(name: str) -> None:
+    chainrule.manual_seed(5)
+    a = DATA[name]()
+    chainrule.manual_seed(5)
+    b = DATA[name]()
+    assert (a.inputs == b.inputs).all()
+    assert a.name == name
+    assert "document" in a.source
+    assert a.rule(a.inputs).shape == a.targets.shape
+
+
+def test_every_public_problem_is_tested_here() -> None:
+    helpers = {
+        "Problem",
+        "arrangements",
+        "boolean",
+        "bouc_wen_response",
+        "configurations",
+        "discharge",
+        "radial_function",
+    }
+    assert set(problems.__all__) == helpers | set(FUNCTIONS) | set(DATA)
+
+
+def test_split_divides_the_data() -> None:
+    p = problems.exponential(generator=seeded(), dtype=F64)
+    (x, y), (x_val, y_val) = p.split(0.8, seeded(1))
+    assert x.shape == y.shape == (160, 1)
+    assert x_val.shape == y_val.shape == (40, 1)
+    both = np.concatenate([x.numpy(), x_val.numpy()])
+    np.testing.assert_array_equal(np.sort(both, 0), np.sort(p.inputs.numpy(), 0))
+    assert not (x == p.inputs[:160]).all()
+    assert p.split(0.8, seeded(1))[0][0].tolist() == x.tolist()
+    pairs = dict(zip(p.inputs[:, 0].tolist(), p.targets[:, 0].tolist(), strict=True))
+    assert [pairs[v] for v in x[:, 0].tolist()] == y[:, 0].tolist()
+
+
+def test_split_needs_data_and_a_fraction() -> None:
+    with pytest.raises(ValueError, match="'bowl' has a function but no data"):
+        problems.bowl().split()
+    with pytest.raises(ValueError, match=r"fraction must lie in \[0, 1\], got 1.5"):
+        problems.line().split(1.5)
+
+
+def test_repr() -> None:
+    assert "inputs (30, 1), targets (30, 1), minimum=" in repr(problems.line())
+    assert repr(problems.bowl()) == "Problem('bowl', source='document 004, section 7.4', minimum=0)"
+
+
+# --- surfaces -------------------------------------------------------------------------------------
+
+
+def test_bowl_is_stable_below_a_rate_of_a_fifth() -> None:
+    p = problems.bowl(F64)
+    assert hessian(p.function)(p.start).tolist() == p.known["hessian"].tolist()
+
+    def distance(rate: float) -> float:
+        w = p.start
+        for _ in range(200):
+            w = w - rate * chainrule.func.grad(p.function)(w)
+        return w.abs().max().item()
+
+    assert distance(0.99 * p.known["largest_rate"]) < 0.05
+    assert distance(1.01 * p.known["largest_rate"]) > 10
+
+
+def test_vialle_minimum_is_global() -> None:
+    p = problems.vialle(dtype=F64)
+    assert p.minimizer.tolist() == pytest.approx([61.770, 67.590], abs=5e-4)
+    assert p.minimum == pytest.approx(10.5195, abs=5e-5)
+
+    def function(t: np.ndarray) -> Any:
+        a, b = t
+        return (
+            8 * np.sin(1.5 * a / 10 - 3) ** 2
+            + 8 * np.cos(b / 10 - 2) ** 2
+            + 0.3 * ((a / 5 - 12) ** 2 + (b / 10 - 8) ** 2)
+            + 10
+        )
+
+    grid = np.stack(np.meshgrid(np.linspace(-50, 200, 501), np.linspace(-100, 250, 501)))
+    assert function(grid).min() >= p.minimum
+    best = scipy.optimize.brute(function, ((0, 150), (0, 150)), Ns=60)
+    np.testing.assert_allclose(best, p.minimizer.numpy(), atol=1e-3)
+    point = np.array([135.0, 20.0])
+    assert p.function(chainrule.tensor(point)).item() == pytest.approx(function(point), rel=1e-14)
+
+
+def test_vialle_starts_are_as_far_as_they_are() -> None:
+    """The start (45, 35) is the nearer one."""
+    p = problems.vialle(dtype=F64)
+    far, near = (math.dist(s, p.minimizer.tolist()) for s in p.known["starts"])
+    assert (far, near) == pytest.approx((99.53, 36.65), abs=5e-3)
+    assert problems.vialle((135.0, 135.0)).start.tolist() == [135, 135]
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_rosenbrock_is_scipys(n: int) -> None:
+    p = problems.rosenbrock(n, F64)
+    x = np.random.default_rng(n).normal(size=n)
+    t = chainrule.tensor(x)
+    assert p.function(t).item() == pytest.approx(scipy.optimize.rosen(x), rel=1e-13)
+    g = chainrule.func.grad(p.function)(t)
+    np.testing.assert_allclose(g.numpy(), scipy.optimize.rosen_der(x), rtol=1e-11, atol=1e-11)
+    h = hessian(p.function)(t)
+    np.testing.assert_allclose(h.numpy(), scipy.optimize.rosen_hess(x), rtol=1e-11, atol=1e-11)
+
+
+def test_quadratic_has_the_condition_number() -> None:
+    p = problems.quadratic(8, 1e6, seeded(), F64)
+    h = hessian(p.function)(p.start).numpy()
+    np.testing.assert_allclose(h, p.known["hessian"].numpy(), rtol=1e-9, atol=1e-6)
+    assert np.linalg.cond(h) == pytest.approx(1e6, rel=1e-6)
+    np.testing.assert_allclose(np.linalg.eigvalsh(h), np.logspace(0, 6, 8), rtol=1e-6)
+    assert np.linalg.norm(np.diag(h)) < 0.95 * np.linalg.norm(h)  # the axes are turned
+    g = chainrule.func.grad(p.function)(p.start).numpy()
+    np.testing.assert_allclose(-np.linalg.solve(h, g), p.minimizer.numpy(), atol=1e-8)
+
+
+# --- regression -----------------------------------------------------------------------------------
+
+
+def test_line_is_three_x_plus_two() -> None:
+    p = problems.line(generator=seeded(), dtype=F64)
+    noise = p.targets - (3 * p.inputs + 2)
+    assert p.inputs.shape == (30, 1)
+    assert 0.08 < noise.abs().max().item() <= 0.1
+    assert p.inputs.abs().max().item() < 1
+    assert p.start.tolist() == [10, 5]
+    slope, offset = np.polyfit(p.inputs.numpy()[:, 0], p.targets.numpy()[:, 0], 1)
+    assert p.minimizer.tolist() == pytest.approx([offset, slope], rel=1e-10)
+    assert (p.rule(p.inputs) == 3 * p.inputs + 2).all()
+    wide = problems.line(low=0.0, high=10.0, generator=seeded())
+    assert wide.inputs.max().item() > 5
+    assert wide.inputs.min().item() >= 0
+
+
+def test_exponential_has_the_distribution_of_the_course() -> None:
+    """Moments as of x uniform, noise normal: the course's numbers come from NumPy's generator."""
+    p = problems.exponential(20000, generator=seeded(42), dtype=F64)
+    x, y = p.inputs.numpy(), p.targets.numpy()
+    noise = y - (14.7351129 + 10.1542550 * np.exp(2.34 * x))
+    assert x.mean() == pytest.approx(0.5, abs=0.01)
+    assert x.var() == pytest.approx(1 / 12, abs=0.002)
+    assert noise.mean() == pytest.approx(0, abs=0.3)
+    assert noise.std() == pytest.approx(10.154988, rel=0.02)
+    assert scipy.stats.kurtosis(noise[:, 0]) == pytest.approx(0, abs=0.15)
+    assert problems.exponential().inputs.shape == (200, 1)
+
+
+def test_exponential_minimizer_is_scipys() -> None:
+    p = problems.exponential(generator=seeded(42), dtype=F64)
+    x, y = p.inputs.numpy()[:, 0], p.targets.numpy()[:, 0]
+    found = scipy.optimize.least_squares(
+        lambda t: t[0] + t[1] * np.exp(t[2] * x) - y, [14, 10, 2], xtol=1e-15, ftol=1e-15
+    )
+    np.testing.assert_allclose(p.minimizer.numpy(), found.x, rtol=1e-6)
+    assert p.minimum == pytest.approx(2 * found.cost / 200, rel=1e-12)
+    assert p.minimum < p.function(p.truth).item()
+    exact = problems.exponential(noise=0.0, dtype=F64)
+    np.testing.assert_allclose(exact.minimizer.numpy(), exact.truth.numpy(), rtol=1e-10)
+
+
+def test_line_through_the_exponential_tends_to_its_limit() -> None:
+    p = problems.exponential_line(200000, generator=seeded(), dtype=F64)
+    np.testing.assert_allclose(p.minimizer.numpy(), p.known["limit"].numpy(), atol=0.02)
+    e = lambda f: scipy.integrate.quad(f, 0, 1)[0]  # noqa: E731
+    y = lambda x: 14.7351129 + 10.1842550 * math.exp(x)  # noqa: E731
+    slope = (e(lambda x: x * y(x)) - 0.5 * e(y)) * 12
+    assert p.known["limit"].tolist() == pytest.approx([e(y) - slope / 2, slope], rel=1e-10)
+
+
+# --- the radial function --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+def test_radial_function_is_the_bessel_function(dim: int) -> None:
+    x = np.random.default_rng(dim).uniform(-10, 10, (200, dim))
+    r = np.linalg.norm(x, axis=1)
+    expected = (0.2 / r) ** (dim / 2) * scipy.special.jv(dim / 2, 2 * np.pi * 0.2 * r)
+    got = problems.radial_function(chainrule.tensor(x)).numpy()
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-14)
+
+
+def test_radial_function_at_zero_is_the_volume_of_the_ball() -> None:
+    values = [problems.radial_function(chainrule.zeros(1, d, dtype=F64)).item() for d in (1, 2, 3)]
+    assert values == pytest.approx([0.4, math.pi * 0.04, 4 / 3 * math.pi * 0.008], rel=1e-14)
+    assert values[1] == pytest.approx(0.12566, abs=5e-6)
+    assert problems.radial_bessel(10).known["peak"] == pytest.approx(values[1], rel=1e-14)
+
+
+def test_radial_function_is_the_fourier_transform_of_the_disk() -> None:
+    x = 1.7
+    real = scipy.integrate.quad(
+        lambda w: 2 * math.sqrt(0.04 - w * w) * math.cos(2 * math.pi * x * w), -0.2, 0.2
+    )[0]
+    got = problems.radial_function(chainrule.tensor([[x, 0.0]], dtype=F64)).item()
+    assert got == pytest.approx(real, abs=1e-9)
+
+
+def test_radial_function_has_derivatives_of_all_orders() -> None:
+    x = chainrule.tensor([[0.0, 0.0], [0.3, -0.2], [4.0, 7.0]], dtype=F64).requires_grad_()
+    assert gradcheck(problems.radial_function, (x,))
+    assert gradgradcheck(problems.radial_function, (x,))
+    p, t = x.detach()[1], chainrule.tensor([1.0, 2.0], dtype=F64)
+    slope = jvp(problems.radial_function, (p,), (t,))[1].item()
+    g = chainrule.func.grad(problems.radial_function)(p)
+    assert slope == pytest.approx((g * t).sum().item(), rel=1e-12)
+    mapped = vmap(problems.radial_function)(x.detach())
+    np.testing.assert_allclose(mapped.numpy(), problems.radial_function(x.detach()).numpy())
+
+
+def test_radial_points_fill_the_square() -> None:
+    p = problems.radial_bessel(generator=seeded())
+    assert p.inputs.shape == (4000, 2)
+    assert p.targets.shape == (4000, 1)
+    assert 9.9 < p.inputs.abs().max().item() <= 10
+    assert p.inputs.mean().abs().item() < 0.3
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+BOOLEAN: dict[str, Callable[[bool, bool], bool]] = {
+    "or": lambda a, b: a or b,
+    "and": lambda a, b: a and b,
+    "and1": lambda a, b: a and not b,
+    "and2": lambda a, b: not a and b,
+    "xor": lambda a, b: a != b,
+    "nor": lambda a, b: not (a or b),
+    "nand": lambda a, b: not (a and b),
+    "xnor": lambda a, b: a == b,
+}
+
+
+@pytest.mark.parametrize("name", BOOLEAN)
+def test_boolean_tables(name: str) -> None:
+    p, signed = problems.boolean(name), problems.boolean(name.upper(), signed=True)
+    points = [tuple(map(bool, row)) for row in p.inputs.tolist()]
+    assert sorted(points) == [(False, False), (False, True), (True, False), (True, True)]
+    expected = [BOOLEAN[name](a, b) for a, b in points]
+    assert p.targets[:, 0].tolist() == [float(v) for v in expected]
+    assert signed.targets[:, 0].tolist() == [1.0 if v else -1.0 for v in expected]
+    assert p.rule(p.inputs.flip(0)).tolist() == p.targets.flip(0).tolist()
+    lines = itertools.product(np.arange(-2, 2.5, 0.5), repeat=3)
+    x, y = signed.inputs.numpy(), signed.targets.numpy()[:, 0]
+    separable = any((y * (x @ np.array(w[:2]) + w[2]) > 0).all() for w in lines)
+    assert p.known["separable"] == separable
+
+
+@pytest.mark.parametrize(
+    ("make", "classes"),
+    [
+        (lambda **k: problems.moons(**k), 2),
+        (lambda **k: problems.circles(classes=2, **k), 2),
+        (lambda **k: problems.circles(classes=4, **k), 4),
+        (lambda **k: problems.spirals(classes=2, turns=1.5, **k), 2),
+        (lambda **k: problems.spirals(classes=5, **k), 5),
+        (lambda **k: problems.blobs(classes=6, **k), 6),
+    ],
+    ids=["moons", "circles2", "circles4", "spirals2", "spirals5", "blobs"],
+)
+def test_point_sets_follow_their_rule(make: Callable[..., Problem], classes: int) -> None:
+    p = make(n=120, noise=0.0, generator=seeded(), dtype=F64)
+    assert p.inputs.shape == (120, 2)
+    assert np.bincount(p.targets.numpy()).tolist() == [120 // classes] * classes
+    assert (p.rule(p.inputs) == p.targets).all()
+    near = make(n=120, noise=0.01, generator=seeded(), dtype=F64)
+    assert (near.rule(near.inputs) == near.targets).all()
+    assert (near.inputs - p.inputs).std().item() == pytest.approx(0.01, rel=0.15)
+    far = make(n=120, noise=3.0, generator=seeded(), dtype=F64)
+    assert not (far.rule(far.inputs) == far.targets).all()
+
+
+def test_shapes_of_the_point_sets() -> None:
+    k = {"noise": 0.0, "generator": seeded(), "dtype": F64}
+    p = problems.circles(60, classes=3, **k)
+    np.testing.assert_allclose(np.linalg.norm(p.inputs.numpy(), axis=1), (p.targets + 1) / 3)
+    p = problems.moons(100, **k)
+    upper, lower = p.inputs.numpy()[::2], p.inputs.numpy()[1::2]
+    np.testing.assert_allclose(np.linalg.norm(upper, axis=1), 1)
+    np.testing.assert_allclose(np.linalg.norm(lower - [1, 0.5], axis=1), 1)
+    assert upper[:, 1].min() >= 0
+    assert lower[:, 1].max() <= 0.5
+    p = problems.blobs(20000, classes=3, noise=0.5, generator=seeded(), dtype=F64)
+    d = (p.inputs - p.known["centers"][p.targets]).numpy()
+    np.testing.assert_allclose(np.cov(d.T), 0.25 * np.eye(2), atol=0.01)
+
+
+def test_a_small_net_learns_the_moons_but_no_line_does() -> None:
+    p = problems.moons(100, 0.05, seeded(), F64)
+    line = np.linalg.lstsq(
+        np.c_[p.inputs.numpy(), np.ones(100)], 2 * p.targets.numpy() - 1, rcond=None
+    )[0]
+    wrong = (np.c_[p.inputs.numpy(), np.ones(100)] @ line > 0) != p.targets.numpy()
+    assert wrong.mean() > 0.05
+    chainrule.manual_seed(0)
+    net = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 2)).double()
+    optimizer = chainrule.optim.Adam(net.parameters(), lr=0.05)
+    for _ in range(200):
+        optimizer.zero_grad()
+        chainrule.cross_entropy(net(p.inputs), p.targets).backward()
+        optimizer.step()
+    assert (net(p.inputs).argmax(1) == p.targets).all()
+
+
+# --- Darcy ----------------------------------------------------------------------------------------
+
+
+def test_darcy_discharge() -> None:
+    p = problems.darcy(50, 4, (1.0, 2.0, 5.0), 3.0, 2.0, 8.0, seeded(), F64)
+    k = p.inputs.numpy()
+    assert set(k.ravel()) == {1.0, 2.0, 5.0}
+    np.testing.assert_allclose(p.targets.numpy(), k.sum(1) * 3 * 2 / 8, rtol=1e-14)
+    solved = np.linalg.lstsq(k, p.targets.numpy(), rcond=None)[0]
+    np.testing.assert_allclose(p.minimizer.numpy(), solved, rtol=1e-12)
+    assert p.known["entropy"] / math.log(3) == pytest.approx(4)
+    counts = np.bincount(
+        problems.darcy(6000, 5, (1, 2, 3), generator=seeded()).inputs.numpy().astype(int).ravel()
+    )[1:]
+    assert counts.min() > 9700
+
+
+def test_darcy_configurations_are_counted() -> None:
+    """(N + b - 1)! / (N! (b - 1)!), by trying all."""
+    for channels, values in [(2, 3), (4, 3), (5, 2), (3, 5)]:
+        tried = {tuple(sorted(c)) for c in itertools.product(range(values), repeat=channels)}
+        assert problems.configurations(channels, values) == len(tried)
+    assert [problems.configurations(2, 3), problems.configurations(4, 3)] == [6, 15]
+    assert problems.darcy(channels=4).known["configurations"] == 15
+
+
+def test_darcy_arrangements_and_their_approximation() -> None:
+    """N! / prod b_i!, and e^{N H} / sqrt((2 pi N)^(b - 1) prod f_i) for large N."""
+    ways = sum(sorted(c) == [0, 0, 1, 2] for c in itertools.product(range(3), repeat=4))
+    assert math.exp(problems.arrangements([2, 1, 1])) == pytest.approx(ways)
+    counts = [300, 180, 120]
+    exact = math.lgamma(601) - sum(math.lgamma(c + 1) for c in counts)
+    assert problems.arrangements(counts) == pytest.approx(exact, rel=1e-14)
+    assert exact == pytest.approx(problems.arrangements(counts, approximate=True), abs=5e-3)
+    assert exact == pytest.approx(611.31, abs=5e-3)
+
+
+def test_darcy_probability_of_the_mean_composition_tends_to_zero() -> None:
+    """p = N_Q prod p_i^{b_i} falls like N^{-(b - 1) / 2}; only ln p / N tends to 0."""
+    p = [0.5, 0.3, 0.2]
+
+    def log_probability(n: int) -> float:
+        counts = [round(n * q) for q in p]
+        return problems.arrangements(counts) + sum(
+            c * math.log(q) for c, q in zip(counts, p, strict=True)
+        )
+
+    values = {n: log_probability(n) for n in (60, 600, 6000)}
+    assert math.exp(values[60]) == pytest.approx(0.0151, abs=5e-4)
+    assert math.exp(values[600]) == pytest.approx(0.0015, abs=5e-5)
+    for n in (60, 600):
+        assert values[n] - values[10 * n] == pytest.approx(math.log(10), rel=0.01)
+    assert abs(values[6000] / 6000) < 0.002
+
+
+# --- Bouc-Wen -------------------------------------------------------------------------------------
+
+
+def reference_response(
+    ground: np.ndarray, dt: float, floors: int, **p: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """SciPy's integration of the equations as they are written, matrices and all."""
+    difference = np.eye(floors) - np.eye(floors, k=-1)
+    times = dt * np.arange(len(ground))
+
+    def derivative(t: float, s: np.ndarray) -> np.ndarray:
+        _, v, f = s.reshape(3, floors)
+        drift = difference @ v
+        force = difference.T @ (p["damping"] * drift + f)
+        rate = (
+            p["stiffness"] * drift
+            - p["alpha"] * np.abs(drift) * np.abs(f) ** (p["n"] - 1) * f
+            - p["beta"] * drift * np.abs(f) ** p["n"]
+        )
+        acceleration = -force / p["mass"] - np.interp(t, times, ground)
+        return np.concatenate([v, acceleration, rate])
+
+    s = scipy.integrate.solve_ivp(
+        derivative,
+        (0, times[-1]),
+        np.zeros(3 * floors),
+        t_eval=times,
+        rtol=1e-9,
+        atol=1e-12,
+        max_step=dt / 2,
+    ).y
+    return s[:floors].T, s[2 * floors :].T
+
+
+OSCILLATOR = {"mass": 1.5, "damping": 0.8, "stiffness": 400.0, "alpha": 3.0, "beta": 6.0, "n": 1.5}
+
+
+def test_bouc_wen_response_is_scipys() -> None:
+    ground = problems.ground_motion(2, 60, generator=seeded(), dtype=F64)
+    y, f = problems.bouc_wen_response(ground, 0.02, 3, substeps=8, **OSCILLATOR)
+    assert y.shape == f.shape == (2, 60, 3)
+    for i in range(2):
+        expected = reference_response(ground[i].numpy(), 0.02, 3, **OSCILLATOR)
+        np.testing.assert_allclose(y[i].numpy(), expected[0], atol=2e-4 * np.abs(expected[0]).max())
+        np.testing.assert_allclose(f[i].numpy(), expected[1], atol=2e-4 * np.abs(expected[1]).max())
+
+
+def test_default_steps_are_fine_enough_or_it_says_so() -> None:
+    p = problems.bouc_wen(8, 120, generator=seeded(2), dtype=F64)
+    fine = 1000 * problems.bouc_wen_response(p.inputs[:, :, 0], substeps=12)[0]
+    assert (p.targets - fine).abs().max().item() < 1e-3 * fine.abs().max().item()
+    fast = problems.ground_motion(1, 50, peak=3000.0, generator=seeded(), dtype=F64)
+    with pytest.raises(RuntimeError, match="became unstable; 1 substeps are too few"):
+        problems.bouc_wen_response(fast, substeps=1)
+
+
+def test_without_hysteresis_it_is_a_linear_oscillator() -> None:
+    """A constant ground acceleration g: y = -(g / w^2) (1 - e^{-z w t} (cos + z w / v sin))."""
+    ground = chainrule.full((1, 200), 2.0, dtype=F64)
+    y, f = problems.bouc_wen_response(
+        ground, 0.01, 1, mass=2.0, damping=4.0, stiffness=200.0, alpha=0.0, beta=0.0, substeps=4
+    )
+    w, z = 10.0, 0.1
+    v, t = w * math.sqrt(1 - z * z), 0.01 * np.arange(200)
+    free = np.exp(-z * w * t) * (np.cos(v * t) + z * w / v * np.sin(v * t))
+    np.testing.assert_allclose(y[0, :, 0].numpy(), -0.02 * (1 - free), atol=1e-9)
+    np.testing.assert_allclose(f.numpy(), 200 * y.numpy(), atol=1e-9)
+
+
+def test_bouc_wen_forces_are_bounded_and_leave_a_permanent_drift() -> None:
+    ground = problems.ground_motion(4, 150, peak=20.0, generator=seeded(1), dtype=F64)
+    y, f = problems.bouc_wen_response(ground)
+    bound = (400 / (3.125 + 3.125)) ** 0.5
+    assert bound == 8
+    assert 0.99 * bound < f.abs().max().item() <= bound * (1 + 1e-6)
+    assert (f[..., 0] - 400 * y[..., 0]).abs().max().item() > bound  # it does not come back
+
+
+def test_bouc_wen_is_the_form_with_consistent_units() -> None:
+    """|f|^n: with forces c times larger, k becomes c k, alpha and beta c^(1 - n) times as large."""
+    ground = problems.ground_motion(1, 60, generator=seeded(), dtype=F64)
+    c, n = 3.0, 2.0
+    y, f = problems.bouc_wen_response(ground)
+    scaled = problems.bouc_wen_response(
+        ground,
+        mass=c,
+        damping=0.8 * c,
+        stiffness=400 * c,
+        alpha=3.125 * c ** (1 - n),
+        beta=3.125 * c ** (1 - n),
+        n=n,
+    )
+    np.testing.assert_allclose(scaled[0].numpy(), y.numpy(), rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(scaled[1].numpy(), c * f.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_bouc_wen_parameters_have_gradients() -> None:
+    ground = problems.ground_motion(1, 8, generator=seeded(), dtype=F64)
+    k = chainrule.tensor([300.0, 400.0], dtype=F64).requires_grad_()
+    a = chainrule.tensor(3.0, dtype=F64).requires_grad_()
+
+    def last(k: Any, a: Any) -> Any:
+        return 1000 * problems.bouc_wen_response(ground, 0.02, 2, stiffness=k, alpha=a)[0][0, -1]
+
+    assert gradcheck(last, (k, a), eps=1e-4, atol=1e-6)
+    assert all(g.abs().min() > 0 for g in chainrule.autograd.grad(last(k, a).sum(), (k, a)))
+
+
+def test_bouc_wen_sequences() -> None:
+    p = problems.bouc_wen(3, 80, peak=2.0, floors=2, generator=seeded(), dtype=F64)
+    assert p.inputs.shape == (3, 80, 1)
+    assert p.targets.shape == (3, 80, 2)
+    assert p.targets[:, 0].abs().max().item() == 0
+    np.testing.assert_allclose(p.rule(p.inputs).numpy(), p.targets.numpy(), rtol=1e-12)
+    lstm = nn.LSTM(1, 4, batch_first=True).double()
+    assert lstm(p.inputs)[0].shape == (3, 80, 4)
+
+
+def test_ground_motion_has_peak_envelope_and_spectrum() -> None:
+    a = problems.ground_motion(200, 1024, 0.02, 5.0, seeded(), F64).numpy()
+    np.testing.assert_allclose(np.abs(a).max(1), 5.0)
+    energy = (a**2).mean(0)
+    assert energy[0] == 0
+    assert energy[250:500].mean() > 5 * energy[-100:].mean()
+    power = (np.abs(np.fft.rfft(a)) ** 2).mean(0)
+    frequency = 2 * np.pi * np.fft.rfftfreq(1024, 0.02)
+    assert 8 < frequency[power.argmax()] < 16  # the soil's, 15 rad/s, damped
+    assert power[frequency > 60].mean() < 0.1 * power.max()
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: problems.rosenbrock(1), "rosenbrock: n must be an integer of at least 2, got 1"),
+        (lambda: problems.line(1), "line: n must be an integer of at least 2, got 1"),
+        (lambda: problems.quadratic(3, 0.5), "condition must be at least 1 and finite, got 0.5"),
+        (lambda: problems.quadratic(1, 5.0), "one dimension has the condition number 1, got 5"),
+        (lambda: problems.moons(0), "moons: n must be an integer of at least 1, got 0"),
+        (lambda: problems.moons(noise=-1.0), "moons: noise must not be negative, got -1"),
+        (lambda: problems.blobs(classes=1), "classes must be an integer of at least 2, got 1"),
+        (lambda: problems.boolean("maybe"), "'maybe' is not one of or, and"),
+        (lambda: problems.darcy(conductivities=()), r"conductivities must be positive, got \[\]"),
+        (lambda: problems.darcy(conductivities=(1, -1)), r"must be positive, got \[1, -1\]"),
+        (lambda: problems.darcy(length=0.0), "length must be positive and finite, got 0"),
+        (lambda: problems.arrangements([0, 0]), r"not all 0, got \[0, 0\]"),
+        (lambda: problems.arrangements([1.5]), r"must be integers, not all 0, got \[1.5\]"),
+        (lambda: problems.radial_bessel(radius=-1.0), "radius must be positive and finite, got -1"),
+        (lambda: problems.radial_function(chainrule.tensor(1.0)), r"points \(..., d\), got shape"),
+        (lambda: problems.ground_motion(steps=1), "steps must be an integer of at least 2, got 1"),
+        (lambda: problems.ground_motion(dt=0.0), "dt must be positive and finite, got 0"),
+        (lambda: problems.bouc_wen(n=0), "bouc_wen: n must be an integer of at least 1, got 0"),
+        (lambda: problems.bouc_wen_response(chainrule.zeros(3)), r"\(N, L\), got shape \(3,\)"),
+        (
+            lambda: problems.bouc_wen_response(chainrule.zeros(1, 3), n=0.5),
+            "n must be at least 1, got 0.5",
+        ),
+    ],
+)
+def test_wrong_arguments(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_numbers_are_floating(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}: dtype must be a floating one, got .*int64"):
+        FUNCTIONS[name](dtype=chainrule.int64)
+
+
+def test_generator_is_a_generator() -> None:
+    with pytest.raises(TypeError, match="'generator' must be Generator, not int"):
+        problems.moons(generator=42)
