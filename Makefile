@@ -14,7 +14,7 @@ mkdir $(1)
 tar --exclude='./.*' --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
-.PHONY: demo test fallback sanitize parity bench lint clean
+.PHONY: demo test fallback sanitize parity bench house lint clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -77,6 +77,10 @@ parity: $(VENV)/.torch
 bench: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/overhead.py
 	$(PEERS)/bin/python benchmarks/training.py
+
+# How the sources are arranged, typed and documented, against the targets.
+house: $(VENV)/.tools
+	$(BIN)/python tools/house.py
 
 clean:
 	rm -rf $(VENV) .fallback .sanitize .venv-numpy $(PEERS) demo build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -33,7 +33,7 @@ ROOMS = (
     ("autograd",),
     ("linalg",),
     ("ops",),
-    ("tensor", "graph", "printing"),
+    ("tensor", "graph", "printing", "typing"),
     ("backend",),
     ("random",),
 )

@@ -1,0 +1,88 @@
+"""The words of the signatures: what an argument may be.
+
+``Value`` is what a derivative rule computes with: a tensor while a graph is kept, a bare array in
+an ordinary backward pass. A function that takes either and returns the same kind is written with
+``V``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, Union
+
+from chainrule.backend import K, dtypes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from chainrule.random import Generator
+    from chainrule.tensor import Tensor, device
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+else:
+    Array = K.Array
+
+__all__ = [
+    "Array",
+    "ArrayLike",
+    "Device",
+    "Dims",
+    "DType",
+    "Number",
+    "Operand",
+    "Params",
+    "Random",
+    "Real",
+    "Shape",
+    "Sizes",
+    "V",
+    "Value",
+]
+
+
+class Value(Protocol):
+    """A tensor or an array: what both of them can do, and therefore what a rule may ask for."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> Any: ...
+    @property
+    def mT(self) -> Any: ...
+    def __getitem__(self, index: Any, /) -> Any: ...
+    def __add__(self, other: Any, /) -> Any: ...
+    def __radd__(self, other: Any, /) -> Any: ...
+    def __sub__(self, other: Any, /) -> Any: ...
+    def __rsub__(self, other: Any, /) -> Any: ...
+    def __mul__(self, other: Any, /) -> Any: ...
+    def __rmul__(self, other: Any, /) -> Any: ...
+    def __truediv__(self, other: Any, /) -> Any: ...
+    def __rtruediv__(self, other: Any, /) -> Any: ...
+    def __pow__(self, other: Any, /) -> Any: ...
+    def __matmul__(self, other: Any, /) -> Any: ...
+    def __neg__(self) -> Any: ...
+    def __lt__(self, other: Any, /) -> Any: ...
+    def __le__(self, other: Any, /) -> Any: ...
+    def __gt__(self, other: Any, /) -> Any: ...
+    def __ge__(self, other: Any, /) -> Any: ...
+
+
+V = TypeVar("V", bound=Value)
+
+Real: TypeAlias = int | float
+Number: TypeAlias = int | float | complex
+Shape: TypeAlias = Sequence[int]
+Sizes: TypeAlias = int | Sequence[int]  # one number for all dimensions, or one for each
+Dims: TypeAlias = int | Sequence[int] | None  # None: all dimensions
+DType: TypeAlias = dtypes.dtype | str | type  # ours, a name, or the type of a number
+Device: TypeAlias = Union[str, "device"]
+Operand: TypeAlias = Union["Tensor", "Array", Number]  # of an operator beside a tensor
+Random: TypeAlias = Union["Generator", None]  # None: the default generator
+# Numbers in any form that chainrule.tensor takes: nested sequences, arrays, tensors.
+ArrayLike: TypeAlias = Union["Tensor", "Array", Number, Sequence[Any]]
+# What an optimizer takes: parameters, named ones, or groups with settings of their own.
+Params: TypeAlias = Union[
+    "Iterable[Tensor]", "Iterable[tuple[str, Tensor]]", "Iterable[Mapping[str, Any]]"
+]
