@@ -7,14 +7,14 @@ the accuracy of a difference: <g, J t> = <J^T g, t>.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Callable
 from typing import Any
 
 from chainrule.autograd.engine import grad
 from chainrule.autograd.func import jvp, vjp
-from chainrule.autograd.vmap import vmap
 from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.vectors import count, flat, locate, made_up, split
+from chainrule.autograd.vmap import vmap
 from chainrule.backend import K, dtypes
 from chainrule.tensor import Tensor
 
@@ -92,16 +92,16 @@ def gradgradcheck(
     xs, n = point.inputs, len(point.inputs)
     passed = True
     if check_fwd_over_rev or check_rev_over_rev:
-        gs = _made_up(point.outputs) if grad_outputs is None else _flat(_tuple(grad_outputs))
+        gs = made_up(point.outputs) if grad_outputs is None else flat(_tuple(grad_outputs))
         passed = gradcheck(
             lambda *args: vjp(point, *args[:n])[1](args[n:]),
-            (*xs, *_split(gs, point.outputs)),
+            (*xs, *split(gs, point.outputs)),
             check_forward_ad=check_fwd_over_rev,
             check_backward_ad=check_rev_over_rev,
             **options,
         )
     if passed and check_over_fwd:
-        ts = _split(_made_up(xs), xs)
+        ts = split(made_up(xs), xs)
         passed = gradcheck(lambda *args: jvp(point, args[:n], args[n:])[1], (*xs, *ts), **options)
     return passed
 
@@ -135,43 +135,43 @@ class _Point:
 
     def difference(self, step: Any, eps: float) -> Any:
         """J times a unit vector, from the function at both sides of the point."""
-        x = _flat(self.inputs)
+        x = flat(self.inputs)
         ahead, behind = x + eps * step, x - eps * step
-        right, left = (_flat(self(*_split(end, self.inputs))) for end in (ahead, behind))
+        right, left = (flat(self(*split(end, self.inputs))) for end in (ahead, behind))
         # Divided by what the distance really is, in floating point (of infinity, nothing).
         width = float((ahead - behind)[int(step.argmax())])
         return (right - left) / (width if width == width else 2 * eps)
 
     def push(self, t: Any) -> Any:
         """J t, in forward mode."""
-        outputs, tangents = jvp(self, self.inputs, _split(t, self.inputs))
+        outputs, tangents = jvp(self, self.inputs, split(t, self.inputs))
         for j, (y, tangent) in enumerate(zip(outputs, tangents, strict=True)):
             _check_like(f"the tangent of output {j}", tangent, y)
-        return _flat(tangents)
+        return flat(tangents)
 
     def pull(self, g: Any) -> Any:
         """J^T g, in reverse mode."""
-        pairs = zip(self.outputs, _split(g, self.outputs), strict=True)
+        pairs = zip(self.outputs, split(g, self.outputs), strict=True)
         used = [(y, part) for y, part in pairs if y.requires_grad and bool(part.array.any())]
         if not used:
-            return K.zeros(_count(self.inputs), g.dtype)
+            return K.zeros(count(self.inputs), g.dtype)
         outputs, parts = zip(*used, strict=True)
         grads = grad(outputs, self.inputs, parts, retain_graph=True, materialize_grads=True)
         for i, x, gradient in zip(self.places, self.inputs, grads, strict=True):
             _check_like(f"the gradient of input {i}", gradient, x)
-        return _flat(grads)
+        return flat(grads)
 
     def columns(self, derivative: Callable[[Any], Any]) -> Any:
         """The Jacobian, from what a derivative makes of each unit vector."""
-        columns = [derivative(unit)[:, None] for unit in K.eye(_count(self.inputs))]
-        return K.cat(K.zeros((_count(self.outputs), 0)), *columns, dim=1)
+        columns = [derivative(unit)[:, None] for unit in K.eye(count(self.inputs))]
+        return K.cat(K.zeros((count(self.outputs), 0)), *columns, dim=1)
 
     def rows(self) -> Any:
-        rows = [self.pull(unit)[None] for unit in K.eye(_count(self.outputs))]
-        return K.cat(K.zeros((0, _count(self.inputs))), *rows, dim=0)
+        rows = [self.pull(unit)[None] for unit in K.eye(count(self.outputs))]
+        return K.cat(K.zeros((0, count(self.inputs))), *rows, dim=0)
 
     def rows_at_once(self) -> Any:
-        units = _split(K.eye(_count(self.outputs)), self.outputs)
+        units = split(K.eye(count(self.outputs)), self.outputs)
         grads = vmap(vjp(self, *self.inputs)[1])(units)
         return K.cat(*[g.array.reshape(len(g), -1) for g in grads if g.numel()], dim=1)
 
@@ -182,8 +182,8 @@ class _Point:
             return
         deviation = K.where(K.isnan(deviation), float("inf"), deviation)
         at = divmod(int(deviation.argmax()), deviation.shape[1])
-        j, of_output = _locate(at[0], self.outputs)
-        i, of_input = _locate(at[1], self.inputs)
+        j, of_output = locate(at[0], self.outputs)
+        i, of_input = locate(at[1], self.inputs)
         raise GradcheckError(
             f"gradcheck: the Jacobian of output {j} with respect to input {self.places[i]} is "
             f"wrong in {how} mode. The largest deviation is at entry {of_output} of the output and "
@@ -193,7 +193,7 @@ class _Point:
 
     def check_adjoint(self) -> None:
         """<g, J t> = <J^T g, t>, for vectors t and g without zeros."""
-        t, g = _made_up(self.inputs), _made_up(self.outputs, 0.37)
+        t, g = made_up(self.inputs), made_up(self.outputs, 0.37)
         left, right = g * self.push(t), self.pull(g) * t
         scale = float(K.abs(left).sum() + K.abs(right).sum())
         if not abs(float(left.sum()) - float(right.sum())) <= 1e-8 * scale + 1e-10:
@@ -203,7 +203,7 @@ class _Point:
             )
 
     def check_deterministic(self, tolerance: float) -> None:
-        g = _made_up(self.outputs)
+        g = made_up(self.outputs)
         change = K.abs(self.pull(g) - self.pull(g))
         if bool((change > tolerance).any()):
             raise GradcheckError(
@@ -220,33 +220,3 @@ def _check_like(what: str, value: Tensor, model: Tensor) -> None:
 
 def _tuple(x: Any) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
-
-
-def _count(tensors: Sequence[Tensor]) -> int:
-    return sum(x.numel() for x in tensors)
-
-
-def _flat(tensors: Sequence[Tensor]) -> Any:
-    return K.cat(*[t.array.reshape(-1) for t in tensors], dim=0)
-
-
-def _split(vectors: Any, models: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """A vector (or a batch of them) taken apart into leaves like the models."""
-    parts, start = [], 0
-    for x in models:
-        part = vectors[..., start : start + x.numel()]
-        part = part.reshape((*vectors.shape[:-1], *x.array.shape))
-        parts.append(Tensor(K.astype(part, x.array.dtype)).requires_grad_())
-        start += x.numel()
-    return tuple(parts)
-
-
-def _made_up(models: Sequence[Tensor], shift: float = 0.0) -> Any:
-    """Irregular numbers between 0.5 and 1.5, without touching the user's generators."""
-    steps = K.arange(1, 1 + _count(models), 1, "float64")
-    return (steps * 0.6180339887498949 + shift) % 1 + 0.5
-
-
-def _locate(entry: int, models: Sequence[Tensor]) -> tuple[int, tuple[int, ...]]:
-    """Which tensor an entry of the vector belongs to, and its index there."""
-    return [(k, i) for k, x in enumerate(models) for i in product(*map(range, x.shape))][entry]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from chainrule.autograd.function_ctx import FunctionCtx
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
 from chainrule.ops.core.inplace import adopt, check_writable, touch
@@ -14,50 +15,6 @@ from chainrule.graph import Node
 from chainrule.tensor import Tensor
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
-
-
-class FunctionCtx:
-    """What ``forward`` leaves for ``backward`` and ``jvp``; other attributes may be set freely."""
-
-    def __init__(self) -> None:
-        self.needs_input_grad: tuple[bool, ...] = ()
-        self.materialize_grads = True
-        self.dirty: tuple[Tensor, ...] = ()
-        self._saved: tuple[Any, ...] = ()
-        self._saved_forward: tuple[Any, ...] = ()
-        self._seq_of_saved: tuple[int, ...] = ()
-        self._non_differentiable: tuple[Any, ...] = ()
-
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keeps tensors for ``backward``, which reads them as ``ctx.saved_tensors``."""
-        self._saved = tensors
-        self._seq_of_saved = tuple(0 if t is None else t._version for t in tensors)
-
-    def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keeps tensors for ``jvp``, which reads them as ``ctx.saved_tensors``."""
-        self._saved_forward = tensors
-
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]:
-        for t, version in zip(self._saved, self._seq_of_saved, strict=True):
-            if t is not None and t._version != version:
-                raise RuntimeError(
-                    "Function: one of the variables needed for gradient computation has been "
-                    "modified by an inplace operation after save_for_backward"
-                )
-        return self._saved or self._saved_forward
-
-    def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Says that these outputs have no derivative."""
-        self._non_differentiable = tensors
-
-    def mark_dirty(self, *tensors: Tensor) -> None:
-        """Says that these inputs were changed in place."""
-        self.dirty = tensors
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Whether gradients that are not there reach ``backward`` as zeros (default) or as None."""
-        self.materialize_grads = value
 
 
 class _FunctionOp(Op):
@@ -139,7 +96,7 @@ class _FunctionOp(Op):
         if self.function.jvp is Function.jvp:
             raise NotImplementedError(
                 f"{self.name}: forward mode needs a staticmethod jvp(ctx, *tangents) on the "
-                f"Function"
+                "Function"
             )
         full = self._fill(tangents)
         for i, a in enumerate(self.arguments):

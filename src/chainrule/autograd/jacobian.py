@@ -6,14 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.autograd.func import (
-    Traced,
-    push_forward,
-    select,
-    substitute,
-    unpack_single,
-)
+from chainrule.autograd.func import push_forward
 from chainrule.autograd.nested import flatten, map_tree, unflatten
+from chainrule.autograd.traced import Traced, select, substitute, unpack_single
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
 from chainrule.ops.shape.views import movedim, reshape

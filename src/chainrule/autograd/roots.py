@@ -89,4 +89,5 @@ def _has_history(t: Tensor) -> bool:
 
 
 def sequence(x: Any) -> Sequence[Any]:
+    """One tensor or several, as a sequence."""
     return (x,) if isinstance(x, Tensor) else tuple(x)

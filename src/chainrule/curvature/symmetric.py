@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chainrule.autograd.func import Traced
+from chainrule.autograd.traced import Traced
 from chainrule.autograd.nested import flatten, unflatten
 from chainrule.backend import K
 from chainrule.curvature.estimates import (
