@@ -8,7 +8,8 @@ an ordinary backward pass. A function that takes either and returns the same kin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, Union
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeVar, Union
 
 from chainrule.backend import K, dtypes
 
@@ -28,6 +29,7 @@ __all__ = [
     "Device",
     "Dims",
     "DType",
+    "Index",
     "Number",
     "Operand",
     "Params",
@@ -69,15 +71,29 @@ class Value(Protocol):
     def __ge__(self, other: Any, /) -> Any: ...
 
 
-V = TypeVar("V", bound=Value)
+# The same kind as what was given: of a subclass of Tensor, a Tensor.
+V = TypeVar("V", "Tensor", "Array", Value)
 
 Real: TypeAlias = int | float
 Number: TypeAlias = int | float | complex
 Shape: TypeAlias = Sequence[int]
 Sizes: TypeAlias = int | Sequence[int]  # one number for all dimensions, or one for each
 Dims: TypeAlias = int | Sequence[int] | None  # None: all dimensions
-DType: TypeAlias = dtypes.dtype | str | type  # ours, a name, or the type of a number
+# Ours, a name, the type of a number, NumPy's.
+DType: TypeAlias = Union[dtypes.dtype, str, type, "np.dtype[Any]"]
 Device: TypeAlias = Union[str, "device"]
+# What stands between the brackets of x[...]: one of these, or a tuple of them.
+Index: TypeAlias = Union[
+    SupportsIndex,
+    slice,
+    EllipsisType,
+    "Tensor",
+    "Array",
+    list[Any],
+    range,
+    tuple[Any, ...],
+    None,
+]
 Operand: TypeAlias = Union["Tensor", "Array", Number]  # of an operator beside a tensor
 Random: TypeAlias = Union["Generator", None]  # None: the default generator
 # Numbers in any form that chainrule.tensor takes: nested sequences, arrays, tensors.

@@ -272,8 +272,8 @@ class TargetEncoder(Module):
         if self.task == "regression":
             if column.kind != NUMBER:
                 raise TableError(f"the target {column.name!r} was numbers in training, now text")
-            values = reshape(tensor(column.values, dtype=dtypes.float64), (-1, 1))
-            return cast((values - self.mean) / self.spread, dtypes.get_default_dtype())
+            numbers = reshape(tensor(column.values, dtype=dtypes.float64), (-1, 1))
+            return cast((numbers - self.mean) / self.spread, dtypes.get_default_dtype())
         place = {c: i for i, c in enumerate(self.classes)}
         values = column.as_category().values
         unknown = sorted({v for v in values if v not in place})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.elementwise.functions import where
@@ -10,6 +9,7 @@ from chainrule.ops.core.promotion import promote
 from chainrule.ops.core.primitive import Linear
 from chainrule.ops.shape.views import canonical_dim, cat, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import V
 
 __all__ = [
     "block_diag",
@@ -43,7 +43,7 @@ _diagonal_place = Linear(
 _triangle = Linear("triangle", lambda g, shape_in, **which: _triangle(g, **which))
 
 
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal(input: V, offset: int = 0, dim1: int = 0, dim2: int = 1) -> V:
     """A view of the diagonal of two dimensions, as the last dimension of the result.
 
     >>> import chainrule
@@ -61,7 +61,7 @@ def _two_dims(op: str, dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
     return d1, d2
 
 
-def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diag_embed(input: V, offset: int = 0, dim1: int = -2, dim2: int = -1) -> V:
     """Matrices with the last dimension of ``input`` on their diagonal and zeros elsewhere."""
     d1, d2 = _two_dims("diag_embed", dim1, dim2, input.ndim + 1)
     n = input.shape[-1] + abs(offset)
@@ -105,17 +105,17 @@ def diagonal_scatter(
     return where(on_diagonal, _diagonal_place(src, **place), input)
 
 
-def tril(input: Any, diagonal: int = 0) -> Any:
+def tril(input: V, diagonal: int = 0) -> V:
     """The lower triangle of each matrix, the other elements zero."""
     return _triangle(_matrices("tril", input), diagonal=int(diagonal), upper=False)
 
 
-def triu(input: Any, diagonal: int = 0) -> Any:
+def triu(input: V, diagonal: int = 0) -> V:
     """The upper triangle of each matrix, the other elements zero."""
     return _triangle(_matrices("triu", input), diagonal=int(diagonal), upper=True)
 
 
-def _matrices(op: str, input: Any) -> Any:
+def _matrices(op: str, input: V) -> V:
     if input.ndim < 2:
         raise RuntimeError(
             f"{op}: input tensor must have at least 2 dimensions, got shape {tuple(input.shape)}"

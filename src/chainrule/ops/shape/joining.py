@@ -9,6 +9,7 @@ from chainrule.ops.index.reading import narrow, select
 from chainrule.ops.shape.rearrange import atleast_1d, atleast_2d, atleast_3d, existing_dim
 from chainrule.ops.shape.views import canonical_dim, cat, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Shape, Sizes, V
 
 __all__ = [
     "chunk",
@@ -41,7 +42,7 @@ INPLACE: tuple[str, ...] = ()
 # --- joining --------------------------------------------------------------------------------------
 
 
-def concat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
+def concat(tensors: Sequence[V], dim: int = 0, *, axis: int | None = None) -> V:
     """Tensors joined along an existing dimension: another name of :func:`cat`."""
     return cat(tensors, dim if axis is None else axis)
 
@@ -49,29 +50,29 @@ def concat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> 
 concatenate = concat
 
 
-def _listed(op: str, tensors: Sequence[Any]) -> list[Any]:
+def _listed(op: str, tensors: Sequence[V]) -> list[V]:
     if not len(tensors):
         raise RuntimeError(f"{op}: expects a non-empty list of tensors")
     return list(tensors)
 
 
-def hstack(tensors: Sequence[Any]) -> Any:
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors joined side by side: along the second dimension, vectors along the first."""
     several = [atleast_1d(x) for x in _listed("hstack", tensors)]
     return cat(several, 0 if several[0].ndim == 1 else 1)
 
 
-def vstack(tensors: Sequence[Any]) -> Any:
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors joined one below the other, along the first dimension; vectors are rows."""
     return cat([atleast_2d(x) for x in _listed("vstack", tensors)], 0)
 
 
-def dstack(tensors: Sequence[Any]) -> Any:
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors joined one behind the other, along the third dimension."""
     return cat([atleast_3d(x) for x in _listed("dstack", tensors)], 2)
 
 
-def column_stack(tensors: Sequence[Any]) -> Any:
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Vectors as the columns of a matrix; matrices are joined side by side."""
     several = _listed("column_stack", tensors)
     return hstack([reshape(x, (x.numel(), 1)) if x.ndim < 2 else x for x in several])
@@ -82,7 +83,7 @@ row_stack = vstack
 # --- splitting ------------------------------------------------------------------------------------
 
 
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+def split(tensor: V, split_size_or_sections: Sizes, dim: int = 0) -> tuple[V, ...]:
     """Views of pieces of a given size (the last may be smaller), or of the listed sizes.
 
     >>> import chainrule
@@ -104,7 +105,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
     return tuple(narrow(tensor, d, i, min(size, n - i)) for i in range(0, n, size))
 
 
-def split_with_sizes(tensor: Any, split_sizes: Sequence[int], dim: int = 0) -> tuple[Any, ...]:
+def split_with_sizes(tensor: V, split_sizes: Shape, dim: int = 0) -> tuple[V, ...]:
     """Views of pieces of the listed sizes."""
     d, sizes = existing_dim("split", dim, tensor), [int(n) for n in split_sizes]
     n = tensor.shape[d]
@@ -117,7 +118,7 @@ def split_with_sizes(tensor: Any, split_sizes: Sequence[int], dim: int = 0) -> t
     return tuple(narrow(tensor, d, i, s) for i, s in zip(starts, sizes, strict=True))
 
 
-def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+def chunk(input: V, chunks: int, dim: int = 0) -> tuple[V, ...]:
     """At most ``chunks`` pieces of one size, the last of which may be smaller."""
     if input.ndim == 0:
         raise RuntimeError("chunk: expects at least a 1-dimensional tensor")
@@ -130,16 +131,17 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     return split(input, -(-n // chunks), d)
 
 
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+def tensor_split(input: V, indices_or_sections: Sizes | Tensor, dim: int = 0) -> tuple[V, ...]:
     """Views of as many pieces as asked for, equal if possible, or of the pieces between indices."""
     if input.ndim == 0:
         raise RuntimeError("tensor_split: expected at least a 1-dimensional tensor, got 0 dims")
     d = canonical_dim("tensor_split", dim, input.ndim)
     n = input.shape[d]
-    if isinstance(indices_or_sections, Tensor):
-        indices_or_sections = indices_or_sections.tolist()
-    if isinstance(indices_or_sections, int):
-        sections = indices_or_sections
+    pieces: Any = indices_or_sections
+    if isinstance(pieces, Tensor):
+        pieces = pieces.tolist()
+    if isinstance(pieces, int):
+        sections = pieces
         if sections <= 0:
             raise RuntimeError(
                 f"tensor_split: number of sections must be larger than 0, got {sections}"
@@ -147,12 +149,14 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[An
         larger = n % sections
         cuts = [i * (n // sections) + min(i, larger) for i in range(1, sections)]
     else:
-        cuts = [slice(i).indices(n)[1] for i in indices_or_sections]
+        cuts = [slice(i).indices(n)[1] for i in pieces]
     starts, ends = [0, *cuts], [*cuts, n]
     return tuple(narrow(input, d, a, max(b - a, 0)) for a, b in zip(starts, ends, strict=True))
 
 
-def _split_evenly(op: str, input: Any, pieces: Any, dim: int, at_least: int) -> tuple[Any, ...]:
+def _split_evenly(
+    op: str, input: V, pieces: Sizes | Tensor, dim: int, at_least: int
+) -> tuple[V, ...]:
     if input.ndim < at_least:
         raise RuntimeError(
             f"{op}: requires a tensor with at least {at_least} dimension(s), got shape "
@@ -166,22 +170,22 @@ def _split_evenly(op: str, input: Any, pieces: Any, dim: int, at_least: int) -> 
     return tensor_split(input, pieces, dim)
 
 
-def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def hsplit(input: V, indices_or_sections: Sizes | Tensor) -> tuple[V, ...]:
     """Pieces side by side: along the second dimension, of a vector along the first."""
     return _split_evenly("hsplit", input, indices_or_sections, 1 if input.ndim > 1 else 0, 1)
 
 
-def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def vsplit(input: V, indices_or_sections: Sizes | Tensor) -> tuple[V, ...]:
     """Pieces one below the other: along the first dimension."""
     return _split_evenly("vsplit", input, indices_or_sections, 0, 2)
 
 
-def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+def dsplit(input: V, indices_or_sections: Sizes | Tensor) -> tuple[V, ...]:
     """Pieces one behind the other: along the third dimension."""
     return _split_evenly("dsplit", input, indices_or_sections, 2, 3)
 
 
-def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+def unbind(input: V, dim: int = 0) -> tuple[V, ...]:
     """Views of all slices along a dimension, without that dimension."""
     d = existing_dim("unbind", dim, input)
     return tuple(select(input, d, i) for i in range(input.shape[d]))

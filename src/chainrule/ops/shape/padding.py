@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.elementwise.functions import where
@@ -11,13 +9,14 @@ from chainrule.ops.index.reading import index_select, narrow
 from chainrule.ops.core.primitive import Linear
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Shape, V, Value
 
 __all__ = ["pad"]
 METHODS = ("unfold",)
 INPLACE: tuple[str, ...] = ()
 
 
-def _cut(g: Any, shape_in: tuple[int, ...], pads: tuple[tuple[int, int], ...]) -> Any:
+def _cut(g: V, shape_in: tuple[int, ...], pads: tuple[tuple[int, int], ...]) -> V:
     """Without the border: the transpose of padding with zeros."""
     for dim, (before, after) in enumerate(pads, -len(pads)):
         if before or after:
@@ -36,7 +35,7 @@ _unfold_place = Linear(
 )
 
 
-def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
+def unfold(input: V, dimension: int, size: int, step: int) -> V:
     """A view of the windows of ``size`` elements along a dimension, ``step`` elements apart.
 
     >>> import chainrule
@@ -59,7 +58,7 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
     return _unfold(input, dim=dim, size=size, step=step)
 
 
-def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
+def pad(input: V, pad: Shape, mode: str = "constant", value: float | None = None) -> V:
     """``input`` with a border: ``pad`` lists (before, after) for the last dimension, then for the
     one before it, and so on.
 
@@ -108,7 +107,7 @@ def _pairs(pad: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[int, int
     return pairs
 
 
-def _constant(input: Any, pads: tuple[tuple[int, int], ...], value: float) -> Any:
+def _constant(input: V, pads: tuple[tuple[int, int], ...], value: float) -> V:
     for dim, (before, after) in enumerate(pads, -len(pads)):
         if before < 0 or after < 0:
             first = max(-before, 0)
@@ -126,7 +125,7 @@ def _constant(input: Any, pads: tuple[tuple[int, int], ...], value: float) -> An
     return where(Tensor(inside), out, filled)
 
 
-def _check_border(input: Any, pads: tuple[tuple[int, int], ...], mode: str) -> None:
+def _check_border(input: Value, pads: tuple[tuple[int, int], ...], mode: str) -> None:
     """Refuses what PyTorch refuses of padding that repeats the tensor's own elements."""
     shape, count = tuple(input.shape), len(pads)
     if count not in (1, 2, 3) or len(shape) - count not in (1, 2):

@@ -28,6 +28,7 @@ from chainrule.ops.shape.views import (
     view,
 )
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, Dims, Shape, Sizes, V, Value
 
 __all__ = [
     "adjoint",
@@ -77,7 +78,7 @@ INPLACE: tuple[str, ...] = ()
 moveaxis, swapdims = movedim, swapaxes
 
 
-def existing_dim(op: str, dim: int, input: Any) -> int:
+def existing_dim(op: str, dim: int, input: Value) -> int:
     """A dimension that exists, counted from the end."""
     if input.ndim == 0:
         raise IndexError(f"{op}: dimension specified as {dim} but tensor has no dimensions")
@@ -87,7 +88,7 @@ def existing_dim(op: str, dim: int, input: Any) -> int:
 # --- transposes -----------------------------------------------------------------------------------
 
 
-def t(input: Any) -> Any:
+def t(input: V) -> V:
     """The transpose of a matrix; a vector as it is."""
     if input.ndim > 2:
         raise RuntimeError(
@@ -96,14 +97,14 @@ def t(input: Any) -> Any:
     return _permute(input, dims=(-1, -2)) if input.ndim == 2 else input
 
 
-def transpose_all(input: Any) -> Any:
+def transpose_all(input: V) -> V:
     """All dimensions in reverse order: ``x.T``."""
     if input.ndim == 2:
         return _permute(input, dims=(-1, -2))
     return permute(input, tuple(range(input.ndim - 1, -1, -1)))
 
 
-def matrix_transpose(input: Any) -> Any:
+def matrix_transpose(input: V) -> V:
     """The last two dimensions exchanged: ``x.mT``."""
     if input.ndim == 1:
         raise RuntimeError(
@@ -132,12 +133,12 @@ def conjugate_transpose(input: Tensor) -> Tensor:
 # --- shapes ---------------------------------------------------------------------------------------
 
 
-def ravel(input: Any) -> Any:
+def ravel(input: V) -> V:
     """The elements in one dimension, one after the other: a view, or else a copy."""
     return flatten(contiguous(input) if isinstance(input, Tensor) else input)
 
 
-def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
+def unflatten(input: V, dim: int, sizes: Shape) -> V:
     """One dimension as several; one size may be -1, to be worked out."""
     d, sizes = existing_dim("unflatten", dim, input) + input.ndim, tuple(sizes)
     shape = tuple(input.shape)
@@ -157,59 +158,67 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     return reshape(input, (*shape[:d], *sizes, *shape[d + 1 :]))
 
 
-def broadcast_to(input: Any, size: Sequence[int]) -> Any:
+def broadcast_to(input: V, size: Shape) -> V:
     """``input`` expanded to a shape, without copying."""
     return expand(input, tuple(size))
 
 
-def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The tensors expanded to their common shape."""
+    given = _listed(tensors)
+    shape = broadcast_shapes(*[x.shape for x in given], op="broadcast_tensors")
+    return tuple(expand(x, shape) for x in given)
+
+
+def _listed(tensors: tuple[Tensor | Sequence[Tensor], ...]) -> Sequence[Tensor]:
+    """``f(x, y)`` and ``f([x, y])`` mean the same."""
+    several: Sequence[Any] = tensors
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        tensors = tuple(tensors[0])
-    shape = broadcast_shapes(*[x.shape for x in tensors], op="broadcast_tensors")
-    return tuple(expand(x, shape) for x in tensors)
+        several = tensors[0]
+    return several
 
 
-def expand_as(input: Any, other: Any) -> Any:
+def expand_as(input: V, other: Value) -> V:
     """``input`` expanded to the shape of ``other``."""
     return expand(input, tuple(other.shape))
 
 
-def view_as(input: Any, other: Any) -> Any:
+def view_as(input: Tensor, other: Value) -> Tensor:
     """The elements of ``input`` in the shape of ``other``, without copying."""
     return view(input, tuple(other.shape))
 
 
-def reshape_as(input: Any, other: Any) -> Any:
+def reshape_as(input: V, other: Value) -> V:
     """The elements of ``input`` in the shape of ``other``."""
     return reshape(input, tuple(other.shape))
 
 
-def _at_least(make: Callable[[Tensor], Tensor], tensors: tuple[Any, ...]) -> Any:
+def _at_least(
+    make: Callable[[Tensor], Tensor], tensors: tuple[Tensor | Sequence[Tensor], ...]
+) -> Any:
     """One tensor for one, a tuple for several or for a list."""
     if len(tensors) == 1 and isinstance(tensors[0], Tensor):
         return make(tensors[0])
-    several = tensors[0] if len(tensors) == 1 else tensors
-    return tuple(make(x) for x in several)
+    return tuple(make(x) for x in _listed(tensors))
 
 
-def atleast_1d(*tensors: Any) -> Any:
+def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Each tensor with at least one dimension."""
     return _at_least(lambda x: x if x.ndim else reshape(x, (1,)), tensors)
 
 
-def atleast_2d(*tensors: Any) -> Any:
+def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Each tensor with at least two dimensions; a vector becomes a row."""
     return _at_least(lambda x: x if x.ndim > 1 else reshape(x, (1, x.numel())), tensors)
 
 
-def _three(x: Any) -> Any:
+def _three(x: Tensor) -> Tensor:
     if x.ndim < 2:
         return reshape(x, (1, x.numel(), 1))
     return unsqueeze(x, -1) if x.ndim == 2 else x
 
 
-def atleast_3d(*tensors: Any) -> Any:
+def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     """Each tensor with at least three dimensions: (N,) as (1, N, 1) and (M, N) as (M, N, 1)."""
     return _at_least(_three, tensors)
 
@@ -217,7 +226,7 @@ def atleast_3d(*tensors: Any) -> Any:
 # --- repeating ------------------------------------------------------------------------------------
 
 
-def repeat(input: Any, *repeats: Any) -> Any:
+def repeat(input: V, *repeats: int | Shape) -> V:
     """``input`` laid out as many times as given for each dimension."""
     if not repeats:
         raise TypeError('repeat() missing 1 required positional argument: "repeats"')
@@ -238,15 +247,19 @@ def repeat(input: Any, *repeats: Any) -> Any:
     return out if any(r != 1 != size for r, size in zip(times, shape, strict=True)) else clone(out)
 
 
-def tile(input: Any, *dims: Any) -> Any:
+def tile(input: V, *dims: int | Shape) -> V:
     """Like :func:`repeat`; missing numbers in front count as 1."""
     times = shape_argument(dims)
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
 def repeat_interleave(
-    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
-) -> Any:
+    input: Tensor,
+    repeats: int | Tensor | None = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+) -> Tensor:
     """Each element (or slice along ``dim``) repeated, next to itself.
 
     >>> import chainrule
@@ -272,7 +285,7 @@ def repeat_interleave(
     return index_select(input, d, Tensor(_repeated_numbers(repeats, n, output_size)))
 
 
-def _repeated_numbers(repeats: Tensor, n: int | None, output_size: int | None) -> Any:
+def _repeated_numbers(repeats: Tensor, n: int | None, output_size: int | None) -> Array:
     if repeats.ndim != 1:
         raise RuntimeError(
             f"repeat_interleave: repeats must be 0-dim or 1-dim, got shape {tuple(repeats.shape)}"
@@ -301,27 +314,27 @@ def _repeated_numbers(repeats: Tensor, n: int | None, output_size: int | None) -
 _flip = Linear("flip", lambda g, shape_in, dims: _flip(g, dims=dims))
 
 
-def flip(input: Any, *dims: Any) -> Any:
+def flip(input: V, *dims: int | Shape) -> V:
     """The elements in reverse order along the given dimensions."""
     named = shape_argument(dims)
     return _flip(input, dims=canonical_dims("flip", named, input.ndim) if named else ())
 
 
-def fliplr(input: Any) -> Any:
+def fliplr(input: V) -> V:
     """The columns in reverse order."""
     if input.ndim < 2:
         raise RuntimeError(f"fliplr: input must be >= 2-d, got shape {tuple(input.shape)}")
     return flip(input, 1)
 
 
-def flipud(input: Any) -> Any:
+def flipud(input: V) -> V:
     """The rows in reverse order."""
     if input.ndim < 1:
         raise RuntimeError("flipud: input must be >= 1-d, got shape ()")
     return flip(input, 0)
 
 
-def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+def roll(input: V, shifts: Sizes, dims: Dims = None) -> V:
     """The elements moved along dimensions; what leaves at one end enters at the other.
 
     >>> import chainrule
@@ -341,7 +354,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     return input
 
 
-def _rolled(input: Any, step: int, dim: int) -> Any:
+def _rolled(input: V, step: int, dim: int) -> V:
     n = input.shape[dim]
     cut = step % n if n else 0
     if cut == 0:
@@ -349,7 +362,7 @@ def _rolled(input: Any, step: int, dim: int) -> Any:
     return cat([narrow(input, dim, n - cut, cut), narrow(input, dim, 0, n - cut)], dim)
 
 
-def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
+def rot90(input: V, k: int = 1, dims: Shape = (0, 1)) -> V:
     """A plane turned by 90 degrees k times, from the first of the dimensions to the second."""
     if len(dims) != 2:
         raise RuntimeError(f"rot90: expected total rotation dims == 2, but got dims {tuple(dims)}")
@@ -369,35 +382,34 @@ def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
 # --- all choices ----------------------------------------------------------------------------------
 
 
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Any, ...]:
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
     """The coordinates of a grid: each vector along its own dimension, repeated along the others."""
-    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        tensors = tuple(tensors[0])
-    if not tensors:
+    given = _listed(tensors)
+    if not given:
         raise RuntimeError("meshgrid: expects a non-empty list of tensors")
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'meshgrid: indexing must be one of "xy" or "ij", but got {indexing!r}')
-    for x in tensors:
+    for x in given:
         if x.ndim > 1:
             raise RuntimeError(
                 f"meshgrid: expected 0D or 1D tensors but got shape {tuple(x.shape)}"
             )
-        if x.dtype is not tensors[0].dtype:
+        if x.dtype is not given[0].dtype:
             raise RuntimeError(
                 "meshgrid: expects all tensors to have the same dtype, got "
-                f"{tensors[0].dtype} and {x.dtype}"
+                f"{given[0].dtype} and {x.dtype}"
             )
-    count, swap = len(tensors), indexing == "xy" and len(tensors) > 1
-    sizes = [x.numel() for x in tensors]
+    count, swap = len(given), indexing == "xy" and len(given) > 1
+    sizes = [x.numel() for x in given]
     places = [1, 0, *range(2, count)] if swap else list(range(count))
     full = tuple(sizes[p] for p in places)
     return tuple(
         expand(reshape(x, [-1 if d == place else 1 for d in range(count)]), full)
-        for x, place in zip(tensors, places, strict=True)
+        for x, place in zip(given, places, strict=True)
     )
 
 
-def cartesian_prod(*tensors: Any) -> Any:
+def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of one element of each vector, one per row."""
     for x in tensors:
         if x.ndim != 1:
@@ -409,7 +421,7 @@ def cartesian_prod(*tensors: Any) -> Any:
     return stack([ravel(grid) for grid in meshgrid(*tensors)], 1)
 
 
-def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of r elements of a vector, in order, one per row."""
     if input.ndim != 1:
         raise RuntimeError(f"combinations: expects a 1D vector, but got shape {tuple(input.shape)}")

@@ -10,6 +10,7 @@ from chainrule.ops.core.promotion import promote
 from chainrule.ops.core.primitive import Linear, Op, broadcast_to
 from chainrule.graph import Node
 from chainrule.tensor import Tensor
+from chainrule.typing import Dims, Shape, Sizes, V, Value
 
 __all__ = [
     "cat", "expand", "flatten", "movedim", "permute", "reshape", "squeeze", "stack", "swapaxes",
@@ -43,16 +44,15 @@ def _as_int(op: str, dim: Any) -> int:
         raise TypeError(f"{op}(): a dimension must be an int, not {type(dim).__name__}") from None
 
 
-def canonical_dims(op: str, dim: Any, ndim: int) -> tuple[int, ...]:
+def canonical_dims(op: str, dim: Dims, ndim: int) -> tuple[int, ...]:
     """One dimension, several or all (None), counted from the end."""
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(-ndim, 0))
-    if not isinstance(dim, (tuple, list)):
-        dim = (dim,)
-    dims = tuple(canonical_dim(op, d, ndim) for d in dim)
+    named: Sequence[Any] = dim if isinstance(dim, (tuple, list)) else (dim,)
+    dims = tuple(canonical_dim(op, d, ndim) for d in named)
     if len(set(dims)) != len(dims):
         raise RuntimeError(
-            f"{op}: dimension appears multiple times in the list of dims {tuple(dim)}"
+            f"{op}: dimension appears multiple times in the list of dims {tuple(named)}"
         )
     return dims if ndim else ()
 
@@ -82,7 +82,7 @@ _permute = Linear(
 )
 
 
-def _split_like(g: Any, shapes: Sequence[tuple[int, ...]], dim: int) -> tuple[Any, ...]:
+def _split_like(g: V, shapes: Sequence[tuple[int, ...]], dim: int) -> tuple[V, ...]:
     """The parts of ``g`` along ``dim`` that belong to each of the concatenated inputs."""
     from chainrule.ops.index.reading import narrow
 
@@ -94,7 +94,7 @@ def _split_like(g: Any, shapes: Sequence[tuple[int, ...]], dim: int) -> tuple[An
     return tuple(parts)
 
 
-def _cat_tangents(tangents: Sequence[Any], inputs: Sequence[Any], dim: int) -> Any:
+def _cat_tangents(tangents: Sequence[Value | None], inputs: Sequence[Value], dim: int) -> Value:
     from chainrule.ops.elementwise.functions import zeros_like_of
 
     parts = [zeros_like_of(x) if t is None else t for t, x in zip(tangents, inputs, strict=True)]
@@ -107,12 +107,16 @@ class _Cat(Op):
     def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
         return None
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Sequence[Value | None]:
         return _split_like(g, node.shapes, node.params["dim"])
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self,
+        tangents: Sequence[Value | None],
+        out: Value,
+        inputs: Sequence[Value],
+        params: dict[str, Any],
+    ) -> Value:
         return _cat_tangents(tangents, inputs, params["dim"])
 
 
@@ -121,14 +125,15 @@ _cat = _Cat("cat", batch="carry")
 # --- functions ------------------------------------------------------------------------------------
 
 
-def shape_argument(shape: tuple[Any, ...]) -> tuple[int, ...]:
+def shape_argument(shape: tuple[int | Shape, ...]) -> tuple[int, ...]:
     """``f(2, 3)`` and ``f((2, 3))`` mean the same."""
+    sizes: Sequence[Any] = shape
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
-        shape = tuple(shape[0])
-    return tuple(int(n) for n in shape)
+        sizes = shape[0]
+    return tuple(int(n) for n in sizes)
 
 
-def reshape(input: Any, *shape: Any) -> Any:
+def reshape(input: V, *shape: int | Shape) -> V:
     """The same elements in another shape; one entry may be -1, to be worked out.
 
     >>> import chainrule
@@ -138,7 +143,7 @@ def reshape(input: Any, *shape: Any) -> Any:
     return _reshape(input, shape=_complete("reshape", input, shape_argument(shape)))
 
 
-def _complete(op: str, input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _complete(op: str, input: Value, shape: tuple[int, ...]) -> tuple[int, ...]:
     """``shape`` with -1 worked out, checked against the number of elements."""
     total = 1
     for n in input.shape:
@@ -168,7 +173,7 @@ def _complete(op: str, input: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
-def view(input: Tensor, *shape: Any) -> Tensor:
+def view(input: Tensor, *shape: int | Shape) -> Tensor:
     """Like :func:`reshape`, but never copies: the memory must allow it."""
     from chainrule.backend import K
 
@@ -181,7 +186,7 @@ def view(input: Tensor, *shape: Any) -> Tensor:
     return out
 
 
-def permute(input: Any, *dims: Any) -> Any:
+def permute(input: V, *dims: int | Shape) -> V:
     """The dimensions in another order: ``x.permute(2, 0, 1)``."""
     order = shape_argument(dims)
     ndim = input.ndim
@@ -193,7 +198,7 @@ def permute(input: Any, *dims: Any) -> Any:
     return _permute(input, dims=canonical_dims("permute", order, ndim) if ndim else ())
 
 
-def transpose(input: Any, dim0: int, dim1: int) -> Any:
+def transpose(input: V, dim0: int, dim1: int) -> V:
     """Two dimensions exchanged."""
     ndim = input.ndim
     d0, d1 = canonical_dim("transpose", dim0, ndim), canonical_dim("transpose", dim1, ndim)
@@ -203,7 +208,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
     return _permute(input, dims=tuple(dims))
 
 
-def movedim(input: Any, source: Any, destination: Any) -> Any:
+def movedim(input: V, source: Sizes, destination: Sizes) -> V:
     """Dimensions moved to new places, the others keeping their order."""
     ndim = input.ndim
     sources = [d + ndim for d in canonical_dims("movedim", source, ndim)]
@@ -219,7 +224,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
     return permute(input, order)
 
 
-def squeeze(input: Any, dim: Any = None) -> Any:
+def squeeze(input: V, dim: Dims = None) -> V:
     """Without the dimensions of size 1 (all, or those named)."""
     shape = input.shape
     if dim is None:
@@ -229,14 +234,14 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     return _reshape(input, shape=tuple(shape[i] for i in keep))
 
 
-def unsqueeze(input: Any, dim: int) -> Any:
+def unsqueeze(input: V, dim: int) -> V:
     """A dimension of size 1 inserted at ``dim``."""
     shape = tuple(input.shape)
     d = canonical_dim("unsqueeze", dim, len(shape) + 1) + len(shape) + 1
     return _reshape(input, shape=(*shape[:d], 1, *shape[d:]))
 
 
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(input: V, start_dim: int = 0, end_dim: int = -1) -> V:
     """The dimensions from ``start_dim`` to ``end_dim`` as one."""
     ndim = input.ndim
     if ndim == 0:
@@ -251,7 +256,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return _reshape(input, shape=(*shape[:start], merged, *shape[end + 1 :]))
 
 
-def expand(input: Any, *sizes: Any) -> Any:
+def expand(input: V, *sizes: int | Shape) -> V:
     """Dimensions of size 1 repeated to the given sizes without copying; -1 keeps a size."""
     target, shape = shape_argument(sizes), tuple(input.shape)
     extra = len(target) - len(shape)
@@ -277,7 +282,7 @@ def expand(input: Any, *sizes: Any) -> Any:
     return broadcast_to(input, shape=tuple(full))
 
 
-def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
+def cat(tensors: Sequence[V], dim: int = 0) -> V:
     """Tensors joined along an existing dimension.
 
     >>> import chainrule
@@ -314,7 +319,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
     return _cat(*full, dim=d)
 
 
-def stack(tensors: Sequence[Any], dim: int = 0) -> Any:
+def stack(tensors: Sequence[V], dim: int = 0) -> V:
     """Tensors of one shape joined along a new dimension."""
     tensors = list(tensors)
     if not tensors:
