@@ -200,6 +200,12 @@ def nodes_by_hand(found: Iterable[Source]) -> list[str]:
 # --- docstrings -----------------------------------------------------------------------------------
 
 
+def is_overload(node: ast.AST) -> bool:
+    """Whether a definition is one of several signatures; the docstring stands below the last."""
+    decorators = getattr(node, "decorator_list", [])
+    return any(getattr(d, "id", getattr(d, "attr", "")) == "overload" for d in decorators)
+
+
 def undocumented(found: Iterable[Source]) -> list[str]:
     """The public functions (of modules) and classes without a docstring."""
     return [
@@ -209,6 +215,7 @@ def undocumented(found: Iterable[Source]) -> list[str]:
         for node in s.tree.body
         if isinstance(node, (*FUNCTIONS, ast.ClassDef))
         and not node.name.startswith("_")
+        and not is_overload(node)
         and not ast.get_docstring(node)
     ]
 

@@ -7,7 +7,7 @@ an ordinary backward pass. A function that takes either and returns the same kin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeVar, Union
 
@@ -34,6 +34,8 @@ __all__ = [
     "Operand",
     "Params",
     "Random",
+    "Rate",
+    "Rates",
     "Real",
     "Shape",
     "Sizes",
@@ -65,6 +67,7 @@ class Value(Protocol):
     def __pow__(self, other: Any, /) -> Any: ...
     def __matmul__(self, other: Any, /) -> Any: ...
     def __neg__(self) -> Any: ...
+    def __eq__(self, other: Any, /) -> Any: ...
     def __lt__(self, other: Any, /) -> Any: ...
     def __le__(self, other: Any, /) -> Any: ...
     def __gt__(self, other: Any, /) -> Any: ...
@@ -100,5 +103,7 @@ Random: TypeAlias = Union["Generator", None]  # None: the default generator
 ArrayLike: TypeAlias = Union["Tensor", "Array", Number, Sequence[Any]]
 # What an optimizer takes: parameters, named ones, or groups with settings of their own.
 Params: TypeAlias = Union[
-    "Iterable[Tensor]", "Iterable[tuple[str, Tensor]]", "Iterable[Mapping[str, Any]]"
+    "Iterable[Tensor]", "Iterable[tuple[str, Tensor]]", "Iterable[dict[str, Any]]"
 ]
+Rate: TypeAlias = Union[float, "Tensor"]  # a tensor: one rate for each number of a parameter
+Rates: TypeAlias = Rate | Sequence[Rate]  # one for all parameters of a group, or for each

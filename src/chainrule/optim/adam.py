@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.elementwise.functions import maximum
-from chainrule.optim.optimizer import Optimizer, Params, decayed, root
-from chainrule.optim.settings import FRACTION, NOT_NEGATIVE, Interval, check_pair
+from chainrule.optim.optimizer import Optimizer, decayed, root
+from chainrule.optim.settings import (
+    FRACTION,
+    NOT_NEGATIVE,
+    Capturable,
+    Implementation,
+    Interval,
+    check_pair,
+)
+from chainrule.typing import Params, Rates, Value
 
 __all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 
@@ -44,15 +52,15 @@ class _Moments(Optimizer):
 
 
 def _shrunk(
-    p: Any, g: Any, lr: Any, weight_decay: float, decoupled: bool, maximize: bool
-) -> tuple[Any, Any]:
+    p: Value, g: Value, lr: Value | float, weight_decay: float, decoupled: bool, maximize: bool
+) -> tuple[Value, Value]:
     """The parameter and the gradient after weight decay, which acts on one of the two."""
     if decoupled and weight_decay:
         return p * (1 - lr * weight_decay), decayed(p, g, 0, maximize)
     return p, decayed(p, g, weight_decay, maximize)
 
 
-def _moments(g: Any, m: Any, v: Any, beta1: float, beta2: float) -> tuple[Any, Any]:
+def _moments(g: Value, m: Value, v: Value, beta1: float, beta2: float) -> tuple[Value, Value]:
     """The running means of the gradient and of its square."""
     return beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * (g * g)
 
@@ -91,7 +99,7 @@ class Adam(_Moments):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-3,
+        lr: Rates = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -100,7 +108,7 @@ class Adam(_Moments):
         maximize: bool = False,
         decoupled_weight_decay: bool = False,
         eps_in_root: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Implementation],
     ):
         super().__init__(
             params,
@@ -128,12 +136,12 @@ class Adam(_Moments):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        m: Any,
-        v: Any,
-        largest: Any = None,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        m: Value,
+        v: Value,
+        largest: Value | None = None,
         *,
         beta1: float,
         beta2: float,
@@ -144,12 +152,17 @@ class Adam(_Moments):
         correction1: float,
         correction2: float,
         eps_in_root: bool,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Value, ...]:
         p, g = _shrunk(p, g, lr, weight_decay, decoupled, maximize)
         m, v = _moments(g, m, v, beta1, beta2)
         top = v if largest is None else maximum(largest, v)
         p = p - lr / correction1 * m / root(top / correction2, eps, eps_in_root)
         return (p, m, v) if largest is None else (p, m, v, top)
+
+
+class _AdamW(Implementation, total=False):
+    maximize: bool
+    eps_in_root: bool
 
 
 class AdamW(Adam):
@@ -161,12 +174,12 @@ class AdamW(Adam):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-3,
+        lr: Rates = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
-        **options: Any,
+        **options: Unpack[_AdamW],
     ):
         super().__init__(
             params, lr, betas, eps, weight_decay, amsgrad, decoupled_weight_decay=True, **options
@@ -204,13 +217,13 @@ class Adamax(_Moments):
     def __init__(
         self,
         params: Params,
-        lr: Any = 2e-3,
+        lr: Rates = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Capturable],
     ):
         super().__init__(
             params,
@@ -229,11 +242,11 @@ class Adamax(_Moments):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        m: Any,
-        u: Any,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        m: Value,
+        u: Value,
         *,
         beta1: float,
         beta2: float,
@@ -241,8 +254,8 @@ class Adamax(_Moments):
         weight_decay: float,
         maximize: bool,
         correction1: float,
-        **rest: Any,
-    ) -> tuple[Any, ...]:
+        **rest: object,
+    ) -> tuple[Value, ...]:
         g = decayed(p, g, weight_decay, maximize)
         m = beta1 * m + (1 - beta1) * g
         u = maximum(beta2 * u, abs(g) + eps)
@@ -284,7 +297,7 @@ class NAdam(_Moments):
     def __init__(
         self,
         params: Params,
-        lr: Any = 2e-3,
+        lr: Rates = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -292,7 +305,7 @@ class NAdam(_Moments):
         decoupled_weight_decay: bool = False,
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Capturable],
     ):
         super().__init__(
             params,
@@ -326,11 +339,11 @@ class NAdam(_Moments):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        m: Any,
-        v: Any,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        m: Value,
+        v: Value,
         *,
         beta1: float,
         beta2: float,
@@ -341,8 +354,8 @@ class NAdam(_Moments):
         correction2: float,
         of_g: float,
         of_m: float,
-        **rest: Any,
-    ) -> tuple[Any, ...]:
+        **rest: object,
+    ) -> tuple[Value, ...]:
         p, g = _shrunk(p, g, lr, weight_decay, decoupled, maximize)
         m, v = _moments(g, m, v, beta1, beta2)
         return p - lr * (of_g * g + of_m * m) / root(v / correction2, eps), m, v
@@ -383,14 +396,14 @@ class RAdam(_Moments):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-3,
+        lr: Rates = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0,
         decoupled_weight_decay: bool = False,
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Capturable],
     ):
         super().__init__(
             params,
@@ -417,11 +430,11 @@ class RAdam(_Moments):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        m: Any,
-        v: Any,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        m: Value,
+        v: Value,
         *,
         beta1: float,
         beta2: float,
@@ -431,8 +444,8 @@ class RAdam(_Moments):
         maximize: bool,
         correction1: float,
         trust: float | None,
-        **rest: Any,
-    ) -> tuple[Any, ...]:
+        **rest: object,
+    ) -> tuple[Value, ...]:
         p, g = _shrunk(p, g, lr, weight_decay, decoupled, maximize)
         m, v = _moments(g, m, v, beta1, beta2)
         d = lr / correction1 * m

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.complex_numbers import complex
 from chainrule.ops.creation.patterns import full_like
 from chainrule.ops.elementwise.functions import maximum, sqrt
-from chainrule.optim.optimizer import Optimizer, Params, decayed, root
-from chainrule.optim.settings import NOT_NEGATIVE, UNIT, Interval
+from chainrule.optim.optimizer import Optimizer, decayed, root
+from chainrule.optim.settings import NOT_NEGATIVE, UNIT, Capturable, Fused, Interval
 from chainrule.tensor import Tensor
+from chainrule.typing import Params, Rates, Value
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
@@ -50,7 +51,7 @@ class Adagrad(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-2,
+        lr: Rates = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,
         initial_accumulator_value: float = 0,
@@ -58,7 +59,7 @@ class Adagrad(Optimizer):
         *,
         maximize: bool = False,
         eps_in_root: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Fused],
     ):
         super().__init__(
             params,
@@ -100,17 +101,17 @@ class Adagrad(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        s: Any,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        s: Value,
         *,
         weight_decay: float,
         eps: float,
         slowdown: float,
         maximize: bool,
         eps_in_root: bool,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Value, ...]:
         g = decayed(p, g, weight_decay, maximize)
         s = s + g * g
         return p - lr / slowdown * g / root(s, eps, eps_in_root), s
@@ -155,7 +156,7 @@ class RMSprop(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-2,
+        lr: Rates = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0,
@@ -164,7 +165,7 @@ class RMSprop(Optimizer):
         *,
         maximize: bool = False,
         eps_in_root: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Capturable],
     ):
         super().__init__(
             params,
@@ -192,11 +193,11 @@ class RMSprop(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        v: Any,
-        *rest: Any,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        v: Value,
+        *rest: Value,
         alpha: float,
         eps: float,
         weight_decay: float,
@@ -204,7 +205,7 @@ class RMSprop(Optimizer):
         centered: bool,
         maximize: bool,
         eps_in_root: bool,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Value, ...]:
         g = decayed(p, g, weight_decay, maximize)
         v = alpha * v + (1 - alpha) * (g * g)
         spread, means = v, []
@@ -255,13 +256,13 @@ class Adadelta(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1.0,
+        lr: Rates = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
         weight_decay: float = 0,
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Capturable],
     ):
         super().__init__(
             params,
@@ -277,17 +278,17 @@ class Adadelta(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        v: Any,
-        u: Any,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        v: Value,
+        u: Value,
         *,
         rho: float,
         eps: float,
         weight_decay: float,
         maximize: bool,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Value, ...]:
         g = decayed(p, g, weight_decay, maximize)
         v = rho * v + (1 - rho) * (g * g)
         d = sqrt(u + eps) / sqrt(v + eps) * g

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.complex_numbers import complex, real
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.elementwise.functions import where
 from chainrule.ops.shape.views import expand
-from chainrule.optim.optimizer import Optimizer, Params, decayed
-from chainrule.optim.settings import FRACTION, NOT_NEGATIVE
+from chainrule.optim.optimizer import Optimizer, decayed
+from chainrule.optim.settings import FRACTION, NOT_NEGATIVE, Implementation
 from chainrule.tensor import Tensor
+from chainrule.typing import Params, Rates, Value
 
 __all__ = ["DeltaBarDelta", "DeltaDelta"]
 
@@ -62,12 +63,12 @@ class DeltaDelta(_LearnedRates):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-2,
+        lr: Rates = 1e-2,
         gamma: float = 1e-3,
         weight_decay: float = 0,
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Implementation],
     ):
         defaults = {"lr": lr, "gamma": gamma, "weight_decay": weight_decay, "maximize": maximize}
         super().__init__(params, defaults, implementation)
@@ -80,16 +81,16 @@ class DeltaDelta(_LearnedRates):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        r: Any,
-        prev: Any,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        r: Value,
+        prev: Value,
         *,
         gamma: float,
         weight_decay: float,
         maximize: bool,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Value, ...]:
         g = decayed(p, g, weight_decay, maximize)
         r = r + gamma * (g * prev)
         return p - r * g, r, g
@@ -136,14 +137,14 @@ class DeltaBarDelta(_LearnedRates):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-2,
+        lr: Rates = 1e-2,
         kappa: float = 1e-3,
         phi: float = 0.1,
         theta: float = 0.7,
         weight_decay: float = 0,
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Implementation],
     ):
         defaults = {
             "lr": lr,
@@ -164,18 +165,18 @@ class DeltaBarDelta(_LearnedRates):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        r: Any,
-        mean: Any,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        r: Value,
+        mean: Value,
         *,
         kappa: float,
         phi: float,
         theta: float,
         weight_decay: float,
         maximize: bool,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Value, ...]:
         g = decayed(p, g, weight_decay, maximize)
         agreement = mean * g
         r = where(agreement > 0, r + kappa, where(agreement < 0, (1 - phi) * r, r))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
-from chainrule.optim.optimizer import Optimizer, Params, decayed
-from chainrule.optim.settings import NOT_NEGATIVE, Interval
+from chainrule.optim.optimizer import Optimizer, decayed
+from chainrule.optim.settings import NOT_NEGATIVE, Capturable, Interval
 from chainrule.tensor import Tensor
+from chainrule.typing import Params, Rate, Value
 
 __all__ = ["ASGD"]
 
@@ -49,14 +50,14 @@ class ASGD(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-2,
+        lr: Rate = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,
         t0: float = 1e6,
         weight_decay: float = 0,
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Capturable],
     ):
         super().__init__(
             params,
@@ -104,17 +105,17 @@ class ASGD(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        mean: Any,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        mean: Value,
         *,
         eta: float,
         mu: float,
         lambd: float,
         weight_decay: float,
         maximize: bool,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Value, ...]:
         g = decayed(p, g, weight_decay, maximize)
         p = (1 - lambd * eta) * p - eta * g
         return p, (p if mu == 1 else mean + mu * (p - mean))

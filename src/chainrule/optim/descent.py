@@ -11,14 +11,14 @@ from chainrule.ops.shape.views import reshape
 from chainrule.optim.line_search import LINE_SEARCHES, Search, dot
 from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.objective import Objective
-from chainrule.optim.optimizer import Params
 from chainrule.optim.settings import check_range
 from chainrule.tensor import Tensor
+from chainrule.typing import Params
 
 __all__ = ["BFGS", "ConjugateGradient", "Descent", "SteepestDescent", "is_curved", "short_step"]
 
 
-class Descent(Minimizer):
+class Descent(Minimizer[Objective]):
     """The base of methods that choose a direction and search along it.
 
     A subclass says :meth:`direction` and what it :meth:`learn`\\ s from a step. A direction that

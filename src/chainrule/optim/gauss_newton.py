@@ -12,7 +12,6 @@ which solves the damped equations (J^T J + mu I) d = -J^T r for any mu.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from chainrule.ops.linalg.decompositions import svd
 from chainrule.ops.elementwise.functions import sqrt, where
@@ -27,11 +26,12 @@ from chainrule.optim.second_order import (
     rounding_error,
 )
 from chainrule.tensor import Tensor
+from chainrule.typing import Params
 
 __all__ = ["GaussNewton", "LevenbergMarquardt"]
 
 
-class GaussNewton(SecondOrderMethod):
+class GaussNewton(SecondOrderMethod[Residuals]):
     """The Gauss-Newton method, w <- w - (J^T J)^-1 J^T r: exact in one step for linear residuals.
 
     If the columns of J depend on each other, the smallest of the possible steps is taken. A step
@@ -58,7 +58,7 @@ class GaussNewton(SecondOrderMethod):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         line_search_fn: str | None = "backtracking",
         tolerance_grad: float = 1e-7,
         tolerance_change: float = 1e-9,
@@ -67,7 +67,7 @@ class GaussNewton(SecondOrderMethod):
         settings = {"line_search_fn": line_search_fn}
         super().__init__(params, settings, tolerance_grad, tolerance_change)
 
-    def iterate(self, f: Any, x: Tensor, loss: float, g: Tensor) -> Step:
+    def iterate(self, f: Residuals, x: Tensor, loss: float, g: Tensor) -> Step:
         jacobian = f.jacobian()
         u, s, vh = svd(jacobian, full_matrices=False)
         least = max(jacobian.shape) * rounding_error(s) * float(s.max())
@@ -76,7 +76,7 @@ class GaussNewton(SecondOrderMethod):
         return self.follow(f, x, loss, g, d)
 
 
-class LevenbergMarquardt(Damped):
+class LevenbergMarquardt(Damped[Residuals]):
     """Gauss-Newton with damping, w <- w - (J^T J + mu D^2)^-1 J^T r.
 
     mu grows until the step lowers the loss, which turns and shortens it toward the gradient, and
@@ -107,7 +107,7 @@ class LevenbergMarquardt(Damped):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         mu: float = 1e-3,
         increase: float = 10.0,
         decrease: float = 0.1,
@@ -119,7 +119,7 @@ class LevenbergMarquardt(Damped):
             params, mu, increase, decrease, tolerance_grad, tolerance_change, scaling=scaling
         )
 
-    def directions(self, f: Any, g: Tensor) -> Callable[[float], Tensor | None]:
+    def directions(self, f: Residuals, g: Tensor) -> Callable[[float], Tensor | None]:
         jacobian, r = f.jacobian(), f.residuals()
         lengths = _column_lengths(jacobian) if self.param_groups[0]["scaling"] else 1.0
         u, s, vh = svd(jacobian / lengths, full_matrices=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from chainrule.autograd.modes import no_grad
@@ -17,17 +16,17 @@ from chainrule.ops.reduce.reductions import std
 from chainrule.ops.creation.sampling import rand, randint, randn
 from chainrule.ops.shape.views import cat, squeeze, unsqueeze
 from chainrule.ops.reduce.sort import argsort
-from chainrule.optim.minimizer import Minimizer, Report
+from chainrule.optim.minimizer import Callback, Minimizer, Report
 from chainrule.optim.objective import Objective
-from chainrule.optim.optimizer import Params
 from chainrule.optim.settings import NOT_NEGATIVE, UNIT, Interval
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Params, Random
 
 __all__ = ["GeneticAlgorithm"]
 
 
-class GeneticAlgorithm(Minimizer):
+class GeneticAlgorithm(Minimizer[Objective]):
     """Evolution of a population of parameter vectors; uses the loss alone, no gradient.
 
     The first individual is the parameters as they are, the others lie about them at random. One
@@ -91,7 +90,7 @@ class GeneticAlgorithm(Minimizer):
         elite: int = 1,
         spread: float = 1.0,
         tolerance_change: float = 1e-9,
-        generator: Generator | None = None,
+        generator: Random = None,
     ):
         if generator is not None and not isinstance(generator, Generator):
             raise TypeError(
@@ -128,9 +127,7 @@ class GeneticAlgorithm(Minimizer):
 
     # --- generations ------------------------------------------------------------------------------
 
-    def _run(
-        self, f: Objective, max_iter: int, callback: Callable[[int, float], Any] | None = None
-    ) -> float:
+    def _run(self, f: Objective, max_iter: int, callback: Callback | None = None) -> float:
         x, done, reason = f.vector(), 0, ""
         start = loss = math.inf
         individuals = self._gathered(x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chainrule.ops.creation.patterns import zeros_like
 from chainrule.optim.line_search import dot
@@ -12,6 +12,7 @@ from chainrule.optim.optimizer import check_range
 from chainrule.optim.second_derivatives import WithOutputs
 from chainrule.optim.second_order import SecondOrderMethod, Step, rounding_error
 from chainrule.tensor import Tensor
+from chainrule.typing import Params
 
 __all__ = ["HessianFree"]
 
@@ -89,7 +90,7 @@ def _steepest(product: Callable[[Tensor], Tensor], g: Tensor) -> _Iterate:
     return _Iterate(-t * g, t * t * curvature / 2 - t * squared, t * t * curvature)
 
 
-class HessianFree(SecondOrderMethod):
+class HessianFree(SecondOrderMethod[WithOutputs]):
     """Hessian-free optimization: (B + damping I) d = -g, solved by conjugate gradients.
 
     B is the Gauss-Newton matrix J^T H_L J if the closure returns ``(outputs, loss_fn)`` or
@@ -126,7 +127,7 @@ class HessianFree(SecondOrderMethod):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         damping: float = 1.0,
         max_cg: int = 250,
         cg_tolerance: float = 5e-4,
@@ -146,7 +147,7 @@ class HessianFree(SecondOrderMethod):
         }
         super().__init__(params, settings, tolerance_grad, tolerance_change)
 
-    def iterate(self, f: Any, x: Tensor, loss: float, g: Tensor) -> Step:
+    def iterate(self, f: WithOutputs, x: Tensor, loss: float, g: Tensor) -> Step:
         group, memory = self.param_groups[0], self.memory
         start = group["decay"] * memory["direction"] if "direction" in memory else zeros_like(g)
         step = self._try(f, x, loss, g, start)
@@ -155,7 +156,7 @@ class HessianFree(SecondOrderMethod):
             step = self._try(f, x, loss, g, zeros_like(g))
         return step
 
-    def _try(self, f: Any, x: Tensor, loss: float, g: Tensor, start: Tensor) -> Step:
+    def _try(self, f: WithOutputs, x: Tensor, loss: float, g: Tensor, start: Tensor) -> Step:
         group, memory = self.param_groups[0], self.memory
         damping = memory.get("damping", group["damping"])
         solution = conjugate_gradients(
@@ -174,7 +175,7 @@ class HessianFree(SecondOrderMethod):
         memory["damping"], memory["direction"] = damping, solution.kept[-1].d
         return self.follow(f, x, loss, g, best.d)
 
-    def _backtrack(self, f: Any, x: Tensor, kept: list[_Iterate]) -> tuple[_Iterate, float]:
+    def _backtrack(self, f: WithOutputs, x: Tensor, kept: list[_Iterate]) -> tuple[_Iterate, float]:
         """The last iterate, or an earlier one as long as going back lowers the loss."""
         best = kept[-1]
         best_loss = f.value(x + best.d)

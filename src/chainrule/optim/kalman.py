@@ -17,9 +17,10 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import sum as sum_over
 from chainrule.ops.shape.views import cat, expand, permute, reshape, transpose, unsqueeze
 from chainrule.ops.linalg.solving import solve
-from chainrule.optim.optimizer import Optimizer, Params
+from chainrule.optim.optimizer import Optimizer
 from chainrule.optim.settings import NOT_NEGATIVE, Interval
 from chainrule.tensor import Tensor
+from chainrule.typing import Params
 
 __all__ = ["ExtendedKalmanFilter"]
 
@@ -80,7 +81,7 @@ class ExtendedKalmanFilter(Optimizer):
         self,
         params: Params,
         process_noise: float = 0.0,
-        measurement_noise: Any = 1.0,
+        measurement_noise: float | Tensor = 1.0,
         initial_covariance: float = 1.0,
         covariance: str = "global",
     ):
@@ -116,7 +117,7 @@ class ExtendedKalmanFilter(Optimizer):
 
     # --- a step -----------------------------------------------------------------------------------
 
-    def step(
+    def step(  # type: ignore[override]  # the outputs and their targets, not a loss
         self, closure: Callable[[], Tensor] | None = None, target: Tensor | None = None
     ) -> float:
         """Takes in one observation. Returns the mean squared error from before.
@@ -149,7 +150,7 @@ class ExtendedKalmanFilter(Optimizer):
         self._call_hooks("step_post", closure)
         return float((error * error).mean())
 
-    def _innovation(self, y: Any, target: Tensor) -> Tensor:
+    def _innovation(self, y: object, target: Tensor) -> Tensor:
         """target - y, as a vector."""
         if not isinstance(y, Tensor) or not y.requires_grad:
             raise RuntimeError(

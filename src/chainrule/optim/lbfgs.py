@@ -12,9 +12,9 @@ from chainrule.optim.descent import Descent, is_curved, short_step
 from chainrule.optim.line_search import Search, dot, strong_wolfe
 from chainrule.optim.minimizer import Report, check_start
 from chainrule.optim.objective import Objective
-from chainrule.optim.optimizer import Params
 from chainrule.optim.settings import check_range
 from chainrule.tensor import Tensor
+from chainrule.typing import Params, Rate
 
 __all__ = ["LBFGS"]
 
@@ -55,7 +55,7 @@ class LBFGS(Descent):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1,
+        lr: Rate = 1,
         max_iter: int = 20,
         max_eval: int | None = None,
         tolerance_grad: float = 1e-7,

@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K, dtypes
@@ -79,7 +79,7 @@ def told(op: str, fit: LinearFit) -> LinearFit:
 class Data:
     """Checked inputs x (N, D) and targets y (N, ...) in float64."""
 
-    def __init__(self, op: str, x: Any, y: Any, target_dims: tuple[int, ...] = (1, 2)):
+    def __init__(self, op: str, x: Tensor, y: Tensor, target_dims: tuple[int, ...] = (1, 2)):
         for name, value in (("x", x), ("y", y)):
             if not isinstance(value, Tensor):
                 raise TypeError(f"{op}: {name} must be a tensor, got {type(value).__name__}")

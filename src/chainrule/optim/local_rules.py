@@ -13,6 +13,7 @@ from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.shape.views import reshape, transpose, unsqueeze
 from chainrule.optim.optimizer import Optimizer
 from chainrule.tensor import Tensor
+from chainrule.typing import Rates
 
 __all__ = ["Hebbian", "hebbian_change"]
 
@@ -83,7 +84,7 @@ class Hebbian(Optimizer):
     tensor([[1., 0.]])
     """
 
-    def __init__(self, layer: Linear, lr: Any = 1e-2, normalization: str | None = None):
+    def __init__(self, layer: Linear, lr: Rates = 1e-2, normalization: str | None = None):
         if not isinstance(layer, Linear):
             raise TypeError(f"Hebbian: expected an nn.Linear, got {type(layer).__name__}")
         self.layer = layer
@@ -93,7 +94,9 @@ class Hebbian(Optimizer):
         super().check_settings(settings)
         _check_normalization("Hebbian", settings["normalization"])
 
-    def step(self, input: Any = None, output: Tensor | None = None) -> None:
+    def step(  # type: ignore[override]  # there is no loss, so no closure
+        self, input: Tensor | None = None, output: Tensor | None = None
+    ) -> None:
         """Changes the weight once.
 
         Args:
@@ -124,7 +127,7 @@ class Hebbian(Optimizer):
         self._call_hooks("step_post", None)
 
 
-def _check_normalization(name: str, normalization: Any) -> None:
+def _check_normalization(name: str, normalization: object) -> None:
     if normalization not in NORMALIZATIONS:
         raise ValueError(
             f"{name}: normalization must be None, 'oja' or 'sanger', got {normalization!r}"

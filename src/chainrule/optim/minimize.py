@@ -7,21 +7,21 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.optim.descent import BFGS, ConjugateGradient, SteepestDescent
 from chainrule.optim.hessian_free import HessianFree
 from chainrule.optim.lbfgs import LBFGS
 from chainrule.optim.gauss_newton import GaussNewton, LevenbergMarquardt
-from chainrule.optim.minimizer import Minimizer, Report, check_start
+from chainrule.optim.minimizer import Callback, Minimizer, Report, check_start
 from chainrule.optim.newton import DampedNewton, Newton, SaddleFreeNewton
-from chainrule.optim.objective import Objective
+from chainrule.optim.objective import Closure, Objective, Outputs
 from chainrule.optim.optimizer import Optimizer
 from chainrule.optim.settings import check_range
 from chainrule.tensor import Tensor
+from chainrule.typing import Params
 
 __all__ = ["METHODS", "minimize"]
-
-Callback = Callable[[int, float], Any]
 
 # Name: class, and the options it is made with unless others are given.
 METHODS: dict[str, tuple[type[Minimizer], dict[str, Any]]] = {
@@ -42,8 +42,8 @@ METHODS: dict[str, tuple[type[Minimizer], dict[str, Any]]] = {
 
 
 def minimize(
-    loss_fn: Callable[..., Any],
-    params: Any,
+    loss_fn: Callable[..., Tensor | float | Outputs],
+    params: Tensor | Module | Params,
     method: str | type[Optimizer] = "lbfgs",
     *,
     max_iter: int = 1000,
@@ -133,7 +133,9 @@ def _tensors(params: Any) -> list[Tensor]:
     return tensors
 
 
-def _closure(loss_fn: Any, tensors: Sequence[Tensor]) -> Callable[[], Any]:
+def _closure(
+    loss_fn: Callable[..., Tensor | float | Outputs], tensors: Sequence[Tensor]
+) -> Closure:
     """The loss for the parameters as they are."""
     if not callable(loss_fn):
         raise TypeError(
@@ -167,9 +169,7 @@ def _is_wanted(p: inspect.Parameter) -> bool:
 class _Follow:
     """Runs an optimizer that knows no loss, and goes back to the best point it came through."""
 
-    def __init__(
-        self, optimizer: Optimizer, closure: Callable[[], Any], gradient: float, change: float
-    ):
+    def __init__(self, optimizer: Optimizer, closure: Closure, gradient: float, change: float):
         self.optimizer, self.gradient, self.change = optimizer, gradient, change
         params = [p for group in optimizer.param_groups for p in group["params"]]
         self.f = Objective(params, closure, type(optimizer).__name__)

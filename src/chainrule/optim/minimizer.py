@@ -5,15 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast, overload
 
 from chainrule.backend import K
-from chainrule.optim.objective import Objective
-from chainrule.optim.optimizer import Closure, Optimizer, Params
+from chainrule.optim.objective import Closure, Objective, Outputs
+from chainrule.optim.optimizer import Optimizer
 from chainrule.optim.settings import check_range
 from chainrule.tensor import Tensor
+from chainrule.typing import Params
 
-__all__ = ["Minimizer", "Report"]
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # the checkers bring it along
+
+    F = TypeVar("F", bound=Objective, default=Any)
+else:
+    from typing import TypeVar
+
+    F = TypeVar("F")
+
+__all__ = ["Callback", "Minimizer", "Report"]
+
+Callback: TypeAlias = Callable[[int, float], object]  # True stops
 
 
 @dataclass
@@ -57,7 +69,7 @@ def check_start(name: str, loss: float, g: Tensor) -> None:
         )
 
 
-class Minimizer(Optimizer):
+class Minimizer(Optimizer, Generic[F]):
     """The base of the methods that take a closure.
 
     A subclass says :meth:`iterate`: from the point, loss and gradient to the next point. ``step``
@@ -74,6 +86,7 @@ class Minimizer(Optimizer):
     """
 
     implementation_keys = ()
+    objective_type: type[Objective] = Objective  # its own, F, in a subclass
     expected = math.inf  # by how much the last iteration should have lowered the loss
 
     def __init__(
@@ -110,15 +123,14 @@ class Minimizer(Optimizer):
         """What the method remembers between iterations; saved with the state_dict."""
         return self.state[self._params[0]]
 
-    def iterate(
-        self, f: Objective, x: Tensor, loss: float, g: Tensor
-    ) -> tuple[Tensor, float, Tensor]:
+    def iterate(self, f: F, x: Tensor, loss: float, g: Tensor) -> tuple[Tensor, float, Tensor]:
         """The next point with its loss and gradient; the given ones if no lower loss was found."""
         raise NotImplementedError("Minimizer: a subclass defines iterate(f, x, loss, g)")
 
-    def objective(self, closure: Closure | None) -> Objective:
+    def objective(self, closure: Closure | None) -> F:
         """The closure as a function of the vector of parameters."""
-        return Objective(self._params, self._required(closure), self._name)
+        made = self.objective_type(self._params, self._required(closure), self._name)
+        return cast("F", made)
 
     def _required(self, closure: Closure | None) -> Closure:
         if closure is None:
@@ -128,7 +140,11 @@ class Minimizer(Optimizer):
             )
         return closure
 
-    def step(self, closure: Closure | None = None) -> Any:
+    @overload  # type: ignore[override]  # there is no step without a closure
+    def step(self, closure: Callable[[], Tensor | Outputs]) -> Tensor: ...
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+    def step(self, closure: Closure | None = None) -> Tensor | float:
         """One iteration. Returns the loss from before it, as PyTorch's optimizers do."""
         f = self.objective(closure)
         for hook in tuple(self._hooks["step_pre"].values()):
@@ -143,7 +159,7 @@ class Minimizer(Optimizer):
         self,
         closure: Closure,
         max_iter: int = 1000,
-        callback: Callable[[int, float], Any] | None = None,
+        callback: Callback | None = None,
     ) -> Report:
         """Iterates until convergence, or ``max_iter`` times.
 
@@ -153,13 +169,11 @@ class Minimizer(Optimizer):
         self._run(self.objective(closure), max_iter, callback)
         return self.report  # type: ignore[return-value]
 
-    def _advance(self, f: Objective) -> float:
+    def _advance(self, f: F) -> float:
         """What a step does; the loss at its start."""
         return self._run(f, 1)
 
-    def _run(
-        self, f: Objective, max_iter: int, callback: Callable[[int, float], Any] | None = None
-    ) -> float:
+    def _run(self, f: F, max_iter: int, callback: Callback | None = None) -> float:
         """Iterates; the loss at the start. The parameters end at the best point, come what may."""
         x = f.vector()
         done, converged, reason = 0, False, ""
@@ -191,7 +205,7 @@ class Minimizer(Optimizer):
         return "", False
 
     def _one(
-        self, f: Objective, x: Tensor, loss: float, g: Tensor
+        self, f: F, x: Tensor, loss: float, g: Tensor
     ) -> tuple[Tensor, float, Tensor, str, bool]:
         """One iteration that never ends higher than it began; why it is the last one, if it is."""
         self.expected = math.inf

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.functions import sign
-from chainrule.optim.optimizer import Optimizer, Params, decayed
-from chainrule.optim.settings import FRACTION, NOT_NEGATIVE, check_pair
+from chainrule.optim.optimizer import Optimizer, decayed
+from chainrule.optim.settings import FRACTION, NOT_NEGATIVE, Fused, Implementation, check_pair
 from chainrule.optim.sgd import SGD
+from chainrule.typing import Params, Rates, Value
 
 __all__ = ["AveragedMomentum", "Lion", "SGDW"]
+
+
+class _SGDW(Fused, total=False):
+    maximize: bool
 
 
 class SGDW(SGD):
@@ -34,21 +39,40 @@ class SGDW(SGD):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-3,
+        lr: Rates = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
         weight_decay: float = 1e-2,
         nesterov: bool = False,
-        **options: Any,
+        **options: Unpack[_SGDW],
     ):
         super().__init__(params, lr, momentum, dampening, weight_decay, nesterov, **options)
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, b: Any = None, *, weight_decay: float, **constants: Any
-    ) -> tuple[Any, ...]:
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        b: Value | None = None,
+        *,
+        momentum: float,
+        dampening: float,
+        weight_decay: float,
+        nesterov: bool,
+        maximize: bool,
+    ) -> tuple[Value, ...]:
         shrunk = p * (1 - lr * weight_decay) if weight_decay else p
-        return SGD.rule(shrunk, g, lr, b, weight_decay=0, **constants)
+        return SGD.rule(
+            shrunk,
+            g,
+            lr,
+            b,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=0,
+            nesterov=nesterov,
+            maximize=maximize,
+        )
 
 
 class AveragedMomentum(Optimizer):
@@ -82,12 +106,12 @@ class AveragedMomentum(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-2,
+        lr: Rates = 1e-2,
         momentum: float = 0.9,
         weight_decay: float = 0,
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Implementation],
     ):
         defaults = {
             "lr": lr,
@@ -105,8 +129,15 @@ class AveragedMomentum(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, m: Any, *, momentum: float, weight_decay: float, maximize: bool
-    ) -> tuple[Any, ...]:
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        m: Value,
+        *,
+        momentum: float,
+        weight_decay: float,
+        maximize: bool,
+    ) -> tuple[Value, ...]:
         g = decayed(p, g, weight_decay, maximize)
         m = momentum * m + (1 - momentum) * g
         return p - lr * m, m
@@ -143,12 +174,12 @@ class Lion(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-4,
+        lr: Rates = 1e-4,
         betas: tuple[float, float] = (0.9, 0.99),
         weight_decay: float = 0,
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Implementation],
     ):
         defaults = {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize}
         super().__init__(params, defaults, implementation)
@@ -167,16 +198,16 @@ class Lion(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        m: Any,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        m: Value,
         *,
         beta1: float,
         beta2: float,
         weight_decay: float,
         maximize: bool,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Value, ...]:
         g = -g if maximize else g
         p = p * (1 - lr * weight_decay) if weight_decay else p
         return p - lr * sign(beta1 * m + (1 - beta1) * g), beta2 * m + (1 - beta2) * g

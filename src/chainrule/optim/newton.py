@@ -15,10 +15,10 @@ The Hessian is formed and decomposed: for more than some thousand parameters use
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from chainrule.ops.linalg.decompositions import eigh
 from chainrule.ops.linalg.matmul import matmul
+from chainrule.optim.second_derivatives import SecondOrderObjective
 from chainrule.optim.second_order import (
     Damped,
     SecondOrderMethod,
@@ -27,11 +27,12 @@ from chainrule.optim.second_order import (
     rounding_error,
 )
 from chainrule.tensor import Tensor
+from chainrule.typing import Params
 
 __all__ = ["DampedNewton", "Newton", "SaddleFreeNewton"]
 
 
-def _decomposed(f: Any) -> tuple[Tensor, Tensor]:
+def _decomposed(f: SecondOrderObjective) -> tuple[Tensor, Tensor]:
     """The eigenvalues, in ascending order, and the eigenvectors of the Hessian."""
     hessian = f.hessian()
     values, vectors = eigh((hessian + hessian.mT) / 2)
@@ -42,7 +43,7 @@ def _step(vectors: Tensor, curvature: Tensor, g: Tensor) -> Tensor:
     return -matmul(vectors, matmul(vectors.mT, g) / curvature)
 
 
-class Newton(SecondOrderMethod):
+class Newton(SecondOrderMethod[SecondOrderObjective]):
     """Newton's method, w <- w - H^-1 g: exact in one step on a quadratic.
 
     A step that does not lower the loss enough is shortened by the line search, or with
@@ -66,7 +67,7 @@ class Newton(SecondOrderMethod):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         line_search_fn: str | None = "backtracking",
         tolerance_grad: float = 1e-7,
         tolerance_change: float = 1e-9,
@@ -75,7 +76,7 @@ class Newton(SecondOrderMethod):
         settings = {"line_search_fn": line_search_fn}
         super().__init__(params, settings, tolerance_grad, tolerance_change)
 
-    def iterate(self, f: Any, x: Tensor, loss: float, g: Tensor) -> Step:
+    def iterate(self, f: SecondOrderObjective, x: Tensor, loss: float, g: Tensor) -> Step:
         values, vectors = _decomposed(f)
         sizes = abs(values)
         if float(sizes.min()) <= values.numel() * rounding_error(values) * float(sizes.max()):
@@ -89,7 +90,7 @@ class Newton(SecondOrderMethod):
         return self.follow(f, x, loss, g, _step(vectors, values, g))
 
 
-class DampedNewton(Damped):
+class DampedNewton(Damped[SecondOrderObjective]):
     """Newton's method on a curvature raised until the loss falls, w <- w - (H + mu I)^-1 g.
 
     mu grows until H + mu I is positive definite and the step lowers the loss; it shrinks after a
@@ -115,7 +116,7 @@ class DampedNewton(Damped):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         mu: float = 1e-3,
         increase: float = 10.0,
         decrease: float = 0.1,
@@ -124,7 +125,7 @@ class DampedNewton(Damped):
     ):
         super().__init__(params, mu, increase, decrease, tolerance_grad, tolerance_change)
 
-    def directions(self, f: Any, g: Tensor) -> Callable[[float], Tensor | None]:
+    def directions(self, f: SecondOrderObjective, g: Tensor) -> Callable[[float], Tensor | None]:
         values, vectors = _decomposed(f)
         least = values.numel() * rounding_error(values) * float(abs(values).max())
 
@@ -136,7 +137,7 @@ class DampedNewton(Damped):
         return direction
 
 
-class SaddleFreeNewton(Damped):
+class SaddleFreeNewton(Damped[SecondOrderObjective]):
     """Newton's method on the size of the curvature, w <- w - (|H| + mu I)^-1 g.
 
     |H| = Q diag(|l|) Q^T, so that a step along a direction of negative curvature runs away from the
@@ -165,7 +166,7 @@ class SaddleFreeNewton(Damped):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         mu: float = 1e-3,
         increase: float = 10.0,
         decrease: float = 0.1,
@@ -174,6 +175,6 @@ class SaddleFreeNewton(Damped):
     ):
         super().__init__(params, mu, increase, decrease, tolerance_grad, tolerance_change)
 
-    def directions(self, f: Any, g: Tensor) -> Callable[[float], Tensor | None]:
+    def directions(self, f: SecondOrderObjective, g: Tensor) -> Callable[[float], Tensor | None]:
         values, vectors = _decomposed(f)
         return lambda mu: _step(vectors, abs(values) + mu, g)

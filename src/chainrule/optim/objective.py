@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from chainrule.autograd import engine
 from chainrule.autograd.modes import enable_grad, no_grad
@@ -13,7 +13,11 @@ from chainrule.ops.creation.patterns import zeros_like
 from chainrule.ops.shape.views import cat, reshape
 from chainrule.tensor import Tensor
 
-__all__ = ["Objective"]
+__all__ = ["Closure", "Objective", "Outputs"]
+
+# What some methods take instead of the loss: outputs, and the loss as a function of them.
+Outputs: TypeAlias = tuple[Tensor, Callable[[Tensor], Tensor]]
+Closure: TypeAlias = Callable[[], Tensor | float | Outputs]
 
 
 class Objective:
@@ -29,9 +33,7 @@ class Objective:
         closure: returns the loss for the parameters as they are.
     """
 
-    def __init__(
-        self, params: Sequence[Tensor], closure: Callable[[], Any], name: str = "minimize"
-    ):
+    def __init__(self, params: Sequence[Tensor], closure: Closure, name: str = "minimize"):
         self.params = [p for p in params if p.requires_grad]
         self.closure, self.name = closure, name
         if not self.params:
@@ -84,7 +86,7 @@ class Objective:
         with no_grad():
             return number, self._joined(grads)
 
-    def _joined(self, grads: Sequence[Any]) -> Tensor:
+    def _joined(self, grads: Sequence[Tensor | None]) -> Tensor:
         """Gradients end to end; zeros for the parameters that the loss does not depend on."""
         flat = [
             zeros_like(reshape(p.detach(), (-1,))) if g is None else reshape(g.detach(), (-1,))
@@ -96,7 +98,7 @@ class Objective:
         if x is not None:
             self.move_to(x)
 
-    def _call(self, enable: bool = True) -> Any:
+    def _call(self, enable: bool = True) -> Tensor | float | Outputs:
         """What the closure returns; its gradients stay where it left them if it made any."""
         before = [p._grad for p in self.params]
         self.set_grads([None] * len(before))
@@ -112,11 +114,11 @@ class Objective:
         self.quiet = self.quiet and not self.calls_backward
         return result
 
-    def _recorded(self) -> Any:
+    def _recorded(self) -> Tensor | float | Outputs:
         with enable_grad():
             return self.closure()
 
-    def _unrecorded(self) -> Any:
+    def _unrecorded(self) -> Tensor | float | Outputs:
         """Without a graph, unless the closure needs one: it calls backward(), or differentiates."""
         try:
             with no_grad():
@@ -125,13 +127,13 @@ class Objective:
             self.quiet = False
             return self._recorded()
 
-    def set_grads(self, grads: Sequence[Any]) -> None:
+    def set_grads(self, grads: Sequence[Tensor | None]) -> None:
         """Gives each parameter its ``.grad``, or None."""
         for p, g in zip(self.params, grads, strict=True):
             p._grad = g
 
-    def _grad(self, loss: Any, create_graph: bool = False) -> Sequence[Any]:
-        grads: Sequence[Any] = [None]
+    def _grad(self, loss: object, create_graph: bool = False) -> Sequence[Tensor | None]:
+        grads: Sequence[Tensor | None] = [None]
         if isinstance(loss, Tensor) and loss.requires_grad:
             grads = engine.grad(loss, self.params, create_graph=create_graph, allow_unused=True)
         if all([g is None for g in grads]):

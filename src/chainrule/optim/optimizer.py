@@ -9,8 +9,8 @@ tensors, so that the step itself can be differentiated.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self, SupportsFloat, TypeVar, overload
 
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
@@ -33,25 +33,25 @@ from chainrule.optim.settings import (
 )
 from chainrule.optim.state_dict import StateDict
 from chainrule.tensor import Tensor
+from chainrule.typing import Params, Rate, Value
 
-__all__ = ["Closure", "Optimizer", "Params", "check_range", "decayed", "root"]
+__all__ = ["Loss", "Optimizer", "check_range", "decayed", "root"]
 
-Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
-Closure = Callable[[], Any]
+Loss = TypeVar("Loss", bound=SupportsFloat)  # what a closure returns: a tensor or a number
 
 
-def decayed(p: Any, g: Any, weight_decay: float, maximize: bool = False) -> Any:
+def decayed(p: Value, g: Value, weight_decay: float, maximize: bool = False) -> Value:
     """The gradient to descend: of the loss (its negative to climb) and of the penalty of p."""
     g = -g if maximize else g
     return g + weight_decay * p if weight_decay else g
 
 
-def root(v: Any, eps: float, eps_in_root: bool = False) -> Any:
+def root(v: Value, eps: float, eps_in_root: bool = False) -> Value:
     """What a gradient is divided by: sqrt(v) + eps, or sqrt(v + eps)."""
     return sqrt(v + eps) if eps_in_root else sqrt(v) + eps
 
 
-def _rate_of(p: Tensor, rate: Any) -> Tensor:
+def _rate_of(p: Tensor, rate: Rate) -> Tensor:
     """A learning rate as a tensor of the parameter's dtype."""
     if not isinstance(rate, Tensor):
         return tensor(rate, dtype=p.dtype)
@@ -87,7 +87,7 @@ class Optimizer(StateDict):
         self,
         params: Params,
         defaults: dict[str, Any],
-        implementation: dict[str, Any] | None = None,
+        implementation: Mapping[str, Any] | None = None,
     ):
         check_order(self._name, params)
         if isinstance(params, Tensor):
@@ -116,7 +116,9 @@ class Optimizer(StateDict):
     # --- what a subclass says ---------------------------------------------------------------------
 
     @staticmethod
-    def rule(p: Any, g: Any, lr: Any, *states: Any, **constants: Any) -> Sequence[Any]:
+    def rule(
+        p: Value, g: Value, lr: Value | float, *states: Any, **constants: Any
+    ) -> Sequence[Value]:
         """The new parameter and states from the old ones, element by element."""
         raise NotImplementedError("Optimizer: a subclass defines rule(p, g, lr, *states)")
 
@@ -182,7 +184,11 @@ class Optimizer(StateDict):
                 elif p._grad is not None:
                     p._grad = zeros_like(p._grad.detach())
 
-    def step(self, closure: Closure | None = None) -> Any:
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], Loss]) -> Loss: ...
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
         """Updates all parameters once; with a closure, after calling it for the loss."""
         if self._hooks:
             self._call_hooks("step_pre", closure)
@@ -348,15 +354,19 @@ class Optimizer(StateDict):
 
     # --- hooks ------------------------------------------------------------------------------------
 
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Any:
+    def register_step_pre_hook(
+        self, hook: Callable[[Self, tuple[Any, ...], dict[str, Any]], None]
+    ) -> _Handle:
         """Calls ``hook(optimizer, args, kwargs)`` before every step."""
         return self._register("step_pre", hook)
 
-    def register_step_post_hook(self, hook: Callable[..., Any]) -> Any:
+    def register_step_post_hook(
+        self, hook: Callable[[Self, tuple[Any, ...], dict[str, Any]], None]
+    ) -> _Handle:
         """Calls ``hook(optimizer, args, kwargs)`` after every step."""
         return self._register("step_post", hook)
 
-    def _call_hooks(self, kind: str, closure: Closure | None) -> None:
+    def _call_hooks(self, kind: str, closure: Callable[[], object] | None) -> None:
         for hook in tuple(self._hooks[kind].values()):
             if hook(self, (closure,), {}) is not None:
                 raise RuntimeError(

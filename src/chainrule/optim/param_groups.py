@@ -9,17 +9,18 @@ from chainrule.backend import K
 from chainrule.graph import Box
 from chainrule.ops.shape.views import expand
 from chainrule.tensor import Tensor
+from chainrule.typing import Rates
 
 __all__ = ["check_order", "check_params", "check_rates", "named_group"]
 
 
-def check_order(name: str, params: Any) -> None:
+def check_order(name: str, params: object) -> None:
     """Refuses a set: a state_dict knows parameters by their number."""
     if isinstance(params, (set, frozenset)):
         raise TypeError(f"{name}: parameters need an order, got a set; use a list instead")
 
 
-def named_group(name: str, given: Any) -> dict[str, Any]:
+def named_group(name: str, given: object) -> dict[str, Any]:
     """A copy of a group as the user gave it, with a list of parameters, their names apart."""
     if not isinstance(given, dict):
         raise TypeError(
@@ -41,21 +42,21 @@ def named_group(name: str, given: Any) -> dict[str, Any]:
 
 
 def check_params(
-    name: str, params: Sequence[Any], known: Sequence[Tensor], differentiable: bool
+    name: str, params: Sequence[object], known: Sequence[Tensor], differentiable: bool
 ) -> None:
     """Refuses what cannot be learned, or belongs to a group already."""
     seen = {id(p) for p in known}
     for i, p in enumerate(params):
-        _check_param(name, i, p, differentiable)
+        checked = _checked(name, i, p, differentiable)
         if id(p) in seen:
             raise ValueError(
-                f"{name}: parameter {i} of shape {tuple(p.shape)} appears more than once; each "
-                "parameter belongs to one group, once"
+                f"{name}: parameter {i} of shape {tuple(checked.shape)} appears more than once; "
+                "each parameter belongs to one group, once"
             )
         seen.add(id(p))
 
 
-def _check_param(name: str, i: int, p: Any, differentiable: bool) -> None:
+def _checked(name: str, i: int, p: object, differentiable: bool) -> Tensor:
     if not isinstance(p, Tensor):
         raise TypeError(
             f"{name}: can only optimize Tensors, got {type(p).__name__} as parameter {i}"
@@ -71,21 +72,22 @@ def _check_param(name: str, i: int, p: Any, differentiable: bool) -> None:
             "tensors it was computed from, or detach() it"
         )
     if isinstance(p.array, Box):
-        return  # inside a transformation, where nothing is written
+        return p  # inside a transformation, where nothing is written
     if K.is_shared_inside(p.array):
         raise ValueError(f"{name}: elements of {which} share memory (an expanded view); clone() it")
     K.allow_writing(p.array)
+    return p
 
 
-def check_rates(name: str, lr: Any, params: Sequence[Tensor]) -> None:
+def check_rates(name: str, lr: Rates, params: Sequence[Tensor]) -> None:
     """lr is a number, a tensor for all parameters of the group, or one of either for each."""
-    each = isinstance(lr, (list, tuple))
-    if each and len(lr) != len(params):
+    rates = lr if isinstance(lr, (list, tuple)) else [lr] * len(params)
+    if len(rates) != len(params):
         raise ValueError(
-            f"{name}: got {len(lr)} learning rates for {len(params)} parameters; give one number "
-            "or tensor for each"
+            f"{name}: got {len(rates)} learning rates for {len(params)} parameters; give one "
+            "number or tensor for each"
         )
-    for rate, p in zip(lr if each else [lr] * len(params), params, strict=True):
+    for rate, p in zip(rates, params, strict=True):
         if isinstance(rate, Tensor) and not _fits(rate, p):
             raise ValueError(
                 f"{name}: a learning rate of shape {tuple(rate.shape)} does not fit a parameter of "

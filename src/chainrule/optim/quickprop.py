@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.functions import sign, where
-from chainrule.optim.optimizer import Optimizer, Params, decayed
-from chainrule.optim.settings import NOT_NEGATIVE, Interval
+from chainrule.optim.optimizer import Optimizer, decayed
+from chainrule.optim.settings import NOT_NEGATIVE, Implementation, Interval
+from chainrule.typing import Params, Rates, Value
 
 __all__ = ["Quickprop"]
 
@@ -58,13 +59,13 @@ class Quickprop(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-2,
+        lr: Rates = 1e-2,
         growth: float = 1.75,
         weight_decay: float = 0,
         gradient_term: bool = True,
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Implementation],
     ):
         defaults = {
             "lr": lr,
@@ -84,17 +85,17 @@ class Quickprop(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        prev: Any,
-        d: Any,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        prev: Value,
+        d: Value,
         *,
         growth: float,
         weight_decay: float,
         gradient_term: bool,
         maximize: bool,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Value, ...]:
         g = decayed(p, g, weight_decay, maximize)
         # A step d is always downhill, sign(d) = -sign(prev). Times -sign(d) the last slope is
         # positive, and the present one is positive where its sign has not changed.

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from chainrule.ops.elementwise.complex_numbers import complex, real
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.elementwise.functions import clamp, sign, where
 from chainrule.ops.shape.views import expand
-from chainrule.optim.optimizer import Optimizer, Params
-from chainrule.optim.settings import check_pair
+from chainrule.optim.optimizer import Optimizer
+from chainrule.optim.settings import Capturable, check_pair
 from chainrule.tensor import Tensor
+from chainrule.typing import Params, Rates, Value
 
-__all__ = ["Rprop", "adapted"]
+__all__ = ["Limits", "Rprop", "adapted"]
+
+
+class Limits(TypedDict):
+    """How step sizes change: the two factors, the smallest size and the largest."""
+
+    etaminus: float
+    etaplus: float
+    smallest: float
+    largest: float
 
 
 def adapted(
-    size: Any, agreement: Any, *, etaminus: float, etaplus: float, smallest: float, largest: float
-) -> Any:
+    size: Value,
+    agreement: Value,
+    *,
+    etaminus: float,
+    etaplus: float,
+    smallest: float,
+    largest: float,
+) -> Value:
     """Step sizes: larger where the gradient kept its sign (agreement > 0), smaller where not."""
     grown = where(agreement > 0, etaplus * size, where(agreement < 0, etaminus * size, size))
     return clamp(grown, smallest, largest)
@@ -54,12 +70,12 @@ class Rprop(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-2,
+        lr: Rates = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Capturable],
     ):
         super().__init__(
             params,
@@ -107,8 +123,15 @@ class Rprop(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, prev: Any, size: Any, *, maximize: bool, **limits: float
-    ) -> tuple[Any, ...]:
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        prev: Value,
+        size: Value,
+        *,
+        maximize: bool,
+        **limits: Unpack[Limits],
+    ) -> tuple[Value, ...]:
         g = -g if maximize else g
         agreement = g * prev
         size = adapted(size, agreement, **limits)

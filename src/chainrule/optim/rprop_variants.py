@@ -13,12 +13,14 @@ sign. Igel and Huesken, 2000, whose experiments found iRprop+ the best.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Unpack, overload
 
 from chainrule.ops.elementwise.functions import sign, where
-from chainrule.optim.optimizer import Closure
-from chainrule.optim.rprop import Rprop, adapted
+from chainrule.optim.optimizer import Loss
+from chainrule.optim.rprop import Limits, Rprop, adapted
 from chainrule.tensor import Tensor
+from chainrule.typing import Value
 
 __all__ = ["IRpropMinus", "IRpropPlus", "RpropMinus", "RpropPlus"]
 
@@ -34,8 +36,15 @@ class RpropMinus(Rprop):
 
     @staticmethod
     def rule(
-        p: Any, g: Any, lr: Any, prev: Any, size: Any, *, maximize: bool, **limits: float
-    ) -> tuple[Any, ...]:
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        prev: Value,
+        size: Value,
+        *,
+        maximize: bool,
+        **limits: Unpack[Limits],
+    ) -> tuple[Value, ...]:
         g = -g if maximize else g
         size = adapted(size, g * prev, **limits)
         return p - size * sign(g), g, size
@@ -76,21 +85,21 @@ class RpropPlus(Rprop):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        prev: Any,
-        size: Any,
-        d: Any = None,
-        *,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        prev: Value,
+        size: Value,
+        *last: Value,
         maximize: bool,
-        undo: Any = True,
-        **limits: float,
-    ) -> tuple[Any, ...]:
+        undo: bool = True,
+        **limits: Unpack[Limits],
+    ) -> tuple[Value, ...]:
         g = -g if maximize else g
         agreement = g * prev
         changed = agreement < 0
         size = adapted(size, agreement, **limits)
+        (d,) = last
         d = where(changed, -d if undo else 0.0 * d, -size * sign(g))
         return p + d, where(changed, 0.0 * g, g), size, d
 
@@ -122,7 +131,11 @@ class IRpropPlus(RpropPlus):
     scalar_states: ClassVar = {"loss": float("inf")}
     _loss = float("inf")  # what the closure returned in this step
 
-    def step(self, closure: Closure | None = None) -> Any:
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], Loss]) -> Loss: ...
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
         """Updates all parameters once, after calling the closure for the loss."""
         if closure is None:
             raise ValueError(
@@ -130,7 +143,7 @@ class IRpropPlus(RpropPlus):
                 "since steps are undone only if the loss has grown; the other variants need none"
             )
 
-        def evaluated() -> Any:
+        def evaluated() -> Loss:
             loss = closure()
             if loss is None:
                 raise RuntimeError("IRpropPlus.step: the closure returned None, not the loss")

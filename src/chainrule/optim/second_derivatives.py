@@ -6,15 +6,14 @@ cost one evaluation: products are made on that graph, see ``curvature/graph.py``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from chainrule.curvature.graph import Derivatives
 from chainrule.curvature.memory import check_matrix
 from chainrule.ops.reduce.reductions import equal
 from chainrule.ops.reduce.reductions import sum as sum_over
 from chainrule.ops.shape.views import reshape
-from chainrule.optim.objective import Objective
+from chainrule.optim.objective import Closure, Objective
 from chainrule.tensor import Tensor
 
 __all__ = ["Residuals", "SecondOrderObjective", "WithOutputs"]
@@ -31,7 +30,7 @@ class SecondOrderObjective(Objective):
 
     returns = "the loss"
 
-    def __init__(self, params: Sequence[Tensor], closure: Callable[[], Any], name: str):
+    def __init__(self, params: Sequence[Tensor], closure: Closure, name: str):
         super().__init__(params, closure, name)
         self._point: Derivatives | None = None
 
@@ -70,7 +69,7 @@ class SecondOrderObjective(Objective):
             self._point = point
         return self._point
 
-    def read(self, result: Any) -> Derivatives:
+    def read(self, result: object) -> Derivatives:
         """What the closure returned, as an evaluation."""
         self._number(result)
         if not isinstance(result, Tensor):
@@ -153,7 +152,7 @@ class SecondOrderObjective(Objective):
         return self._with_outputs().gauss_newton_product(v)
 
 
-def _of_residuals(name: str, params: Sequence[Tensor], result: Any) -> Derivatives:
+def _of_residuals(name: str, params: Sequence[Tensor], result: object) -> Derivatives:
     if not isinstance(result, Tensor):
         raise RuntimeError(
             f"{name}: the closure has to return the residuals as a Tensor with its graph, got "
@@ -176,7 +175,7 @@ class Residuals(SecondOrderObjective):
 
     returns = "the residuals"
 
-    def read(self, result: Any) -> Derivatives:
+    def read(self, result: object) -> Derivatives:
         return _of_residuals(self.name, self.params, result)
 
     def residuals(self) -> Tensor:
@@ -190,7 +189,7 @@ class WithOutputs(SecondOrderObjective):
 
     returns = "(outputs, loss_fn), the residuals or the loss"
 
-    def read(self, result: Any) -> Derivatives:
+    def read(self, result: object) -> Derivatives:
         if isinstance(result, tuple):
             if len(result) != 2 or not isinstance(result[0], Tensor) or not callable(result[1]):
                 kinds = ", ".join(type(part).__name__ for part in result)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 from chainrule.backend import K
 from chainrule.ops.reduce.reductions import equal
 from chainrule.optim.line_search import LINE_SEARCHES, dot
 from chainrule.optim.minimizer import Minimizer
-from chainrule.optim.optimizer import Closure, check_range
+from chainrule.optim.objective import Objective
+from chainrule.optim.optimizer import check_range
 from chainrule.optim.second_derivatives import SecondOrderObjective
 from chainrule.tensor import Tensor
+from chainrule.typing import Params
 
 __all__ = ["Damped", "SecondOrderMethod", "Step", "check_line_search", "rounding_error"]
 
-Step = tuple[Tensor, float, Tensor]  # a point, its loss, its gradient
+S = TypeVar("S", bound=SecondOrderObjective)
+Step: TypeAlias = tuple[Tensor, float, Tensor]  # a point, its loss, its gradient
 LEAST_DAMPING, MOST_DAMPING = 1e-15, 1e15
 
 
@@ -25,16 +28,13 @@ def rounding_error(x: Tensor) -> float:
     return float(K.rounding_error(x.array.dtype))
 
 
-class SecondOrderMethod(Minimizer):
+class SecondOrderMethod(Minimizer[S]):
     """A method whose closure leaves the graph, for second derivatives.
 
     The closure returns the loss and does not call ``backward()``.
     """
 
-    objective_type: type[SecondOrderObjective] = SecondOrderObjective
-
-    def objective(self, closure: Closure | None) -> SecondOrderObjective:
-        return self.objective_type(self._params, self._required(closure), self._name)
+    objective_type: type[Objective] = SecondOrderObjective
 
     def expect(self, g: Tensor, d: Tensor) -> float:
         """The slope along d; ``expected`` becomes the fall of a quadratic with its minimum at d."""
@@ -42,7 +42,7 @@ class SecondOrderMethod(Minimizer):
         self.expected = -slope / 2
         return slope
 
-    def follow(self, f: Any, x: Tensor, loss: float, g: Tensor, d: Tensor) -> Step:
+    def follow(self, f: S, x: Tensor, loss: float, g: Tensor, d: Tensor) -> Step:
         """From x along d by ``line_search_fn``; by d itself or not at all if that is None.
 
         Nor is there anything to search if d does not point downhill.
@@ -66,7 +66,7 @@ def check_line_search(name: str, line_search_fn: str | None) -> None:
         )
 
 
-class Damped(SecondOrderMethod):
+class Damped(SecondOrderMethod[S]):
     """A method with a damping mu that shortens its step until the loss falls.
 
     A step that lowers the loss is taken and mu <- decrease mu; one that does not is not taken and
@@ -75,13 +75,13 @@ class Damped(SecondOrderMethod):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         mu: float,
         increase: float,
         decrease: float,
         tolerance_grad: float,
         tolerance_change: float,
-        **settings: Any,
+        **settings: bool,
     ):
         check_range(self._name, mu=mu, closed=False)
         check_range(self._name, 1.0, increase=increase, closed=False)
@@ -89,11 +89,11 @@ class Damped(SecondOrderMethod):
         defaults = {"mu": mu, "increase": increase, "decrease": decrease, **settings}
         super().__init__(params, defaults, tolerance_grad, tolerance_change)
 
-    def directions(self, f: Any, g: Tensor) -> Callable[[float], Tensor | None]:
+    def directions(self, f: S, g: Tensor) -> Callable[[float], Tensor | None]:
         """The step as a function of mu, None if mu is too small for it to point downhill."""
         raise NotImplementedError
 
-    def iterate(self, f: Any, x: Tensor, loss: float, g: Tensor) -> Step:
+    def iterate(self, f: S, x: Tensor, loss: float, g: Tensor) -> Step:
         group, memory = self.param_groups[0], self.memory
         direction = self.directions(f, g)
         mu = memory.get("mu", group["mu"])

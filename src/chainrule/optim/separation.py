@@ -8,7 +8,6 @@ multiples, or leaves a residual that is such a w.
 
 from __future__ import annotations
 
-from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
@@ -24,6 +23,7 @@ from chainrule.ops.shape.views import cat
 from chainrule.optim.linear import Data, FitReport, LinearFit, parted, told
 from chainrule.optim.optimizer import check_range
 from chainrule.tensor import Tensor
+from chainrule.typing import Random
 
 __all__ = ["perceptron", "separability", "separability_of_rows"]
 
@@ -171,7 +171,7 @@ def perceptron(
     pocket: bool = False,
     bias: bool = True,
     shuffle: bool | None = None,
-    generator: Any = None,
+    generator: Random = None,
 ) -> LinearFit:
     """Rosenblatt's rule for labels y = -1 and 1: w <- w + lr y x for each mistake, from w = 0.
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from chainrule.tensor import Tensor
+from chainrule.typing import Rates
 
 __all__ = [
     "FRACTION",
     "IMPLEMENTATION",
     "NOT_NEGATIVE",
     "UNIT",
+    "Capturable",
+    "Fused",
+    "Implementation",
     "Interval",
     "check_implementation",
     "check_pair",
@@ -23,6 +27,27 @@ __all__ = [
 # Arguments of PyTorch's optimizers that choose between implementations of one result. Here every
 # update is fused; ``differentiable`` records it, and ``capturable`` concerns CUDA graphs.
 IMPLEMENTATION = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
+
+
+class _Chosen(TypedDict, total=False):
+    foreach: bool | None
+    differentiable: bool
+
+
+class Fused(_Chosen, total=False):
+    """The arguments about implementation of SGD and Adagrad."""
+
+    fused: bool | None
+
+
+class Capturable(_Chosen, total=False):
+    """The arguments about implementation of those optimizers that PyTorch has not fused."""
+
+    capturable: bool
+
+
+class Implementation(Fused, Capturable, total=False):
+    """All arguments about implementation: of Adam, and of what PyTorch does not have."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +70,7 @@ class Interval:
         high = "infinity" if self.high == math.inf else self.high
         return f"{self.ends[0]}{self.low}, {high}{self.ends[1]}"
 
-    def check(self, name: str, key: str, value: Any) -> None:
+    def check(self, name: str, key: str, value: Rates) -> None:
         """Raises ValueError unless a number, or all numbers of a list or tensor, are in it."""
         for v in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(v, Tensor):
@@ -63,20 +88,22 @@ UNIT = Interval(0.0, 1.0, "[]")
 
 
 def check_range(
-    name: str, low: float = 0.0, high: float = math.inf, *, closed: bool = True, **values: Any
+    name: str, low: float = 0.0, high: float = math.inf, *, closed: bool = True, **values: Rates
 ) -> None:
     """Raises ValueError if a number is not in [low, high), or not in (low, high) if not closed."""
     for key, value in values.items():
         Interval(low, high, "[)" if closed else "()").check(name, key, value)
 
 
-def check_pair(name: str, key: str, value: Any) -> None:
+def check_pair(name: str, key: str, value: object) -> None:
     """Raises ValueError unless a setting has two numbers."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ValueError(f"{name}: {key} must be a pair of numbers, got {value}")
 
 
-def check_implementation(name: str, keys: Sequence[str], given: dict[str, Any]) -> dict[str, Any]:
+def check_implementation(
+    name: str, keys: Sequence[str], given: Mapping[str, Any]
+) -> dict[str, bool | None]:
     """PyTorch's arguments about implementation, of which one cannot be had here."""
     unknown = sorted(set(given) - set(keys))
     if unknown:

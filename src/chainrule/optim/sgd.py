@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
-from chainrule.optim.optimizer import Optimizer, Params, decayed
-from chainrule.optim.settings import NOT_NEGATIVE, Interval
+from chainrule.optim.optimizer import Optimizer, decayed
+from chainrule.optim.settings import NOT_NEGATIVE, Fused, Interval
+from chainrule.typing import Params, Rates, Value
 
 __all__ = ["SGD"]
 
@@ -45,14 +46,14 @@ class SGD(Optimizer):
     def __init__(
         self,
         params: Params,
-        lr: Any = 1e-3,
+        lr: Rates = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
         weight_decay: float = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
-        **implementation: Any,
+        **implementation: Unpack[Fused],
     ):
         super().__init__(
             params,
@@ -86,17 +87,17 @@ class SGD(Optimizer):
 
     @staticmethod
     def rule(
-        p: Any,
-        g: Any,
-        lr: Any,
-        b: Any = None,
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        b: Value | None = None,
         *,
         momentum: float,
         dampening: float,
         weight_decay: float,
         nesterov: bool,
         maximize: bool,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Value, ...]:
         g = decayed(p, g, weight_decay, maximize)
         if b is None:
             return (p - lr * g,)

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple, overload
 
 from chainrule.ops.creation.patterns import zeros_like
 from chainrule.ops.elementwise.functions import exp
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.linalg.matrices import vector_norm
-from chainrule.ops.creation.sampling import Generator, randn_like
+from chainrule.ops.creation.sampling import randn_like
 from chainrule.ops.shape.views import stack
 from chainrule.optim.optimizer import check_range
 from chainrule.optim.second_derivatives import SecondOrderObjective
 from chainrule.tensor import Tensor
+from chainrule.typing import Random, Rate
 
 __all__ = [
     "Motion",
@@ -58,7 +59,7 @@ def lipschitz_estimate(
     params: Iterable[Tensor],
     iterations: int = 100,
     tolerance: float = 1e-4,
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> float:
     """The largest curvature |eigenvalue| of the loss where the parameters are, by power iteration.
 
@@ -206,7 +207,9 @@ def damped_motion(
     return Motion(times, stack([w for w, _ in path]), stack([v for _, v in path]))
 
 
-def _runge_kutta(change: Callable[..., Any], w: Tensor, v: Tensor, h: float) -> tuple[Any, Any]:
+def _runge_kutta(
+    change: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], w: Tensor, v: Tensor, h: float
+) -> tuple[Tensor, Tensor]:
     w1, v1 = change(w, v)
     w2, v2 = change(w + h / 2 * w1, v + h / 2 * v1)
     w3, v3 = change(w + h / 2 * w2, v + h / 2 * v2)
@@ -214,7 +217,13 @@ def _runge_kutta(change: Callable[..., Any], w: Tensor, v: Tensor, h: float) -> 
     return w + h / 6 * (w1 + 2 * w2 + 2 * w3 + w4), v + h / 6 * (v1 + 2 * v2 + 2 * v3 + v4)
 
 
-def free_decay(velocity: Any, momentum: float, t: Any, t0: float = 0.0) -> Any:
+@overload
+def free_decay(velocity: float, momentum: float, t: float, t0: float = 0.0) -> float: ...
+@overload
+def free_decay(velocity: Tensor, momentum: float, t: Rate, t0: float = 0.0) -> Tensor: ...
+@overload
+def free_decay(velocity: float, momentum: float, t: Tensor, t0: float = 0.0) -> Tensor: ...
+def free_decay(velocity: Rate, momentum: float, t: Rate, t0: float = 0.0) -> Rate:
     """w'(t) = w'(t0) exp(-(1 - momentum) (t - t0)): the velocity where the gradient is zero.
 
     >>> from chainrule.optim.theory import free_decay

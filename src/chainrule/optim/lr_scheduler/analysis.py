@@ -6,8 +6,9 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from chainrule.optim.lr_scheduler.base import LRScheduler, Rate, copied
+from chainrule.optim.lr_scheduler.base import LRScheduler, copied
 from chainrule.optim.lr_scheduler.plateau import ReduceLROnPlateau
 
 __all__ = ["RobbinsMonro", "preview", "robbins_monro"]
@@ -15,7 +16,7 @@ __all__ = ["RobbinsMonro", "preview", "robbins_monro"]
 CRITICAL = 0.01  # exponents so near to the critical one are taken for it
 
 
-def preview(scheduler: LRScheduler, steps: int, group: int = 0) -> list[Rate]:
+def preview(scheduler: LRScheduler, steps: int, group: int = 0) -> list[Any]:
     """The rates of a group for so many steps from now on; scheduler and optimizer stay as they are.
 
     >>> import chainrule

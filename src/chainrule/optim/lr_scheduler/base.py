@@ -18,11 +18,9 @@ from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.from_data import tensor
 from chainrule.optim.optimizer import Optimizer
 from chainrule.tensor import Tensor
+from chainrule.typing import Rate, Rates
 
 __all__ = ["LRScheduler"]
-
-# A number, a tensor, or a list of these with one for each parameter of the group.
-Rate = Any
 
 EPOCH_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
@@ -39,7 +37,7 @@ ORDER_WARNING = (
 # --- rates ----------------------------------------------------------------------------------------
 
 
-def each(f: Callable[..., Any], *rates: Rate) -> Rate:
+def each(f: Callable[..., Rate], *rates: Rates) -> Rates:
     """f of rates, entry by entry where they are lists."""
     lengths = {len(r) for r in rates if isinstance(r, (list, tuple))}
     if not lengths:
@@ -50,17 +48,17 @@ def each(f: Callable[..., Any], *rates: Rate) -> Rate:
     ]
 
 
-def copied(rate: Rate) -> Rate:
+def copied(rate: Rates) -> Rates:
     """The rate in memory of its own."""
     return each(lambda r: clone(r.detach()) if isinstance(r, Tensor) else r, rate)
 
 
-def write_rate(group: dict[str, Any], rate: Rate) -> None:
+def write_rate(group: dict[str, Any], rate: Rates) -> None:
     """Sets the rate of a group; a tensor stays the same tensor and gets new values."""
     group["lr"] = each(_written, group["lr"], rate)
 
 
-def _written(old: Any, new: Any) -> Any:
+def _written(old: Rate, new: Rate) -> Rate:
     if not isinstance(old, Tensor):
         return new
     if new is not old:
@@ -81,7 +79,7 @@ def one_number(name: str, optimizer: Optimizer) -> None:
             )
 
 
-def per_group(name: str, argument: str, optimizer: Optimizer, value: Any) -> list[Any]:
+def per_group(name: str, argument: str, optimizer: Optimizer, value: Rates) -> list[Any]:
     """A setting for every group, given once or as a list."""
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
@@ -123,8 +121,8 @@ class LRScheduler:
     _is_initial = False  # whether this is the step that the constructor makes
     _get_lr_called_within_step = False
     _takes_new_groups = True  # whether groups may be added; not with settings for each of them
-    _last_lr: list[Rate]
-    base_lrs: list[Rate]
+    _last_lr: list[Rates]
+    base_lrs: list[Rates]
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         check_optimizer(self._name, optimizer)
@@ -152,17 +150,17 @@ class LRScheduler:
 
     # --- what a subclass says ---------------------------------------------------------------------
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         """The rate of group i at ``last_epoch``, from the rate as it is and the initial one."""
         raise NotImplementedError(f"{self._name}: a schedule defines next_lr(lr, base, i)")
 
-    def closed_form(self, base: Any) -> Any:
+    def closed_form(self, base: Rate) -> Rate:
         """The rate at ``last_epoch`` from the initial one alone."""
         raise NotImplementedError
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def get_lr(self) -> list[Rate]:
+    def get_lr(self) -> list[Rates]:
         """The rates of the groups at ``last_epoch``; to be called by ``step`` alone."""
         if not self._get_lr_called_within_step:
             warnings.warn(
@@ -191,15 +189,15 @@ class LRScheduler:
             initial = group.setdefault("initial_lr", copied(group["lr"]))
             self.base_lrs = [*self.base_lrs, copied(initial)]
 
-    def _get_closed_form_lr(self) -> list[Rate]:
+    def _get_closed_form_lr(self) -> list[Rates]:
         if type(self).closed_form is LRScheduler.closed_form:
             return self.get_lr()
         self._meet_new_groups()
         with no_grad():
             return [each(self.closed_form, base) for base in self.base_lrs]
 
-    def get_last_lr(self) -> list[Rate]:
-        """The rates of the groups as this schedule set them last."""
+    def get_last_lr(self) -> list[Any]:
+        """The rates of the groups as this schedule set them last: as they were given to them."""
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
@@ -233,7 +231,7 @@ class LRScheduler:
         finally:
             self._get_lr_called_within_step = False
 
-    def _write(self, rates: list[Rate]) -> None:
+    def _write(self, rates: list[Rates]) -> None:
         # All rates are known before one is written: groups may share a tensor.
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             write_rate(group, rate)
@@ -274,7 +272,7 @@ def _converted(value: Any) -> Any:
     return tensor(value.__array__()) if is_foreign else value
 
 
-def check_optimizer(name: str, optimizer: Any) -> None:
+def check_optimizer(name: str, optimizer: object) -> None:
     """Refuses what is no optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{name}: {type(optimizer).__name__} is not an Optimizer")

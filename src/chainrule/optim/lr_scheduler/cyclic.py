@@ -15,6 +15,7 @@ from chainrule.optim.lr_scheduler.base import (
 )
 from chainrule.optim.lr_scheduler.functions import kept
 from chainrule.optim.optimizer import Optimizer, check_range
+from chainrule.typing import Rate, Rates
 
 __all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
 
@@ -92,7 +93,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self._go_to(last_epoch)
         super().__init__(optimizer, last_epoch)
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         wave = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return self.eta_min + (base - self.eta_min) * wave
 
@@ -233,10 +234,10 @@ class CyclicLR(LRScheduler):
         height = x / self.step_ratio if up else (x - 1) / (self.step_ratio - 1)
         return height * self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         return base + (self.max_lrs[i] - base) * self._height()
 
-    def get_lr(self) -> list[Any]:
+    def get_lr(self) -> list[Rates]:
         rates = super().get_lr()
         if self.cycle_momentum:
             height = self._height()
@@ -377,7 +378,7 @@ class OneCycleLR(LRScheduler):
             phase = self._schedule_phases[-1]
         return phase, (self.last_epoch - start) / (phase["end_step"] - start)
 
-    def get_lr(self) -> list[Any]:
+    def get_lr(self) -> list[Rates]:
         if self.last_epoch > self.total_steps:
             raise ValueError(
                 f"{self._name}: Tried to step {self.last_epoch} times. The specified number of "
@@ -390,7 +391,7 @@ class OneCycleLR(LRScheduler):
                 _set_momentum(group, self._way(group, "momentum", phase, x), self.use_beta1)
         return rates
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         return self._way(self.optimizer.param_groups[i], "lr", *self._where())
 
 

@@ -6,10 +6,10 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 from chainrule.optim.lr_scheduler.base import LRScheduler
 from chainrule.optim.optimizer import Optimizer, check_range
+from chainrule.typing import Rate
 
 __all__ = [
     "ConstantLR",
@@ -43,11 +43,11 @@ class StepLR(LRScheduler):
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         stays = self.last_epoch == 0 or self.last_epoch % self.step_size
         return lr if stays else lr * self.gamma
 
-    def closed_form(self, base: Any) -> Any:
+    def closed_form(self, base: Rate) -> Rate:
         return base * self.gamma ** (self.last_epoch // self.step_size)
 
 
@@ -86,11 +86,11 @@ class MultiStepLR(LRScheduler):
         self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         times = self.milestones.get(self.last_epoch, 0)
         return lr * self.gamma**times if times else lr
 
-    def closed_form(self, base: Any) -> Any:
+    def closed_form(self, base: Rate) -> Rate:
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
         return base * self.gamma**passed
 
@@ -121,14 +121,14 @@ class ConstantLR(LRScheduler):
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         if self.last_epoch == 0:
             return lr * self.factor
         if self.last_epoch != self.total_iters:
             return lr
         return lr * (1.0 / self.factor) if self.factor else base
 
-    def closed_form(self, base: Any) -> Any:
+    def closed_form(self, base: Rate) -> Rate:
         return base * (1.0 if self.last_epoch >= self.total_iters else self.factor)
 
 
@@ -167,7 +167,7 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         if self.last_epoch == 0:
             return lr * self.start_factor
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -176,7 +176,7 @@ class LinearLR(LRScheduler):
         before = self.total_iters * self.start_factor + (self.last_epoch - 1) * rise
         return lr * (1.0 + rise / before)
 
-    def closed_form(self, base: Any) -> Any:
+    def closed_form(self, base: Rate) -> Rate:
         done = min(self.total_iters, self.last_epoch) / self.total_iters
         return base * (self.start_factor + (self.end_factor - self.start_factor) * done)
 
@@ -201,10 +201,10 @@ class LinearDecayLR(LRScheduler):
         self.final_lr, self.total_iters = final_lr, total_iters
         super().__init__(optimizer, last_epoch)
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         return self.closed_form(base)
 
-    def closed_form(self, base: Any) -> Any:
+    def closed_form(self, base: Rate) -> Rate:
         done = min(self.total_iters, self.last_epoch) / self.total_iters
         return base * (1 - done) + self.final_lr * done
 
@@ -224,10 +224,10 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         return lr if self._is_initial else lr * self.gamma
 
-    def closed_form(self, base: Any) -> Any:
+    def closed_form(self, base: Rate) -> Rate:
         return base * self.gamma**self.last_epoch
 
 
@@ -248,13 +248,13 @@ class InverseTimeLR(LRScheduler):
         self.decay = decay
         super().__init__(optimizer, last_epoch)
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         if self._is_initial:
             return lr
         before = 1 + self.decay * (self.last_epoch - 1)
         return lr * (before / (1 + self.decay * self.last_epoch))
 
-    def closed_form(self, base: Any) -> Any:
+    def closed_form(self, base: Rate) -> Rate:
         return base / (1 + self.decay * self.last_epoch)
 
 
@@ -276,14 +276,14 @@ class PolynomialLR(LRScheduler):
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         if self._is_initial or self.last_epoch > self.total_iters:
             return lr
         left = 1.0 - self.last_epoch / self.total_iters
         before = 1.0 - (self.last_epoch - 1) / self.total_iters
         return lr * (left / before) ** self.power
 
-    def closed_form(self, base: Any) -> Any:
+    def closed_form(self, base: Rate) -> Rate:
         left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
         return base * left**self.power
 
@@ -309,7 +309,7 @@ class CosineAnnealingLR(LRScheduler):
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         if self._is_initial:
             return lr
         if self._step_count == 1 and self.last_epoch > 0:
@@ -321,6 +321,6 @@ class CosineAnnealingLR(LRScheduler):
         now = 1 + math.cos(math.pi * self.last_epoch / self.T_max)
         return now / before * (lr - self.eta_min) + self.eta_min
 
-    def closed_form(self, base: Any) -> Any:
+    def closed_form(self, base: Rate) -> Rate:
         wave = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
         return self.eta_min + (base - self.eta_min) * wave

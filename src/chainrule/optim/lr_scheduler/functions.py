@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
-from chainrule.optim.lr_scheduler.base import each, LRScheduler, Rate
+from chainrule.optim.lr_scheduler.base import each, LRScheduler
 from chainrule.optim.optimizer import Optimizer, check_range
+from chainrule.tensor import Tensor
+from chainrule.typing import Rate, Rates
 
 __all__ = ["LambdaLR", "MultiplicativeLR", "batch_scaled_lr"]
 
@@ -23,9 +25,8 @@ class _ByFunctions(LRScheduler):
         self, optimizer: Optimizer, lr_lambda: Factor | Sequence[Factor], last_epoch: int = -1
     ):
         count = len(getattr(optimizer, "param_groups", ()))
-        given = isinstance(lr_lambda, (list, tuple))
-        functions = list(lr_lambda) if given else [lr_lambda] * count  # type: ignore[arg-type]
-        if given and len(functions) != count:
+        functions = list(lr_lambda) if isinstance(lr_lambda, Sequence) else [lr_lambda] * count
+        if len(functions) != count:
             raise ValueError(
                 f"{self._name}: Expected {count} lr_lambdas, but got {len(functions)}; give one "
                 "function, or one for each group"
@@ -35,7 +36,7 @@ class _ByFunctions(LRScheduler):
                 raise TypeError(
                     f"{self._name}: lr_lambda should be a function, but got {type(f).__name__}"
                 )
-        self.lr_lambdas: list[Any] = functions
+        self.lr_lambdas: list[Factor] = functions
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -50,7 +51,7 @@ class _ByFunctions(LRScheduler):
                 f.__dict__.update(state)
 
 
-def kept(f: Any) -> dict[str, Any] | None:
+def kept(f: Callable[..., object]) -> dict[str, Any] | None:
     """What a state_dict keeps of a callable: the attributes of an object, nothing of a function."""
     return None if isinstance(f, types.FunctionType) else dict(getattr(f, "__dict__", {}))
 
@@ -71,7 +72,7 @@ class LambdaLR(_ByFunctions):
     [1.0, 0.5, 0.333...]
     """
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         return base * self.lr_lambdas[i](self.last_epoch)
 
 
@@ -91,11 +92,17 @@ class MultiplicativeLR(_ByFunctions):
     [1.0, 0.5, 0.25]
     """
 
-    def next_lr(self, lr: Any, base: Any, i: int) -> Any:
+    def next_lr(self, lr: Rate, base: Rate, i: int) -> Rate:
         return lr if self._is_initial else lr * self.lr_lambdas[i](self.last_epoch)
 
 
-def batch_scaled_lr(lr: Rate, batch_size: int, new_batch_size: int) -> Rate:
+@overload
+def batch_scaled_lr(lr: float, batch_size: int, new_batch_size: int) -> float: ...
+@overload
+def batch_scaled_lr(lr: Tensor, batch_size: int, new_batch_size: int) -> Tensor: ...
+@overload
+def batch_scaled_lr(lr: Sequence[Rate], batch_size: int, new_batch_size: int) -> list[Rate]: ...
+def batch_scaled_lr(lr: Rates, batch_size: int, new_batch_size: int) -> Rates:
     """The rate for batches of another size that keeps lr / (2 b), the noise of the steps.
 
     new lr = lr new_batch_size / batch_size, for a number, a tensor or a list of them. For batches

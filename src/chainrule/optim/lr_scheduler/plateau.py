@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, SupportsFloat
+from typing import SupportsFloat, TypedDict, Unpack
 
 from chainrule.autograd.modes import no_grad
 from chainrule.ops.elementwise.functions import maximum, where
 from chainrule.optim.lr_scheduler.base import EPOCH_WARNING, LRScheduler, check_optimizer, each
 from chainrule.optim.optimizer import Optimizer, check_range
 from chainrule.tensor import Tensor
+from chainrule.typing import Rate
 
 __all__ = ["HalveOnPlateau", "ReduceLROnPlateau"]
 
@@ -58,10 +59,9 @@ class ReduceLROnPlateau(LRScheduler):
         if not 0 <= factor < 1:
             raise ValueError(f"{self._name}: Factor should be < 1.0 and not negative, got {factor}")
         check_range(self._name, patience=patience, cooldown=cooldown, min_lr=min_lr, eps=eps)
-        given = isinstance(min_lr, (list, tuple))
         count = len(optimizer.param_groups)
-        self.default_min_lr = None if given else min_lr
-        self.min_lrs = list(min_lr) if given else [min_lr] * count  # type: ignore[arg-type]
+        self.default_min_lr = None if isinstance(min_lr, Sequence) else min_lr
+        self.min_lrs = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * count
         if len(self.min_lrs) != count:
             raise ValueError(f"{self._name}: expected {count} min_lrs, got {len(self.min_lrs)}")
         if mode not in ("min", "max"):
@@ -129,12 +129,20 @@ class ReduceLROnPlateau(LRScheduler):
             ]
         self._write(rates)
 
-    def _reduced(self, lr: Any, low: Any) -> Any:
+    def _reduced(self, lr: Rate, low: float) -> Rate:
         if isinstance(lr, Tensor):
             new = maximum(lr * self.factor, lr * 0 + low)
             return where(lr - new > self.eps, new, lr)
         new = max(lr * self.factor, low)
         return new if lr - new > self.eps else lr
+
+
+class _Settings(TypedDict, total=False):
+    threshold: float
+    threshold_mode: str
+    cooldown: int
+    min_lr: float | Sequence[float]
+    eps: float
 
 
 class HalveOnPlateau(ReduceLROnPlateau):
@@ -156,5 +164,11 @@ class HalveOnPlateau(ReduceLROnPlateau):
     [0.5]
     """
 
-    def __init__(self, optimizer: Optimizer, mode: str = "min", patience: int = 0, **settings: Any):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        mode: str = "min",
+        patience: int = 0,
+        **settings: Unpack[_Settings],
+    ):
         super().__init__(optimizer, mode, 0.5, patience, **settings)
