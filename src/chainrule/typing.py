@@ -29,6 +29,7 @@ __all__ = [
     "Device",
     "Dims",
     "DType",
+    "Gradients",
     "Index",
     "Number",
     "Operand",
@@ -39,6 +40,7 @@ __all__ = [
     "Real",
     "Shape",
     "Sizes",
+    "Tangents",
     "V",
     "Value",
 ]
@@ -67,7 +69,11 @@ class Value(Protocol):
     def __pow__(self, other: Any, /) -> Any: ...
     def __matmul__(self, other: Any, /) -> Any: ...
     def __neg__(self) -> Any: ...
+    def __invert__(self) -> Any: ...
+    def __and__(self, other: Any, /) -> Any: ...
+    def __or__(self, other: Any, /) -> Any: ...
     def __eq__(self, other: Any, /) -> Any: ...
+    def __ne__(self, other: Any, /) -> Any: ...
     def __lt__(self, other: Any, /) -> Any: ...
     def __le__(self, other: Any, /) -> Any: ...
     def __gt__(self, other: Any, /) -> Any: ...
@@ -76,6 +82,9 @@ class Value(Protocol):
 
 # The same kind as what was given: of a subclass of Tensor, a Tensor.
 V = TypeVar("V", "Tensor", "Array", Value)
+
+Gradients: TypeAlias = Sequence[Value | None]  # one for each input, None where not asked
+Tangents: TypeAlias = Sequence[Value | None]  # one for each input, None where it is zero
 
 Real: TypeAlias = int | float
 Number: TypeAlias = int | float | complex

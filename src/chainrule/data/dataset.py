@@ -246,17 +246,17 @@ class ConcatDataset(Dataset[T]):
         n = len(self)
         if isinstance(indices, slice):
             indices = tensor(list(range(n)[indices]), dtype="int64")
-        indices = where(indices < 0, indices + n, indices)
-        part_of = bucketize(indices, tensor(self.cumulative_sizes), right=True)
+        chosen: Tensor = where(indices < 0, indices + n, indices)
+        part_of = bucketize(chosen, tensor(self.cumulative_sizes), right=True)
         pieces, places = [], []
         for part in sorted(set(part_of.tolist())):
             if part == len(self.datasets):
                 raise IndexError(f"ConcatDataset: an index is out of range for {n} samples")
             at = nonzero(part_of == part, as_tuple=True)[0]
-            pieces.append(self.datasets[part].take(getitem(indices, at) - self._start(part)))
+            pieces.append(self.datasets[part].take(getitem(chosen, at) - self._start(part)))
             places.append(at)
         if len(pieces) <= 1:
-            return pieces[0] if pieces else self.datasets[0].take(indices)
+            return pieces[0] if pieces else self.datasets[0].take(chosen)
         return _merged(pieces, argsort(cat(places)))
 
 

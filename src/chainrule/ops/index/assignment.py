@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.index.choice import index_put as put
 from chainrule.ops.index.choice import slice_view
 from chainrule.ops.elementwise.functions import where
 from chainrule.ops.core.inplace import adopt, assign, check_writable, touch
-from chainrule.ops.core.promotion import Number, cast
+from chainrule.ops.core.promotion import Number as NUMBERS, cast
 from chainrule.ops.core.apply import as_operand, edge_of, record
 from chainrule.ops.core.primitive import broadcast_to
 from chainrule.ops.shape.views import reshape
@@ -24,13 +23,14 @@ from chainrule.ops.index.subscript import (
 )
 from chainrule.graph import Box, Mode, mode
 from chainrule.tensor import Tensor
+from chainrule.typing import Index, Number, Operand
 
 __all__: list[str] = []
 METHODS = ("copy_", "fill_", "zero_")
 INPLACE: tuple[str, ...] = ()
 
 
-def setitem(input: Tensor, index: Any, value: Any) -> None:
+def setitem(input: Tensor, index: Index, value: Operand) -> None:
     """``input[index] = value``, in place, with gradients to both.
 
     >>> import chainrule
@@ -56,16 +56,16 @@ def setitem(input: Tensor, index: Any, value: Any) -> None:
     _write("setitem", input, at, value)
 
 
-def _is_boxed_mask(item: Any, input: Tensor) -> bool:
+def _is_boxed_mask(item: object, input: Tensor) -> bool:
     """Inside a transformation a mask of the whole tensor has a form that can be mapped."""
     if not isinstance(item, Tensor) or not isinstance(item.array, Box):
         return False
     return item.array.dtype.kind == "b" and item.shape == input.shape
 
 
-def as_value(op: str, input: Tensor, value: Any) -> Tensor:
+def as_value(op: str, input: Tensor, value: Operand) -> Tensor:
     """What is assigned, as a tensor of the type of the one it is written into."""
-    if isinstance(value, Number):
+    if isinstance(value, NUMBERS):
         real = input.array.dtype.kind == "f" and value.__class__ is not complex
         value = Tensor(K.asarray(value, dtype=input.array.dtype if real else None))
     elif not isinstance(value, Tensor):
@@ -138,7 +138,7 @@ def _whole(input: Tensor) -> Subscript:
     return parse("fill_", input.shape, ())
 
 
-def fill_(input: Tensor, value: Any) -> Tensor:
+def fill_(input: Tensor, value: Number | Tensor) -> Tensor:
     """Fills the tensor with one number (or a tensor without dimensions), in place."""
     return _write("fill_", input, _whole(input), as_number("fill_", input, value))
 
@@ -148,12 +148,12 @@ def zero_(input: Tensor) -> Tensor:
     return _write("zero_", input, _whole(input), as_value("zero_", input, 0))
 
 
-def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+def copy_(input: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
     """Copies ``src``, broadcast and converted, into the tensor, in place."""
     return _write("copy_", input, _whole(input), as_value("copy_", input, src))
 
 
-def as_number(op: str, input: Any, value: Any) -> Any:
+def as_number(op: str, input: Tensor, value: Operand) -> Tensor:
     value = as_value(op, input, value)
     if value.ndim:
         raise RuntimeError(

@@ -8,14 +8,15 @@ are each other's transposes, so derivatives of every order stay within this file
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from chainrule.backend import K
-from chainrule.ops.core.batching import spread
+from chainrule.ops.core.batching import Rule, spread
 from chainrule.ops.core.primitive import Linear, Nondifferentiable, Op
 from chainrule.ops.shape.views import movedim
 from chainrule.graph import Node
 from chainrule.tensor import Tensor
+from chainrule.typing import Gradients, Tangents, V, Value
 
 __all__ = [
     "FULL",
@@ -42,21 +43,21 @@ class Choice(Op):
     ``transpose(g, shape, *indices, **params)`` gives back a tensor of the first input's shape.
     """
 
-    def __init__(self, name: str, transpose: Callable[..., Any], batch: Any):
+    def __init__(self, name: str, transpose: Callable[..., Any], batch: Rule | str):
         super().__init__(name, batch)
         self.transpose = transpose
 
     def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
         return (None, *inputs[1:])
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         indices = node.saved[1:] if tensors else [t.array for t in node.saved[1:]]
         gx = self.transpose(g, node.shapes[0], *indices, **node.params)
         return (gx, *[None] * len(indices))
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Value:
         return self(tangents[0], *inputs[1:], **params)
 
 
@@ -66,14 +67,14 @@ class Replacement(Op):
     The further inputs are integers that say which; ``read(x, *indices, **params)`` reads those.
     """
 
-    def __init__(self, name: str, read: Callable[..., Any], batch: Any):
+    def __init__(self, name: str, read: Callable[..., Any], batch: Rule | str):
         super().__init__(name, batch)
         self.read = read
 
     def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
         return (None, None, *inputs[2:])
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         indices = node.saved[2:] if tensors else [t.array for t in node.saved[2:]]
         gx = gv = None
         if node.edges[1] is not None:
@@ -83,8 +84,8 @@ class Replacement(Op):
         return (gx, gv, *[None] * len(indices))
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Value:
         x, value = [
             _zeros(tuple(v.shape), out) if t is None else t
             for t, v in zip(tangents[:2], inputs[:2], strict=True)
@@ -92,7 +93,7 @@ class Replacement(Op):
         return self(x, value, *inputs[2:], **params)
 
 
-def _zeros(shape: tuple[int, ...], like: Any) -> Any:
+def _zeros(shape: tuple[int, ...], like: V) -> V:
     if isinstance(like, Tensor):
         return Tensor(K.zeros(shape, like.array.dtype))
     return K.zeros(shape, like.dtype)
@@ -103,7 +104,7 @@ def _zeros(shape: tuple[int, ...], like: Any) -> Any:
 
 def _number_members(
     size: int, entries: tuple[Any, ...], extra: int, indices: Sequence[Tensor]
-) -> Any:
+) -> tuple[tuple[Any, ...], tuple[Tensor, ...], int]:
     """Mapped integer tensors: each member of the batch chooses in its own slice of dimension 0."""
     ndim = max(t.ndim for t in indices) - 1
     members = Tensor(K.arange(0, size, 1, "int64").reshape((size, *[1] * ndim)))
@@ -116,8 +117,8 @@ def _consumed(entries: tuple[Any, ...]) -> int:
 
 def _batch_index(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
-    x, *indices = values
+) -> Tensor:
+    x, indices = values[0], values[1:]
     entries, tail = params["entries"], params["tail"]
     if not any(mapped[1:]):
         return op(x, *indices, **params)
@@ -131,8 +132,8 @@ def _batch_index(
 
 def _batch_place(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
-    g, *indices = values
+) -> Tensor:
+    g, indices = values[0], values[1:]
     entries, tail, shape = params["entries"], params["tail"], (size, *params["shape"])
     if any(mapped[1:]):
         g = g if mapped[0] else spread(g, size)
@@ -144,7 +145,7 @@ def _batch_place(
 
 def _batch_put(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
+) -> Tensor:
     x, value = [v if m else spread(v, size) for v, m in zip(values[:2], mapped[:2], strict=True)]
     indices = values[2:]
     entries, tail = params["entries"], params["tail"]
@@ -157,14 +158,14 @@ def _batch_put(
 
 def _batch_gather_place(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
+) -> Tensor:
     values = [v if m else spread(v, size) for v, m in zip(values, mapped, strict=True)]
     return op(*values, **(params | {"shape": (size, *params["shape"])}))
 
 
 def data_dependent(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
+) -> NoReturn:
     """The rule of an operation that has none: its output's size depends on the values."""
     raise RuntimeError(
         f"vmap: {op.name} cannot be mapped, because the size of its output depends on the values "
@@ -182,7 +183,7 @@ slice_view = Linear(
 )
 
 
-def read(x: Any, *indices: Any, entries: tuple[Any, ...], tail: int, distinct: bool = False) -> Any:
+def read(x: V, *indices: V, entries: tuple[Any, ...], tail: int, distinct: bool = False) -> V:
     """The elements at a subscript."""
     if not indices:
         return slice_view(x, entries=entries)

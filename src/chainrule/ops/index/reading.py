@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal, overload
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.index.choice import (
@@ -19,8 +19,16 @@ from chainrule.ops.core.promotion import broadcast_shapes, cast
 from chainrule.ops.core.apply import apply
 from chainrule.ops.core.primitive import broadcast_to
 from chainrule.ops.shape.views import canonical_dim, reshape, stack
-from chainrule.ops.index.subscript import basic_entries, items_of, numbers_of, out_of_bounds, parse
+from chainrule.ops.index.subscript import (
+    Item,
+    basic_entries,
+    items_of,
+    numbers_of,
+    out_of_bounds,
+    parse,
+)
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, Index, V, Value
 
 __all__ = [
     "argwhere",
@@ -51,7 +59,7 @@ INPLACE: tuple[str, ...] = ()
 # --- subscripts -----------------------------------------------------------------------------------
 
 
-def getitem(input: Any, index: Any) -> Any:
+def getitem(input: V, index: Index) -> V:
     """``input[index]``, with everything NumPy allows between the brackets.
 
     Numbers, slices, ``...`` and None give a view; integer tensors and masks give a copy.
@@ -78,12 +86,12 @@ def getitem(input: Any, index: Any) -> Any:
     return _read("getitem", *items_of("getitem", input, index))
 
 
-def rows(input: Any, dim: int, index: Any) -> Any:
+def rows(input: V, dim: int, index: V) -> V:
     """``input`` with ``dim`` (from the end) replaced by the choices of an integer tensor."""
     return read(input, index, entries=(..., *[FULL] * (-dim - 1)), tail=-dim - 1)
 
 
-def _read(op: str, input: Any, items: Sequence[Any]) -> Any:
+def _read(op: str, input: V, items: Sequence[Item]) -> V:
     at = parse(op, input.shape, items)
     if not at.indices:
         return slice_view(input, entries=at.entries)
@@ -93,7 +101,7 @@ def _read(op: str, input: Any, items: Sequence[Any]) -> Any:
         raise out_of_bounds(op, tuple(input.shape), at) from None
 
 
-def _like(input: Any, indices: Sequence[Tensor]) -> Sequence[Any]:
+def _like(input: V, indices: Sequence[Tensor]) -> Sequence[V]:
     """Index tensors as bare arrays where the input is one."""
     return indices if isinstance(input, Tensor) else [t.array for t in indices]
 
@@ -101,7 +109,7 @@ def _like(input: Any, indices: Sequence[Tensor]) -> Sequence[Any]:
 # --- along one dimension --------------------------------------------------------------------------
 
 
-def select(input: Any, dim: int, index: int) -> Any:
+def select(input: V, dim: int, index: int) -> V:
     """``input[:, ..., index]`` with the index at ``dim``; a view.
 
     >>> import chainrule
@@ -121,11 +129,11 @@ def select(input: Any, dim: int, index: int) -> Any:
     return _along(input, d, int(index) % n)
 
 
-def _along(input: Any, dim: int, entry: Any) -> Any:
+def _along(input: V, dim: int, entry: int | slice) -> V:
     return slice_view(input, entries=(entry, *[FULL] * (-dim - 1)))
 
 
-def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+def narrow(input: V, dim: int, start: int | Tensor, length: int) -> V:
     """``length`` elements from ``start`` on along ``dim``; a view.
 
     >>> import chainrule
@@ -151,7 +159,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     return _along(input, d, slice(start, start + length, 1))
 
 
-def integer_index(op: str, index: Any, error: type[Exception] = RuntimeError) -> Any:
+def integer_index(op: str, index: V, error: type[Exception] = RuntimeError) -> V:
     """An index (tensor or bare array) as int64, refused if it does not hold integers."""
     kind = (index.array if isinstance(index, Tensor) else index).dtype.kind
     if kind not in "iu":
@@ -161,7 +169,7 @@ def integer_index(op: str, index: Any, error: type[Exception] = RuntimeError) ->
     return cast(index, dtypes.int64)
 
 
-def index_select(input: Any, dim: int, index: Any) -> Any:
+def index_select(input: V, dim: int, index: V) -> V:
     """The slices of ``input`` along ``dim`` that a vector of integers names.
 
     >>> import chainrule
@@ -187,7 +195,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     return choose(input, d, index, "index_select")
 
 
-def choose(input: Any, dim: int, index: Any, op: str) -> Any:
+def choose(input: V, dim: int, index: V, op: str) -> V:
     """``input`` with ``dim`` (from the end) replaced by the choices of an integer tensor; negative
     numbers are out of range here."""
     check_range(op, index, input.shape[dim], dim + input.ndim)
@@ -198,7 +206,7 @@ def choose(input: Any, dim: int, index: Any, op: str) -> Any:
 
 
 def check_range(
-    op: str, index: Any, n: int, dim: int, low: int = 0, error: type[Exception] = IndexError
+    op: str, index: Value, n: int, dim: int, low: int = 0, error: type[Exception] = IndexError
 ) -> None:
     """Refuses numbers outside [low, n) where they can be seen (not inside a transformation)."""
     array = numbers_of(index)
@@ -211,7 +219,7 @@ def check_range(
 # --- gather ---------------------------------------------------------------------------------------
 
 
-def gather(input: Any, dim: int, index: Any) -> Any:
+def gather(input: V, dim: int, index: V) -> V:
     """Elements chosen along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
 
     >>> import chainrule
@@ -231,7 +239,7 @@ def gather(input: Any, dim: int, index: Any) -> Any:
     return out if out.shape == shape else reshape(out, shape)
 
 
-def with_dimensions(input: Any, index: Any) -> tuple[Any, Any, tuple[int, ...]]:
+def with_dimensions(input: V, index: V) -> tuple[V, V, tuple[int, ...]]:
     """Both with at least one dimension, and the shape the index had."""
     shape = tuple(index.shape)
     if input.ndim == 0:
@@ -241,7 +249,7 @@ def with_dimensions(input: Any, index: Any) -> tuple[Any, Any, tuple[int, ...]]:
     return input, index, shape
 
 
-def check_index_shape(op: str, input: Any, dim: int, index: Any) -> None:
+def check_index_shape(op: str, input: Value, dim: int, index: Value) -> None:
     """The index has as many dimensions as the input, and apart from ``dim`` no larger ones."""
     shape, own = tuple(input.shape), tuple(index.shape)
     if 0 in own and len(own) == 1:
@@ -259,7 +267,7 @@ def check_index_shape(op: str, input: Any, dim: int, index: Any) -> None:
             )
 
 
-def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+def take_along_dim(input: V, indices: V, dim: int | None = None) -> V:
     """Elements chosen along ``dim`` with broadcasting: what ``argsort`` and ``argmax`` return fits.
 
     >>> import chainrule
@@ -289,7 +297,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     return gather(input, d, _wrapped(indices, n))
 
 
-def _wrapped(index: Any, n: int) -> Any:
+def _wrapped(index: V, n: int) -> V:
     """Negative numbers count from the end."""
     array = numbers_of(index)
     if array is not None and (not array.size or array.min() >= 0):
@@ -297,14 +305,14 @@ def _wrapped(index: Any, n: int) -> Any:
     return where(index < 0, index + n, index)
 
 
-def _numel(input: Any) -> int:
+def _numel(input: Value) -> int:
     n = 1
     for size in input.shape:
         n *= size
     return n
 
 
-def take(input: Any, index: Any) -> Any:
+def take(input: V, index: V) -> V:
     """Elements of the flattened input, in the shape of ``index``.
 
     >>> import chainrule
@@ -320,7 +328,11 @@ def take(input: Any, index: Any) -> Any:
 # --- where something holds ------------------------------------------------------------------------
 
 
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[False] = False) -> Tensor: ...
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Where the elements are not zero: a row for each, or with ``as_tuple`` a vector per dimension.
 
     >>> import chainrule
@@ -336,12 +348,12 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     return stack(indices, dim=1)
 
 
-def argwhere(input: Any) -> Any:
+def argwhere(input: Tensor) -> Tensor:
     """Where the elements are not zero: one row for each."""
     return nonzero(input)
 
 
-def masked_select(input: Any, mask: Any) -> Any:
+def masked_select(input: V, mask: V) -> V:
     """The elements where the mask holds, as a vector; both are broadcast.
 
     >>> import chainrule
@@ -355,7 +367,7 @@ def masked_select(input: Any, mask: Any) -> Any:
     return mask_select(*both)
 
 
-def check_mask(op: str, mask: Any) -> None:
+def check_mask(op: str, mask: Value) -> None:
     if (mask.array if isinstance(mask, Tensor) else mask).dtype.kind != "b":
         raise RuntimeError(
             f"{op}: only supports boolean masks, but got mask with dtype {mask.dtype}; compare "
@@ -389,7 +401,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     return cast(reshape(input, (*input.shape, 1)) == classes, dtypes.int64)
 
 
-def _count_classes(input: Tensor, numbers: Any) -> int:
+def _count_classes(input: Tensor, numbers: Array | None) -> int:
     if numbers is None:
         raise RuntimeError(
             f"one_hot: the number of classes cannot be found inside {input.array.transformation}; "

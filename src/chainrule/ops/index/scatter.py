@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
@@ -24,12 +25,13 @@ from chainrule.ops.index.reading import (
     take,
     with_dimensions,
 )
-from chainrule.ops.core.promotion import Number, broadcast_shapes, cast
+from chainrule.ops.core.promotion import broadcast_shapes, cast
 from chainrule.ops.core.primitive import Primitive, broadcast_to
 from chainrule.ops.reduce.scan import cumsum
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.ops.index.subscript import items_of, numbers_of, out_of_bounds, parse
 from chainrule.tensor import Tensor
+from chainrule.typing import Gradients, Number, Tangents, V, Value
 
 __all__ = [
     "index_add",
@@ -49,7 +51,9 @@ INPLACE = tuple(__all__)
 # --- scatter --------------------------------------------------------------------------------------
 
 
-def _checked(op: str, input: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any, int, Any]:
+def _checked(
+    op: str, input: Tensor, dim: int, index: Tensor, src: Tensor
+) -> tuple[Tensor, Tensor, int, Tensor]:
     """Input, index, dimension from the end, and the source cut to the size of the index."""
     index = integer_index(op, index)
     if input.dtype != src.dtype:
@@ -76,14 +80,14 @@ def _checked(op: str, input: Any, dim: int, index: Any, src: Any) -> tuple[Any, 
 
 
 def scatter(
-    input: Any,
+    input: Tensor,
     dim: int,
-    index: Any,
-    src: Any = None,
+    index: Tensor,
+    src: Tensor | Number | None = None,
     *,
-    value: Any = None,
+    value: Number | Tensor | None = None,
     reduce: str | None = None,
-) -> Any:
+) -> Tensor:
     """``input`` with the elements that ``index`` names along ``dim`` replaced by those of ``src``
     (or by a number): ``out[index[i][j]][j] = src[i][j]`` for ``dim=0``.
 
@@ -92,26 +96,27 @@ def scatter(
     >>> chainrule.scatter(chainrule.zeros(3), 0, index, src)
     tensor([6., 0., 5.])
     """
-    if isinstance(src, Number):
-        src, value = None, src
-    if (src is None) == (value is None):
+    given = src if value is None else value
+    if given is None or (src is not None and value is not None):
         raise TypeError("scatter: give either src (a tensor) or value (a number)")
-    if src is None:
-        src = broadcast_to(as_value("scatter", input, value), shape=tuple(index.shape))
+    if value is None and isinstance(given, Tensor):
+        source = given
+    else:
+        source = broadcast_to(as_value("scatter", input, given), shape=tuple(index.shape))
     if reduce == "add":
-        return scatter_add(input, dim, index, src)
+        return scatter_add(input, dim, index, source)
     if reduce == "multiply":
-        return scatter_reduce(input, dim, index, src, "prod")
+        return scatter_reduce(input, dim, index, source, "prod")
     if reduce is not None:
         raise RuntimeError(
             f"scatter: reduce argument must be either add or multiply, got {reduce!r}"
         )
     shape = tuple(input.shape)
-    input, index, d, src = _checked("scatter", input, dim, index, src)
-    return _shaped(scatter_along(input, src, index, dim=d), shape)
+    input, index, d, source = _checked("scatter", input, dim, index, source)
+    return _shaped(scatter_along(input, source, index, dim=d), shape)
 
 
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with the elements of ``src`` added where ``index`` says along ``dim``.
 
     >>> import chainrule
@@ -123,17 +128,17 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     return _shaped(input + _placed(src, index, d, input), shape)
 
 
-def _shaped(out: Any, shape: tuple[int, ...]) -> Any:
+def _shaped(out: Tensor, shape: tuple[int, ...]) -> Tensor:
     return out if tuple(out.shape) == shape else reshape(out, shape)
 
 
-def _placed(src: Any, index: Any, dim: int, input: Any) -> Any:
+def _placed(src: V, index: V, dim: int, input: Value) -> V:
     return gather_place(src, index, dim=dim, shape=tuple(input.shape))
 
 
 def scatter_reduce(
-    input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
-) -> Any:
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """Groups of ``src`` by ``index`` along ``dim``, each reduced to one element: by "sum", "prod",
     "mean", "amax" or "amin". ``include_self`` counts the element of ``input`` as one of its group.
 
@@ -152,39 +157,39 @@ def scatter_reduce(
     return _shaped(_REDUCTIONS[reduce](input, src, index, d, include_self), shape)
 
 
-def _ones(like: Any) -> Any:
+def _ones(like: V) -> V:
     """Ones of the shape and type of ``like``, tensor or bare array."""
     ones = K.ones(tuple(like.shape), (like.array if isinstance(like, Tensor) else like).dtype)
     return Tensor(ones) if isinstance(like, Tensor) else ones
 
 
-def _own(input: Any, src: Any, index: Any, dim: int, include_self: bool) -> Any:
+def _own(input: V, src: V, index: V, dim: int, include_self: bool) -> V:
     """``input``, with zeros where a group does not count it."""
     if include_self:
         return input
     return where(_placed(_ones(src), index, dim, input) > 0, _ones(input) * 0, input)
 
 
-def _sum(input: Any, src: Any, index: Any, dim: int, include_self: bool) -> Any:
+def _sum(input: Tensor, src: Tensor, index: Tensor, dim: int, include_self: bool) -> Tensor:
     return _own(input, src, index, dim, include_self) + _placed(src, index, dim, input)
 
 
-def _mean(input: Any, src: Any, index: Any, dim: int, include_self: bool) -> Any:
+def _mean(input: Tensor, src: Tensor, index: Tensor, dim: int, include_self: bool) -> Tensor:
     count = _placed(_ones(src), index, dim, input) + (1 if include_self else 0)
     count = where(count == 0, _ones(count), count)
     total = _sum(input, src, index, dim, include_self)
     return total / count if total.dtype.category > dtypes.INTEGER else floor_divide(total, count)
 
 
-def _product(input: Any, src: Any, index: Any, dim: int, include_self: bool) -> Any:
+def _product(input: Tensor, src: Tensor, index: Tensor, dim: int, include_self: bool) -> Tensor:
     return _scatter_product(input, src, index, dim=dim, include_self=include_self)
 
 
-def _largest(input: Any, src: Any, index: Any, dim: int, include_self: bool) -> Any:
+def _largest(input: Tensor, src: Tensor, index: Tensor, dim: int, include_self: bool) -> Tensor:
     return _extreme(input, src, index, dim=dim, largest=True, include_self=include_self)
 
 
-def _smallest(input: Any, src: Any, index: Any, dim: int, include_self: bool) -> Any:
+def _smallest(input: Tensor, src: Tensor, index: Tensor, dim: int, include_self: bool) -> Tensor:
     return _extreme(input, src, index, dim=dim, largest=False, include_self=include_self)
 
 
@@ -197,19 +202,36 @@ _REDUCTIONS = {
 }
 
 
-def _grouped(weights: Any) -> tuple[Any, Any]:
+def _grouped(
+    weights: Callable[..., tuple[Value, Value]],
+) -> tuple[Callable[..., Gradients], Callable[..., Value | None]]:
     """The rules of a reduction by groups from ``weights``: the derivative of each group's result
     with respect to its element of the input and to the elements of the source."""
 
     def vjp(
-        g: Any, out: Any, x: Any, src: Any, index: Any, *, needs: Any, dim: int, **params: Any
-    ) -> Any:
+        g: Value,
+        out: Value,
+        x: Value,
+        src: Value,
+        index: Value,
+        *,
+        needs: Sequence[bool],
+        dim: int,
+        **params: Any,
+    ) -> Gradients:
         of_x, of_src = weights(out, x, src, index, dim, **params)
         return g * of_x, gather_along(g, index, dim=dim) * of_src, None
 
     def jvp(
-        tangents: Any, out: Any, x: Any, src: Any, index: Any, *, dim: int, **params: Any
-    ) -> Any:
+        tangents: Tangents,
+        out: Value,
+        x: Value,
+        src: Value,
+        index: Value,
+        *,
+        dim: int,
+        **params: Any,
+    ) -> Value | None:
         of_x, of_src = weights(out, x, src, index, dim, **params)
         total = None if tangents[0] is None else tangents[0] * of_x
         if tangents[1] is not None:
@@ -221,8 +243,8 @@ def _grouped(weights: Any) -> tuple[Any, Any]:
 
 
 def _extreme_weights(
-    out: Any, x: Any, src: Any, index: Any, dim: int, largest: bool, include_self: bool
-) -> tuple[Any, Any]:
+    out: Value, x: Value, src: Value, index: Value, dim: int, largest: bool, include_self: bool
+) -> tuple[Value, Value]:
     """The elements that equal the result share its derivative evenly."""
     among_src = cast(_same(src, gather_along(out, index, dim=dim)), src.dtype)
     among_x = cast(_same(x, out), x.dtype)
@@ -231,17 +253,17 @@ def _extreme_weights(
     return among_x * share, among_src * gather_along(share, index, dim=dim)
 
 
-def _same(a: Any, b: Any) -> Any:
+def _same(a: Value, b: Value) -> Value:
     return (a == b) | (isnan(a) & isnan(b))
 
 
 def _product_weights(
-    out: Any, x: Any, src: Any, index: Any, dim: int, include_self: bool
-) -> tuple[Any, Any]:
+    out: Value, x: Value, src: Value, index: Value, dim: int, include_self: bool
+) -> tuple[Value, Value]:
     """The product of the others in the group."""
     own = _own(_ones(x), src, index, dim, include_self)  # 1 where x counts in its group
 
-    def grouped(f: Any) -> Any:
+    def grouped(f: Callable[[Value], Value]) -> Value:
         return f(x) * own + _placed(f(src), index, dim, x)
 
     zeros = grouped(lambda v: cast(v == 0, v.dtype))
@@ -251,11 +273,11 @@ def _product_weights(
     return _others(x, zeros, zero, rest) * own, _others(src, *of_src)
 
 
-def _nonzero(v: Any) -> Any:
+def _nonzero(v: V) -> V:
     return where(v == 0, _ones(v), v)
 
 
-def _others(v: Any, zeros: Any, zero: Any, rest: Any) -> Any:
+def _others(v: Value, zeros: Value, zero: Value, rest: Value) -> Value:
     """The product of a group without ``v``, where ``zeros`` counts the zeros in the group, ``zero``
     is their sum and ``rest`` the product of the others: exact, with its first derivative, zeros or
     not."""
@@ -272,7 +294,9 @@ _scatter_product = Primitive("scatter_product", *_grouped(_product_weights), bat
 # --- slices named by a vector of integers ---------------------------------------------------------
 
 
-def _vector(op: str, input: Any, dim: int, index: Any, low: int, error: type[Exception]) -> Any:
+def _vector(
+    op: str, input: Tensor, dim: int, index: Tensor, low: int, error: type[Exception]
+) -> tuple[int, Tensor, dict[str, Any]]:
     """Where a vector of integers points along a dimension."""
     index = integer_index(op, index)
     if index.ndim > 1:
@@ -285,7 +309,7 @@ def _vector(op: str, input: Any, dim: int, index: Any, low: int, error: type[Exc
     return d, index, {"entries": (..., *[FULL] * (-d - 1)), "tail": -d - 1, "distinct": False}
 
 
-def _check_source(op: str, input: Any, d: int, index: Any, source: Any) -> None:
+def _check_source(op: str, input: Tensor, d: int, index: Tensor, source: Tensor) -> None:
     shape, own, n = tuple(input.shape), tuple(source.shape), index.shape[0]
     at = d + len(shape)
     if input.dtype != source.dtype:
@@ -306,7 +330,9 @@ def _check_source(op: str, input: Any, d: int, index: Any, source: Any) -> None:
         )
 
 
-def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
+def index_add(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
+) -> Tensor:
     """``input`` with ``alpha`` times the slices of ``source`` added at the places in ``index``.
 
     >>> import chainrule
@@ -323,7 +349,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
     return input + index_place(source, index, shape=shape, **params)
 
 
-def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with the slices at the places in ``index`` replaced by those of ``source``."""
     d, index, params = _vector("index_copy", input, dim, index, 0, IndexError)
     _check_source("index_copy", input, d, index, source)
@@ -332,7 +358,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     return _shaped(out, shape)
 
 
-def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Number | Tensor) -> Tensor:
     """``input`` with the slices at the places in ``index`` filled with one number.
 
     >>> import chainrule
@@ -348,7 +374,9 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     return _shaped(out, tuple(input.shape))
 
 
-def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put(
+    input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False
+) -> Tensor:
     """``input`` with ``input[indices] = values`` done, or ``+=`` with ``accumulate`` (where an
     element named twice gets both).
 
@@ -380,7 +408,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 # --- masks ----------------------------------------------------------------------------------------
 
 
-def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+def masked_fill(input: Tensor, mask: Tensor, value: Number | Tensor) -> Tensor:
     """``input`` with one number where the mask holds; the mask is broadcast.
 
     >>> import chainrule
@@ -394,7 +422,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     return where(mask, value, input)
 
 
-def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """``input`` with the elements of ``source``, in order, where the mask holds.
 
     >>> import chainrule

@@ -9,7 +9,8 @@ become integer tensors. Entries count from the last dimension, so a batch in fro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from types import EllipsisType
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.index.choice import FULL, nonzero_indices, slice_view
@@ -19,8 +20,10 @@ from chainrule.ops.core.primitive import broadcast_to
 from chainrule.ops.shape.views import reshape, stack
 from chainrule.graph import Box
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, Index, Shape, V, Value
 
 __all__ = [
+    "Item",
     "Subscript",
     "at_rows",
     "basic_entries",
@@ -30,6 +33,10 @@ __all__ = [
     "parse",
     "sizes_at",
 ]
+
+
+# What the user wrote, after :func:`items_of`.
+Item: TypeAlias = int | slice | EllipsisType | Tensor | None
 
 
 class Subscript(NamedTuple):
@@ -46,7 +53,7 @@ class Subscript(NamedTuple):
         return {"entries": self.entries, "tail": self.tail, "distinct": self.distinct}
 
 
-def basic_entries(ndim: int, index: Any) -> tuple[Any, ...] | None:
+def basic_entries(ndim: int, index: Index) -> tuple[Any, ...] | None:
     """The entries of a subscript that holds nothing but numbers, slices, None and ``...``.
 
     The short way of the common case: None if there is anything unusual, for :func:`parse` to find.
@@ -77,14 +84,14 @@ def basic_entries(ndim: int, index: Any) -> tuple[Any, ...] | None:
 _INT = (int, type(None))
 
 
-def at_rows(shape: Sequence[int], index: Tensor) -> Subscript:
+def at_rows(shape: Shape, index: Tensor) -> Subscript:
     """The subscript of one integer tensor alone: ``x[index]``."""
     tail = len(shape) - 1
     out = (*index.array.shape, *shape[1:])
     return Subscript((..., *[FULL] * tail), (index,), tail, False, out)
 
 
-def parse(op: str, shape: Sequence[int], items: Sequence[Any]) -> Subscript:
+def parse(op: str, shape: Shape, items: Sequence[Item]) -> Subscript:
     """The subscript that the user wrote for a tensor of this shape."""
     shape = tuple(shape)
     entries: list[Any] = []
@@ -117,7 +124,7 @@ def parse(op: str, shape: Sequence[int], items: Sequence[Any]) -> Subscript:
     return _complete(op, shape, tuple(entries), indices, gap, masks == 1 and others == 0)
 
 
-def _without_ellipsis(op: str, shape: tuple[int, ...], items: Sequence[Any]) -> list[Any]:
+def _without_ellipsis(op: str, shape: tuple[int, ...], items: Sequence[Item]) -> list[Item]:
     """The items with ``...`` (or the missing end) written out as full slices. It stays where that
     is none, for it still keeps apart the integer tensors on its two sides."""
     consumed, at = 0, None
@@ -127,15 +134,14 @@ def _without_ellipsis(op: str, shape: tuple[int, ...], items: Sequence[Any]) -> 
                 raise IndexError(f"{op}: an index can only have a single ellipsis ('...')")
             at = i
         elif item is not None:
-            is_mask = isinstance(item, Tensor) and item.array.dtype.kind == "b"
-            consumed += item.ndim if is_mask else 1
+            consumed += item.ndim if _is_mask(item) else 1
     if consumed > len(shape):
         hint = "; use item() for the number in a tensor without dimensions" if not shape else ""
         raise IndexError(
             f"{op}: too many indices for tensor of dimension {len(shape)}: got {consumed} for "
             f"shape {shape}{hint}"
         )
-    missing: list[Any] = [FULL] * (len(shape) - consumed)
+    missing: list[Item] = [FULL] * (len(shape) - consumed)
     if at is None:
         return [*items, *missing]
     return [*items[:at], *(missing or [...]), *items[at + 1 :]]
@@ -172,7 +178,7 @@ def _check_mask(op: str, mask: Tensor, shape: tuple[int, ...], dim: int) -> None
         )
 
 
-def sizes_at(shape: Sequence[int], entries: tuple[Any, ...]) -> tuple[int, ...]:
+def sizes_at(shape: Shape, entries: tuple[Any, ...]) -> tuple[int, ...]:
     """The sizes of the dimensions that slices and None leave."""
     sizes, dim = [], 0
     for e in entries:
@@ -224,28 +230,31 @@ def _common_shape(op: str, indices: list[Tensor]) -> tuple[int, ...]:
 # --- what the user wrote --------------------------------------------------------------------------
 
 
-def items_of(op: str, input: Any, index: Any) -> tuple[Any, list[Any]]:
+def items_of(op: str, input: V, index: Index) -> tuple[V, list[Item]]:
     """What stands between the brackets as numbers, slices, None, ``...`` and tensors."""
     items = [_item(op, i) for i in (index if isinstance(index, tuple) else (index,))]
     if not any(_is_flag(i) for i in items):
         return input, items
     # A single truth value is a mask without dimensions: it makes a new dimension of size 1 or 0.
-    view: list[Any] = []
+    view: list[Item] = []
     for i, item in enumerate(items):
         if _is_flag(item):
             view.append(None)
             (items[i],) = nonzero_indices(reshape(item, (1,)))
         elif item is not None:
-            is_mask = isinstance(item, Tensor) and item.array.dtype.kind == "b"
-            view += [...] if item is ... else [FULL] * (item.ndim if is_mask else 1)
+            view += [...] if item is ... else [FULL] * (item.ndim if _is_mask(item) else 1)
     return slice_view(input, entries=parse(op, input.shape, view).entries), items
 
 
-def _is_flag(item: Any) -> bool:
+def _is_mask(item: Item) -> TypeGuard[Tensor]:
+    return isinstance(item, Tensor) and item.array.dtype.kind == "b"
+
+
+def _is_flag(item: Item) -> TypeGuard[Tensor]:
     return isinstance(item, Tensor) and item.array.dtype.kind == "b" and item.ndim == 0
 
 
-def _item(op: str, item: Any) -> Any:
+def _item(op: str, item: Index) -> Item:
     if item is None or item is ... or item.__class__ in (int, slice):
         return item
     if isinstance(item, (list, tuple, range)):
@@ -277,7 +286,7 @@ def _listed(op: str, items: Sequence[Any]) -> Tensor:
     return Tensor(K.zeros(array.shape, "int64") if array.size == 0 else array)
 
 
-def _index_tensor(op: str, t: Tensor) -> Any:
+def _index_tensor(op: str, t: Tensor) -> int | Tensor:
     kind = t.array.dtype.kind
     if kind == "b":
         return t
@@ -290,9 +299,9 @@ def _index_tensor(op: str, t: Tensor) -> Any:
     return cast(t, dtypes.int64) if seen is None else int(seen)
 
 
-def numbers_of(x: Any) -> Any:
+def numbers_of(x: Value) -> Array | None:
     """The numbers of a tensor or bare array, or None where a transformation hides them."""
-    array = x.array if isinstance(x, Tensor) else x
+    array: Any = x.array if isinstance(x, Tensor) else x
     if not isinstance(array, Box):
         return array
     try:
@@ -306,7 +315,7 @@ def out_of_bounds(op: str, shape: tuple[int, ...], at: Subscript) -> IndexError:
     indices, dim = iter(at.indices), 0
     for entry in at.entries:
         if entry is ... or isinstance(entry, int):
-            array = numbers_of(next(indices)) if entry is ... else K.asarray(entry)
+            array: Any = numbers_of(next(indices)) if entry is ... else K.asarray(entry)
             n = shape[dim]
             wrong = None if array is None else (array < -n) | (array >= n)
             if wrong is not None and wrong.any():

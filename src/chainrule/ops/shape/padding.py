@@ -84,7 +84,8 @@ def pad(input: V, pad: Shape, mode: str = "constant", value: float | None = None
     for dim, (before, after) in enumerate(pads, -len(pads)):
         if before or after:
             numbers = K.pad_numbers(input.shape[dim], before, after, mode)
-            input = index_select(input, dim, Tensor(numbers))
+            index = Tensor(numbers) if isinstance(input, Tensor) else numbers
+            input = index_select(input, dim, index)
     return input
 
 

@@ -10,7 +10,7 @@ from chainrule.ops.core.promotion import promote
 from chainrule.ops.core.primitive import Linear, Op, broadcast_to
 from chainrule.graph import Node
 from chainrule.tensor import Tensor
-from chainrule.typing import Dims, Shape, Sizes, V, Value
+from chainrule.typing import Dims, Gradients, Shape, Sizes, Tangents, V, Value
 
 __all__ = [
     "cat", "expand", "flatten", "movedim", "permute", "reshape", "squeeze", "stack", "swapaxes",
@@ -94,7 +94,7 @@ def _split_like(g: V, shapes: Sequence[tuple[int, ...]], dim: int) -> tuple[V, .
     return tuple(parts)
 
 
-def _cat_tangents(tangents: Sequence[Value | None], inputs: Sequence[Value], dim: int) -> Value:
+def _cat_tangents(tangents: Tangents, inputs: Sequence[Value], dim: int) -> Value:
     from chainrule.ops.elementwise.functions import zeros_like_of
 
     parts = [zeros_like_of(x) if t is None else t for t, x in zip(tangents, inputs, strict=True)]
@@ -107,12 +107,12 @@ class _Cat(Op):
     def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
         return None
 
-    def vjp(self, node: Node, g: Value, tensors: bool) -> Sequence[Value | None]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         return _split_like(g, node.shapes, node.params["dim"])
 
     def jvp(
         self,
-        tangents: Sequence[Value | None],
+        tangents: Tangents,
         out: Value,
         inputs: Sequence[Value],
         params: dict[str, Any],
