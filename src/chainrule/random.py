@@ -13,9 +13,16 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from chainrule.tensor import Tensor
+    from chainrule.typing import Device
+
+    # Streams passes everything on to the generator that is selected.
+    Raw: TypeAlias = "np.random.Generator | Streams"
 
 __all__ = [
     "Generator",
@@ -44,20 +51,21 @@ class Generator:
     """
 
     # How a state is handed out: the room of operations sets this to make a uint8 tensor.
-    wrap_state: Callable[[Any], Any] = staticmethod(lambda state: state)
+    wrap_state: Callable[[np.ndarray], Any] = staticmethod(lambda state: state)
 
-    def __init__(self, device: Any = "cpu"):
+    def __init__(self, device: Device = "cpu"):
         if str(device) != "cpu":
             raise RuntimeError(f"Generator: device {device!r} is not available; use 'cpu'")
         self._seed = 67280421310721  # PyTorch's, for generators that were never seeded
-        self._raw: Any = None
+        self._raw: Raw | None = None
 
     @property
     def device(self) -> str:
+        """Where the bits are made."""
         return "cpu"
 
     @property
-    def raw(self) -> Any:
+    def raw(self) -> Raw:
         """NumPy's generator, made when first used: importing numpy.random takes a while."""
         if self._raw is None:
             self._raw = np.random.Generator(np.random.SFC64(self._seed))
@@ -81,7 +89,7 @@ class Generator:
         """The seed this stream started from."""
         return self._seed
 
-    def get_state(self) -> Any:
+    def get_state(self) -> Tensor:
         """Everything that determines the numbers to come, as bytes (a uint8 tensor)."""
         state = self.raw.bit_generator.state
         words = np.empty(_WORDS, np.uint64)
@@ -89,7 +97,7 @@ class Generator:
         words[4:] = state["has_uint32"], state["uinteger"], self._seed
         return self.wrap_state(words.astype("<u8").view(np.uint8))
 
-    def set_state(self, new_state: Any) -> Generator:
+    def set_state(self, new_state: Tensor | np.ndarray) -> Generator:
         """Goes on from a state that :meth:`get_state` returned."""
         data = np.asarray(new_state)
         if data.dtype != np.uint8:
@@ -125,7 +133,7 @@ def _restored(state: bytes) -> Generator:
 class _Fork:
     """The stream of one thread inside :func:`fork_rng`."""
 
-    def __init__(self, seed: int, raw: Any):
+    def __init__(self, seed: int, raw: Raw | None):
         self.seed, self.raw = seed, raw
 
 
@@ -138,6 +146,7 @@ class _DefaultGenerator(Generator):
         super().__init__()
 
     def here(self) -> _Fork:
+        """The stream that this thread draws from."""
         forks = getattr(self.local, "forks", None)
         return forks[-1] if forks else self.shared
 
@@ -150,11 +159,11 @@ class _DefaultGenerator(Generator):
         self.here().seed = value
 
     @property
-    def _raw(self) -> Any:
+    def _raw(self) -> Raw | None:
         return self.here().raw
 
     @_raw.setter
-    def _raw(self, value: Any) -> None:
+    def _raw(self, value: Raw | None) -> None:
         self.here().raw = value
 
     def forks(self) -> list[_Fork]:
@@ -163,6 +172,7 @@ class _DefaultGenerator(Generator):
 
     @contextlib.contextmanager
     def fork(self) -> Iterator[None]:
+        """A stream of this thread's own, that goes on from here until the block ends."""
         copy = self.clone_state()
         forks = self.forks()
         forks.append(_Fork(copy.initial_seed(), copy.raw))
@@ -244,18 +254,18 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-def get_rng_state() -> Any:
+def get_rng_state() -> Tensor:
     """The state of the default generator."""
     return default_generator.get_state()
 
 
-def set_rng_state(new_state: Any) -> None:
+def set_rng_state(new_state: Tensor | np.ndarray) -> None:
     """Restores a state of the default generator."""
     default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(devices: Iterable[Device] | None = None, enabled: bool = True) -> Iterator[None]:
     """Random numbers drawn inside leave the numbers drawn after it as if it had not been there.
 
     Other threads draw from the stream outside meanwhile, so that each can have a fork of its own.

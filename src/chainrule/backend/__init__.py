@@ -9,9 +9,10 @@ with immutable arrays can return a new one.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from chainrule.backend import dtypes
 from chainrule.backend.numpy_kernels import (
@@ -46,6 +47,12 @@ class Kernels:
         raise AttributeError(f"the backend {current()!r} has no kernel named {name!r}")
 
 
+class Bound(Protocol):
+    """An operation that holds the kernel which computes it."""
+
+    raw: Callable[..., Any]
+
+
 K: Any = Kernels()
 _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
     "numpy": (
@@ -70,7 +77,7 @@ _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
         update,
     ),
 }
-_bound: list[tuple[Any, str]] = []
+_bound: list[tuple[Bound, str]] = []
 _current = ""
 
 
@@ -101,7 +108,7 @@ def _compiled() -> str:
 why_not_native = _compiled()
 
 
-def native_module() -> Any:
+def native_module() -> ModuleType | None:
     """The compiled module, None if there is none."""
     return None if why_not_native else import_module("chainrule.backend._native")
 
@@ -140,7 +147,7 @@ def use(name: str) -> None:
         op.raw = getattr(K, kernel)
 
 
-def bind(op: Any, kernel: str) -> None:
+def bind(op: Bound, kernel: str) -> None:
     """Sets ``op.raw`` to the kernel of this name, now and whenever the backend changes."""
     _bound.append((op, kernel))
     op.raw = getattr(K, kernel)

@@ -8,9 +8,12 @@ before zero-dimensional tensors, which come before Python numbers.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "DTYPES",
@@ -54,18 +57,22 @@ class dtype:
 
     @property
     def itemsize(self) -> int:
+        """The bytes that one element takes."""
         return self.array_dtype.itemsize
 
     @property
     def is_floating_point(self) -> bool:
+        """Whether the elements are real numbers with a fraction."""
         return self.category == FLOATING
 
     @property
     def is_complex(self) -> bool:
+        """Whether the elements are complex numbers."""
         return self.category == COMPLEX
 
     @property
     def is_signed(self) -> bool:
+        """Whether the elements can be negative."""
         return self.name not in ("bool", "uint8")
 
     def __repr__(self) -> str:
@@ -113,7 +120,7 @@ _BY_NAME = {d.name: d for d in DTYPES} | {
     "cdouble": complex128,
 }
 _BY_ARRAY_DTYPE = {d.array_dtype: d for d in DTYPES}
-_BY_PYTHON_TYPE = {bool: bool_, int: int64, float: float64, complex: complex128}
+_BY_PYTHON_TYPE: dict[Any, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 _default = float32
 
@@ -123,7 +130,7 @@ def get_default_dtype() -> dtype:
     return _default
 
 
-def set_default_dtype(d: dtype) -> None:
+def set_default_dtype(d: dtype | npt.DTypeLike) -> None:
     """Sets the floating type that new tensors get from Python numbers."""
     global _default
     d = as_dtype(d)
@@ -135,12 +142,13 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def bfloat16_error() -> TypeError:
+    """What is raised for the type that NumPy does not have."""
     return TypeError("bfloat16: NumPy has no bfloat16; use chainrule.float16 or chainrule.float32")
 
 
-def as_dtype(d: Any) -> dtype:
+def as_dtype(d: dtype | npt.DTypeLike) -> dtype:
     """Any way to name a type (ours, NumPy's, Python's, a string) as a :class:`dtype`."""
-    if d.__class__ is dtype:
+    if isinstance(d, dtype):
         return d
     if isinstance(d, str):
         name = d.removeprefix("chainrule.")
@@ -159,7 +167,7 @@ def as_dtype(d: Any) -> dtype:
         ) from None
 
 
-def from_array_dtype(array_dtype: Any) -> dtype:
+def from_array_dtype(array_dtype: np.dtype) -> dtype:
     """The :class:`dtype` of an array's ``dtype``."""
     try:
         return _BY_ARRAY_DTYPE[array_dtype]
@@ -171,7 +179,7 @@ def from_array_dtype(array_dtype: Any) -> dtype:
         ) from None
 
 
-def to_array_dtype(d: Any) -> Any:
+def to_array_dtype(d: dtype | npt.DTypeLike) -> np.dtype:
     """The array library's name for any way to name a type."""
     return as_dtype(d).array_dtype
 
@@ -185,7 +193,7 @@ def category(value: bool | int | float | complex) -> int:
     return COMPLEX if isinstance(value, complex) else FLOATING
 
 
-def promote_types(a: dtype, b: dtype) -> dtype:
+def promote_types(a: dtype | npt.DTypeLike, b: dtype | npt.DTypeLike) -> dtype:
     """The smallest type that holds both, by PyTorch's table.
 
     >>> import chainrule

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
 import numpy as np
 
 from chainrule.backend.numpy_kernels.elementwise import erf, sigmoid, special, where
+from chainrule.backend.numpy_kernels.operands import Operand
 
 __all__ = [
     "binary_step",
@@ -32,6 +31,7 @@ _ndtr = special("ndtr")
 
 
 def binary_step(a: np.ndarray) -> np.ndarray:
+    """1 from 0 on, 0 below; NaN where a is NaN."""
     return np.heaviside(a, a.dtype.type(1))
 
 
@@ -45,6 +45,7 @@ def log_sigmoid(a: np.ndarray) -> np.ndarray:
 
 
 def silu(a: np.ndarray) -> np.ndarray:
+    """a sigmoid(a)"""
     out = sigmoid(a)
     out *= a
     return out
@@ -101,20 +102,24 @@ def prelu(a: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 
 def log_sigmoid_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """g (1 - sigmoid(a)), with sigmoid(-a) for the difference: no digits are lost."""
     return g * sigmoid(-a)
 
 
 def silu_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """g s (1 + a (1 - s)) with s = sigmoid(a)"""
     s = sigmoid(a)
     return g * (s * (1 + a * (1 - s)))
 
 
 def gelu_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """g (P(a) + a p(a)) with the normal distribution P and its density p."""
     density = np.exp(-0.5 * (a * a)) * (0.5 * _SQRT_2_PI)
     return g * (normal_cdf(a) + a * density)
 
 
 def gelu_tanh_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """g (1 + t + a (1 - t^2) u') / 2 with u = sqrt(2 / pi) (a + 0.044715 a^3) and t = tanh(u)"""
     square = a * a
     t = np.tanh(_SQRT_2_PI * (a + 0.044715 * (square * a)))
     inner = _SQRT_2_PI * (1 + 3 * 0.044715 * square)
@@ -124,9 +129,11 @@ def gelu_tanh_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
 def elu_backward(
     g: np.ndarray, a: np.ndarray, alpha: float, scale: float, rate: float
 ) -> np.ndarray:
+    """g scale above 0, g scale alpha rate exp(rate a) below and at 0."""
     below = alpha * scale * rate * np.exp(rate * np.minimum(a, 0))
     return g * where(a > 0, scale, below)
 
 
-def prelu_backward(g: np.ndarray, a: np.ndarray, slope: Any) -> np.ndarray:
+def prelu_backward(g: np.ndarray, a: np.ndarray, slope: Operand) -> np.ndarray:
+    """The gradient of a: g above 0, g slope below and at 0."""
     return where(a > 0, g, g * slope)

@@ -1,13 +1,20 @@
-"""Elementwise kernels: NumPy's own where it has them, SciPy's special functions (imported when
-first
-used, for they take longer to import than all the rest), and a few compositions."""
+"""Elementwise kernels: NumPy's own, SciPy's special functions, and a few compositions.
+
+SciPy is imported when first used, for it takes longer to import than all the rest.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from chainrule.backend.numpy_kernels.operands import Operand
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "abs",
@@ -151,11 +158,11 @@ bitwise_and, bitwise_or, bitwise_xor, bitwise_not = (
 bitwise_left_shift, bitwise_right_shift = np.left_shift, np.right_shift
 
 
-def special(name: str) -> Any:
+def special(name: str) -> Callable[..., np.ndarray]:
     """A function of ``scipy.special``, imported when it is first called."""
-    loaded: list[Any] = []
+    loaded: list[Callable[..., np.ndarray]] = []
 
-    def function(*args: Any) -> Any:
+    def function(*args: Any) -> np.ndarray:
         if not loaded:
             import scipy.special
 
@@ -210,6 +217,7 @@ _ERF_Q = (
 
 
 def erf(a: np.ndarray) -> np.ndarray:
+    """2 / sqrt(pi) times the integral of exp(-t^2) from 0 to a."""
     if a.size < _VERY_MANY or a.dtype.char != "f":
         return _erf(a)
     x = np.clip(a, -4, 4)
@@ -230,7 +238,8 @@ def _polynomial(coefficients: tuple[float, ...], a: np.ndarray) -> np.ndarray:
     return out
 
 
-def xlogy(a: Any, b: Any) -> np.ndarray:
+def xlogy(a: Operand, b: Operand) -> np.ndarray:
+    """a log(b), and 0 where a is 0, whatever b is."""
     # SciPy takes a Python number for a float64, NumPy for whatever the array is.
     dtype = np.result_type(a, b)
     return _xlogy(np.asarray(a, dtype), np.asarray(b, dtype))
@@ -249,25 +258,32 @@ def hyp0f1(a: np.ndarray, b: float) -> np.ndarray:
     return _hyp0f1(b, a)
 
 
-def cast(a: np.ndarray, dtype: Any, source: Any) -> np.ndarray:
+def cast(a: np.ndarray, dtype: npt.DTypeLike, source: npt.DTypeLike | None) -> np.ndarray:
+    """``a`` in another type (itself if it has it); of complex numbers the real part.
+
+    ``source`` is the type to which the transpose of this operation goes back.
+    """
     if a.dtype.kind == "c" and np.dtype(dtype).kind != "c":
         a = a.real.copy()
     return np.asarray(a, dtype=dtype)
 
 
-def cast_to_integer(a: np.ndarray, dtype: Any) -> np.ndarray:
+def cast_to_integer(a: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
+    """A copy of ``a`` in an integer type, cut towards zero; of complex numbers the real part."""
     if a.dtype.kind == "c":
         a = a.real
     with np.errstate(invalid="ignore"):
         return np.asarray(a).astype(dtype)
 
 
-def pow(a: Any, b: Any) -> np.ndarray:
+def pow(a: Operand, b: Operand) -> np.ndarray:
+    """a^b; integers to negative powers as :func:`_integer_power` says."""
     if b.__class__ is np.ndarray and b.ndim == 0 and b.dtype.kind == "f":
         exponent = b.item()
         if exponent == 2:
             return np.square(a)
         if exponent == 3:
+            a = np.asarray(a)
             return a * a * a
     kind = getattr(b, "dtype", np.asarray(b).dtype).kind
     if kind in "iu" and getattr(a, "dtype", np.asarray(a).dtype).kind in "iu":
@@ -289,43 +305,51 @@ def _integer_power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def relu(a: np.ndarray) -> np.ndarray:
+    """max(a, 0); NaN stays."""
     return np.maximum(a, 0)
 
 
 def rsqrt(a: np.ndarray) -> np.ndarray:
+    """1 / sqrt(a)"""
     return 1 / np.sqrt(a)
 
 
 def reciprocal(a: np.ndarray) -> np.ndarray:
+    """1 / a"""
     return 1 / a
 
 
 def frac(a: np.ndarray) -> np.ndarray:
+    """a - trunc(a), with the sign of a."""
     return a - np.trunc(a)
 
 
-def _refuse_zero(op: str, b: Any) -> None:
+def _refuse_zero(op: str, b: Operand) -> None:
     """Floating numbers have an answer to a division by zero, integers have none."""
     if isinstance(b, (np.ndarray, np.generic)) and b.dtype.kind in "iu" and not np.all(b):
         raise RuntimeError(f"{op}: integer division by zero; convert with .float() first")
 
 
-def floor_divide(a: Any, b: Any) -> np.ndarray:
+def floor_divide(a: Operand, b: Operand) -> np.ndarray:
+    """floor(a / b); integers by zero are refused."""
     _refuse_zero("floor_divide", b)
     return np.floor_divide(a, b)
 
 
-def remainder(a: Any, b: Any) -> np.ndarray:
+def remainder(a: Operand, b: Operand) -> np.ndarray:
+    """a - b floor(a / b), with the sign of b; integers by zero are refused."""
     _refuse_zero("remainder", b)
     return np.remainder(a, b)
 
 
-def fmod(a: Any, b: Any) -> np.ndarray:
+def fmod(a: Operand, b: Operand) -> np.ndarray:
+    """a - b trunc(a / b), with the sign of a; integers by zero are refused."""
     _refuse_zero("fmod", b)
     return np.fmod(a, b)
 
 
-def trunc_divide(a: Any, b: Any) -> np.ndarray:
+def trunc_divide(a: Operand, b: Operand) -> np.ndarray:
+    """trunc(a / b), which for integers needs no fraction; integers by zero are refused."""
     if np.result_type(a, b).kind in "iu":
         _refuse_zero("div", b)
         quotient = np.floor_divide(a, b)
@@ -333,7 +357,8 @@ def trunc_divide(a: Any, b: Any) -> np.ndarray:
     return np.trunc(np.true_divide(a, b))
 
 
-def heaviside(a: Any, b: Any) -> np.ndarray:
+def heaviside(a: Operand, b: Operand) -> np.ndarray:
+    """0 where a is negative, b where it is 0, 1 where it is positive."""
     return np.heaviside(a, b).astype(np.result_type(a, b), copy=False)
 
 
@@ -354,30 +379,37 @@ def softplus(a: np.ndarray) -> np.ndarray:
 
 
 def round(a: np.ndarray, decimals: int = 0) -> np.ndarray:
+    """``a`` to this many digits after the point, halves to the even neighbor."""
     return np.round(a, decimals)
 
 
 def nan_to_num(a: np.ndarray, nan: float, posinf: float | None, neginf: float | None) -> np.ndarray:
+    """``a`` with finite numbers for NaN and for infinities (None: the largest of its type)."""
     return np.nan_to_num(a, nan=nan, posinf=posinf, neginf=neginf)
 
 
-def clamp(a: np.ndarray, low: Any, high: Any) -> np.ndarray:
+def clamp(a: np.ndarray, low: Operand | None, high: Operand | None) -> np.ndarray:
+    """min(max(a, low), high); a limit of None is none."""
     if low is not None:
         a = np.maximum(a, low)
     return a if high is None else np.minimum(a, high)
 
 
 def isposinf(a: np.ndarray) -> np.ndarray:
+    """Where ``a`` is +inf."""
     return np.isinf(a) & (a > 0)
 
 
 def isneginf(a: np.ndarray) -> np.ndarray:
+    """Where ``a`` is -inf."""
     return np.isinf(a) & (a < 0)
 
 
-def where(condition: Any, a: Any, b: Any) -> np.ndarray:
-    size = getattr(condition, "size", 0)
-    if size < 2 * _MANY or condition.dtype.char != "?":
+def where(condition: np.ndarray | np.generic | bool, a: Operand, b: Operand) -> np.ndarray:
+    """a where the condition holds, b elsewhere; all three are broadcast."""
+    if not isinstance(condition, np.ndarray) or condition.size < 2 * _MANY:
+        return np.where(condition, a, b)
+    if condition.dtype.char != "?":
         return np.where(condition, a, b)
     dtype = np.result_type(a, b)
     fits = {np.shape(a), np.shape(b)} <= {(), condition.shape} and dtype.char in "fd"
@@ -402,13 +434,16 @@ def _select(condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 # --- slopes, times the gradient g -----------------------------------------------------------------
 
 
-def squared_error(a: np.ndarray, b: np.ndarray, scale: float) -> Any:
+def squared_error(a: np.ndarray, b: np.ndarray, scale: float) -> np.generic:
     """scale * the sum of (a - b)^2"""
     difference = np.subtract(a, b).ravel()
     return a.dtype.type(scale * float(difference.dot(difference)))
 
 
-def squared_error_backward(g: Any, a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
+def squared_error_backward(
+    g: np.ndarray | np.generic, a: np.ndarray, b: np.ndarray, scale: float
+) -> np.ndarray:
+    """The gradient of a, 2 scale (a - b) g for one number g; that of b is its negative."""
     return np.subtract(a, b) * (a.dtype.type(2 * scale) * g)
 
 
@@ -418,18 +453,22 @@ def relu_backward(g: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 
 def tanh_backward(g: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """g (1 - out^2) with out = tanh(a)"""
     return g * (1 - out * out)
 
 
 def sigmoid_backward(g: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """g out (1 - out) with out = sigmoid(a)"""
     return g * (out - out * out)
 
 
 def softplus_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """g sigmoid(a)"""
     return g * sigmoid(a)
 
 
 def erf_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """g 2 / sqrt(pi) exp(-a^2)"""
     return g * (_2_SQRTPI * np.exp(-a * a))
 
 
@@ -437,14 +476,17 @@ def erf_backward(g: np.ndarray, a: np.ndarray) -> np.ndarray:
 
 
 def real(a: np.ndarray) -> np.ndarray:
+    """A view of the real parts."""
     return np.real(a)
 
 
 def imag(a: np.ndarray) -> np.ndarray:
+    """A view of the imaginary parts; zeros for real numbers."""
     return np.imag(a)
 
 
 def angle(a: np.ndarray) -> np.ndarray:
+    """The angle of a in the complex plane: of real numbers pi below 0, else 0, and NaN stays."""
     if a.dtype.kind == "c":
         return np.arctan2(a.imag, a.real)
     return np.where(np.isnan(a), a, np.where(a < 0, a.dtype.type(np.pi), a.dtype.type(0)))

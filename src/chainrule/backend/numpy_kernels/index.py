@@ -11,9 +11,12 @@ promises that no element is chosen twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
+
+from chainrule.backend.numpy_kernels.operands import Operand
 
 __all__ = [
     "broadcast_to",
@@ -37,11 +40,12 @@ __all__ = [
     "write_subscript",
 ]
 
-Entries = tuple[Any, ...]
+Entries = tuple[int | slice | EllipsisType | None, ...]
 _FULL = slice(None)
 
 
 def reshape(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The same elements in row-major order in another shape, as a view where strides allow one."""
     return a.reshape(shape)
 
 
@@ -54,11 +58,13 @@ def permute(a: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
 
 
 def broadcast_to(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A view in which dimensions of size 1 and missing leading ones are repeated."""
     # NumPy marks the view read-only; writing through it is refused by the tensor, with a reason.
     return np.broadcast_to(a, shape)
 
 
 def cat(*arrays: np.ndarray, dim: int) -> np.ndarray:
+    """The arrays one behind the other along ``dim``; all other sizes are equal."""
     return np.concatenate(arrays, axis=dim)
 
 
@@ -73,6 +79,7 @@ def may_share_memory(a: object, b: object) -> bool:
 
 
 def slice_view(a: np.ndarray, entries: Entries) -> np.ndarray:
+    """The view that a subscript without integer arrays names."""
     return a[(..., *entries)]
 
 
@@ -82,7 +89,7 @@ def _key(entries: Entries, indices: Sequence[np.ndarray]) -> tuple[Any, ...]:
     return (..., *[next(arrays) if e is ... else e for e in entries])
 
 
-def _is_advanced(entry: Any) -> bool:
+def _is_advanced(entry: object) -> bool:
     return entry is ... or isinstance(entry, int)
 
 
@@ -118,6 +125,7 @@ def _only_row(entries: Entries) -> int:
 def index(
     a: np.ndarray, *indices: np.ndarray, entries: Entries, tail: int, distinct: bool
 ) -> np.ndarray:
+    """A copy of what the subscript names, the dimensions of integer arrays in their place."""
     row = _only_row(entries)
     # np.take is twice as fast as brackets, but copies the whole of what is not contiguous.
     if row and a.size and a.flags.c_contiguous:
@@ -128,15 +136,15 @@ def index(
     return _moved(out, start, out.ndim - tail - ndim, ndim)
 
 
-def take_rows(a: np.ndarray, rows: Any) -> np.ndarray:
+def take_rows(a: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
     """A copy of the rows that a slice or an integer array names."""
-    if rows.__class__ is slice:
+    if isinstance(rows, slice):
         return np.array(a[rows], order="C")
     return a.take(rows, axis=0) if a.flags.c_contiguous and a.size else a[rows]
 
 
 def write_subscript(
-    a: np.ndarray, value: Any, *indices: np.ndarray, entries: Entries, tail: int
+    a: np.ndarray, value: Operand, *indices: np.ndarray, entries: Entries, tail: int
 ) -> np.ndarray:
     """Writes the value at the subscript; returns the array that holds the result."""
     if indices and np.ndim(value):
@@ -158,6 +166,7 @@ def index_put(
     tail: int,
     distinct: bool,
 ) -> np.ndarray:
+    """A copy of ``a`` with the value written at the subscript."""
     return write_subscript(np.array(a, order="C"), value, *indices, entries=entries, tail=tail)
 
 
@@ -216,11 +225,11 @@ def _numbers(
             next(others)
             continue
         n, step = next(sizes)
-        if _is_advanced(entry):
+        if isinstance(entry, slice):
+            part = np.arange(*entry.indices(n)).reshape((-1,) + (1,) * (-next(others) - 1))
+        else:
             i = np.asarray(next(arrays) if entry is ... else entry)
             part = np.where(i < 0, i + n, i).reshape(i.shape + (1,) * tail)
-        else:
-            part = np.arange(*entry.indices(n)).reshape((-1,) + (1,) * (-next(others) - 1))
         total = total + part * step
     return total
 
@@ -234,16 +243,19 @@ def _steps(shape: tuple[int, ...]) -> list[int]:
 
 
 def mask_select(a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The elements at which the mask (of the shape of ``a``) is True, in one dimension."""
     return a[mask]
 
 
 def mask_place(g: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Zeros with ``g`` where the mask is True: the transpose of ``mask_select``."""
     out = np.zeros(mask.shape, g.dtype)
     out[mask] = g
     return out
 
 
 def nonzero(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Where ``a`` is not 0: one array of indices for each dimension."""
     return np.nonzero(np.atleast_1d(a))
 
 
@@ -274,15 +286,18 @@ def _along(index: np.ndarray, shape: tuple[int, ...], dim: int) -> np.ndarray:
 
 
 def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray:
+    """out[.., j, ..] = a[.., index[.., j, ..], ..] along ``dim``, of the shape of ``index``."""
     # Half the time of np.take_along_axis.
     return a.reshape(-1).take(_along(index, a.shape, dim))
 
 
 def gather_place(g: np.ndarray, index: np.ndarray, dim: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Zeros of this shape with ``g`` added where ``index`` names: the transpose of ``gather``."""
     return _add_at(np.zeros(shape, g.dtype), _along(index, shape, dim), g)
 
 
 def scatter(a: np.ndarray, src: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray:
+    """A copy of ``a`` with ``src`` written where ``index`` names; of several, the last stays."""
     out = np.array(a, order="C")
     out.reshape(-1)[_along(index, a.shape, dim)] = src
     return out
@@ -291,6 +306,10 @@ def scatter(a: np.ndarray, src: np.ndarray, index: np.ndarray, dim: int) -> np.n
 def scatter_extreme(
     a: np.ndarray, src: np.ndarray, index: np.ndarray, dim: int, largest: bool, include_self: bool
 ) -> np.ndarray:
+    """A copy of ``a`` with the largest (or smallest) of what ``src`` brings to each place.
+
+    The element of ``a`` that stood there counts if ``include_self``.
+    """
     numbers = _along(index, a.shape, dim)
     out = np.array(a, order="C")
     flat = out.reshape(-1)
@@ -303,6 +322,10 @@ def scatter_extreme(
 def scatter_product(
     a: np.ndarray, src: np.ndarray, index: np.ndarray, dim: int, include_self: bool
 ) -> np.ndarray:
+    """A copy of ``a`` with the product of what ``src`` brings to each place.
+
+    The element of ``a`` that stood there is a factor if ``include_self``.
+    """
     numbers = _along(index, a.shape, dim)
     out = np.array(a, order="C")
     flat = out.reshape(-1)

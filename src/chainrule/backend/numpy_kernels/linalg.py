@@ -6,7 +6,7 @@ Everything works on the last two dimensions and treats those before them as a ba
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from chainrule.backend.numpy_kernels.elementwise import (
     tanh,
     tanh_backward,
 )
+from chainrule.backend.numpy_kernels.operands import Operand, Result
 
 __all__ = [
     "LinAlgError",
@@ -57,7 +58,8 @@ class LinAlgError(RuntimeError):
 # --- products -------------------------------------------------------------------------------------
 
 
-def matmul(a: np.ndarray, b: np.ndarray) -> Any:
+def matmul(a: np.ndarray, b: np.ndarray) -> Result:
+    """The product of matrices (..., n, k) and (..., k, m), of vectors (k,), or of both."""
     if a.ndim <= 2 and b.ndim <= 2:
         # Half the overhead of np.matmul, which counts for small matrices.
         return a.dot(b)
@@ -68,7 +70,10 @@ def matmul(a: np.ndarray, b: np.ndarray) -> Any:
     return np.matmul(a, b)
 
 
-def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
+Gradients = tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]
+
+
+def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
     """x @ weight.T + bias; a stack of weights (and biases) is one of independent layers."""
     if weight.ndim > 2:
         out = np.matmul(x, weight.swapaxes(-1, -2))
@@ -82,7 +87,7 @@ def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
 
 def linear_backward(
     g: np.ndarray, x: np.ndarray | None, weight: np.ndarray | None, with_bias: bool
-) -> tuple[Any, Any, Any]:
+) -> Gradients:
     """The gradients of x (None without weight), of weight (None without x) and of the bias.
 
     Those of a stack of layers are of one each; x may be the same for all.
@@ -100,31 +105,56 @@ def linear_backward(
     )
 
 
-def linear_relu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
+def linear_relu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+    """relu(x @ weight.T + bias)"""
     return relu(linear(x, weight, bias))
 
 
-def linear_tanh(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
+def linear_tanh(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+    """tanh(x @ weight.T + bias)"""
     return tanh(linear(x, weight, bias))
 
 
-def linear_sigmoid(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> Any:
+def linear_sigmoid(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+    """sigmoid(x @ weight.T + bias)"""
     return sigmoid(linear(x, weight, bias))
 
 
-def linear_relu_backward(g: np.ndarray, out: np.ndarray, *layer: Any) -> tuple[Any, Any, Any]:
-    return linear_backward(relu_backward(g, out), *layer)
+def linear_relu_backward(
+    g: np.ndarray,
+    out: np.ndarray,
+    x: np.ndarray | None,
+    weight: np.ndarray | None,
+    with_bias: bool,
+) -> Gradients:
+    """``linear_backward`` of ``linear_relu``, from its output."""
+    return linear_backward(relu_backward(g, out), x, weight, with_bias)
 
 
-def linear_tanh_backward(g: np.ndarray, out: np.ndarray, *layer: Any) -> tuple[Any, Any, Any]:
-    return linear_backward(tanh_backward(g, out), *layer)
+def linear_tanh_backward(
+    g: np.ndarray,
+    out: np.ndarray,
+    x: np.ndarray | None,
+    weight: np.ndarray | None,
+    with_bias: bool,
+) -> Gradients:
+    """``linear_backward`` of ``linear_tanh``, from its output."""
+    return linear_backward(tanh_backward(g, out), x, weight, with_bias)
 
 
-def linear_sigmoid_backward(g: np.ndarray, out: np.ndarray, *layer: Any) -> tuple[Any, Any, Any]:
-    return linear_backward(sigmoid_backward(g, out), *layer)
+def linear_sigmoid_backward(
+    g: np.ndarray,
+    out: np.ndarray,
+    x: np.ndarray | None,
+    weight: np.ndarray | None,
+    with_bias: bool,
+) -> Gradients:
+    """``linear_backward`` of ``linear_sigmoid``, from its output."""
+    return linear_backward(sigmoid_backward(g, out), x, weight, with_bias)
 
 
 def cross(a: np.ndarray, b: np.ndarray, dim: int) -> np.ndarray:
+    """a x b of vectors of three elements along ``dim``; the other dimensions broadcast."""
     a, b = np.broadcast_arrays(a, b)
     return np.cross(a, b, axis=dim)
 
@@ -171,6 +201,7 @@ def inv(a: np.ndarray, check: bool) -> np.ndarray:
 
 
 def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The solution x of a x = b, for b (..., n) or (..., n, k); a singular matrix is refused."""
     try:
         return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
@@ -199,7 +230,8 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: b
     return out
 
 
-def det(a: np.ndarray) -> Any:
+def det(a: np.ndarray) -> Result:
+    """The determinant of each matrix (..., n, n)."""
     return np.linalg.det(a)
 
 
@@ -217,12 +249,13 @@ def cofactor(a: np.ndarray) -> np.ndarray:
     return (u.conj() * (orientation[..., None] * others)[..., None, :]) @ vh.conj()
 
 
-def slogdet(a: np.ndarray) -> tuple[Any, Any]:
+def slogdet(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sign of the determinant and the logarithm of its size, which does not overflow."""
     sign, log = np.linalg.slogdet(a)
     return np.asarray(sign), np.asarray(log)
 
 
-def pinv(a: np.ndarray, rtol: Any, atol: Any, hermitian: bool) -> np.ndarray:
+def pinv(a: np.ndarray, rtol: Operand, atol: Operand, hermitian: bool) -> np.ndarray:
     """The pseudoinverse: singular values at or below max(atol, rtol * largest) count as zero."""
     if a.size == 0:
         return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
@@ -239,6 +272,7 @@ def pinv(a: np.ndarray, rtol: Any, atol: Any, hermitian: bool) -> np.ndarray:
 
 
 def matrix_exp(a: np.ndarray) -> np.ndarray:
+    """sum_k a^k / k!, by scaling and squaring."""
     from scipy.linalg import expm
 
     return expm(a) if a.size else a.copy()
@@ -276,6 +310,7 @@ def _not_positive(a: np.ndarray) -> LinAlgError:
 
 
 def qr(a: np.ndarray, complete: bool) -> tuple[np.ndarray, np.ndarray]:
+    """a = q r for a (..., m, n): q has min(m, n) orthonormal columns, m if ``complete``."""
     q, r = np.linalg.qr(a, mode="complete" if complete else "reduced")
     return q, r
 
@@ -290,6 +325,7 @@ def _no_convergence(op: str, a: np.ndarray) -> LinAlgError:
 
 
 def svd(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """a = u diag(s) vh, the largest of s first; u and vh are square if ``full``."""
     try:
         u, s, vh = np.linalg.svd(a, full_matrices=full)
     except np.linalg.LinAlgError:
@@ -298,13 +334,18 @@ def svd(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def svdvals(a: np.ndarray) -> np.ndarray:
+    """The singular values (..., min(m, n)), the largest first."""
     try:
         return np.linalg.svd(a, compute_uv=False)
     except np.linalg.LinAlgError:
         raise _no_convergence("svdvals", a) from None
 
 
-def eigh(a: np.ndarray, uplo: Any) -> tuple[np.ndarray, np.ndarray]:
+def eigh(a: np.ndarray, uplo: Literal["L", "U"]) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues (ascending) and eigenvectors (columns) of a Hermitian matrix.
+
+    Reads its lower (``uplo`` "L") or upper ("U") triangle.
+    """
     try:
         values, vectors = np.linalg.eigh(a, UPLO=uplo)
     except np.linalg.LinAlgError:
@@ -312,18 +353,20 @@ def eigh(a: np.ndarray, uplo: Any) -> tuple[np.ndarray, np.ndarray]:
     return values, vectors
 
 
-def eigvalsh(a: np.ndarray, uplo: Any) -> np.ndarray:
+def eigvalsh(a: np.ndarray, uplo: Literal["L", "U"]) -> np.ndarray:
+    """The eigenvalues of ``eigh``."""
     try:
         return np.linalg.eigvalsh(a, UPLO=uplo)
     except np.linalg.LinAlgError:
         raise _no_convergence("eigvalsh", a) from None
 
 
-def _complex_of(a: np.ndarray) -> Any:
+def _complex_of(a: np.ndarray) -> np.dtype:
     return np.result_type(a.dtype, np.complex64)
 
 
 def eig(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues and eigenvectors (columns) of any square matrix, always complex."""
     try:
         values, vectors = np.linalg.eig(a)
     except np.linalg.LinAlgError:
@@ -332,6 +375,7 @@ def eig(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def eigvals(a: np.ndarray) -> np.ndarray:
+    """The eigenvalues of ``eig``."""
     try:
         return np.linalg.eigvals(a).astype(_complex_of(a))
     except np.linalg.LinAlgError:

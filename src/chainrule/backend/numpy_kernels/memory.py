@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from chainrule.backend.numpy_kernels import elementwise
+from chainrule.backend.numpy_kernels.operands import Operand
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "Array",
@@ -52,7 +57,7 @@ from_dlpack = np.from_dlpack
 isin = np.isin
 
 
-def from_python(value: Any, dtype: Any = None) -> np.ndarray:
+def from_python(value: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> np.ndarray:
     """A new array of nested lists, numbers or anything array-like; never shares memory."""
     with np.errstate(over="ignore"):
         return np.array(value, dtype=dtype)
@@ -63,21 +68,25 @@ def to_numpy(a: np.ndarray) -> np.ndarray:
     return a
 
 
-def astype(a: np.ndarray, dtype: Any) -> np.ndarray:
+def astype(a: Operand, dtype: npt.DTypeLike) -> np.ndarray:
+    """A copy in another type."""
     # A conversion that overflows (inf to an integer) is the user's business, as in PyTorch.
     with np.errstate(invalid="ignore"):
         return np.asarray(a).astype(dtype)
 
 
 def copy(a: np.ndarray) -> np.ndarray:
+    """A copy in row-major order."""
     return np.array(a, order="C")
 
 
 def to_contiguous(a: np.ndarray) -> np.ndarray:
+    """``a`` itself if its memory is in row-major order, else a copy that is."""
     return a if a.flags.c_contiguous else np.array(a, order="C")
 
 
 def is_contiguous(a: np.ndarray) -> bool:
+    """Whether the elements lie one behind the other in row-major order."""
     return bool(a.flags.c_contiguous)
 
 
@@ -93,7 +102,7 @@ def allow_writing(a: np.ndarray) -> None:
             a.flags.writeable = True
 
 
-def owned(a: Any, shared: bool) -> np.ndarray:
+def owned(a: np.ndarray | np.generic, shared: bool) -> np.ndarray:
     """``a`` if nobody else can see its memory, else a copy of it."""
     if shared or a.__class__ is not np.ndarray or a.base is not None or not a.flags.writeable:
         return np.array(a, order="C")
@@ -106,13 +115,15 @@ def write(target: np.ndarray, value: np.ndarray) -> np.ndarray:
     return target
 
 
-def write_index(target: np.ndarray, index: Any, value: Any) -> np.ndarray:
+def write_index(target: np.ndarray, index: slice | np.ndarray, value: Operand) -> np.ndarray:
     """Writes the value at the index of the target; returns the array that holds the result."""
     target[index] = value
     return target
 
 
-def write_into(raw: Any, target: np.ndarray, *arguments: Any) -> np.ndarray:
+def write_into(
+    raw: Callable[..., np.ndarray], target: np.ndarray, *arguments: Operand
+) -> np.ndarray:
     """Writes ``raw(*arguments)`` into the target, without a temporary where NumPy can.
 
     A compiled kernel makes a new array, so NumPy's function of the same name takes its place.
@@ -130,7 +141,8 @@ _UFUNCS = {
 }
 
 
-def arange(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray:
+def arange(start: float, end: float, step: float, dtype: npt.DTypeLike) -> np.ndarray:
+    """start, start + step, ... below (for a negative step above) ``end``."""
     if isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
         return np.arange(start, end, step).astype(dtype, copy=False)
     # Counted, not accumulated: the number of elements is PyTorch's ceil((end - start) / step).
@@ -138,27 +150,34 @@ def arange(start: Any, end: Any, step: Any, dtype: Any) -> np.ndarray:
     return (start + step * np.arange(count)).astype(dtype)
 
 
-def linspace(start: Any, end: Any, steps: int, dtype: Any) -> np.ndarray:
+def linspace(start: complex, end: complex, steps: int, dtype: npt.DTypeLike) -> np.ndarray:
+    """``steps`` numbers at equal distances, the first ``start``, the last ``end``."""
     out = np.linspace(start, end, steps)
     # Integers are truncated towards zero, where NumPy would round down.
     return np.trunc(out).astype(dtype) if np.dtype(dtype).kind in "iu" else out.astype(dtype)
 
 
-def logspace(start: Any, end: Any, steps: int, base: float, dtype: Any) -> np.ndarray:
+def logspace(
+    start: complex, end: complex, steps: int, base: float, dtype: npt.DTypeLike
+) -> np.ndarray:
+    """base^x for the numbers x of ``linspace``."""
     return np.power(base, linspace(start, end, steps, np.result_type(dtype, "float64"))).astype(
         dtype
     )
 
 
-def tril_indices(row: int, col: int, offset: int, dtype: Any) -> np.ndarray:
+def tril_indices(row: int, col: int, offset: int, dtype: npt.DTypeLike) -> np.ndarray:
+    """The rows and columns (2, n) on and below a diagonal of a matrix, row by row."""
     return np.stack(np.tril_indices(row, offset, col)).astype(dtype)
 
 
-def triu_indices(row: int, col: int, offset: int, dtype: Any) -> np.ndarray:
+def triu_indices(row: int, col: int, offset: int, dtype: npt.DTypeLike) -> np.ndarray:
+    """The rows and columns (2, n) on and above a diagonal of a matrix, row by row."""
     return np.stack(np.triu_indices(row, offset, col)).astype(dtype)
 
 
 def make_complex(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
+    """real + imag i, broadcast."""
     real, imag = np.broadcast_arrays(real, imag)
     out = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
     out.real, out.imag = real, imag

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from chainrule.backend.numpy_kernels.operands import Result
 from chainrule.backend.numpy_kernels.reduce import sum_to
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["normalize", "normalize_backward", "normalize_parts", "rounding_error"]
 
@@ -48,7 +52,7 @@ def normalize(
 
 def normalize_parts(
     x: np.ndarray, *affine: np.ndarray, dim: Dims, eps: float, center: bool
-) -> tuple[np.ndarray, Any, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray]:
     """The result, the mean (None without ``center``), 1 / sqrt(var + eps), and the variance."""
     a = _wide(x)
     n = _count(a, dim)
@@ -81,7 +85,7 @@ def normalize_backward(
     dim: Dims,
     shapes: Sequence[tuple[int, ...]],
     needs: Sequence[bool],
-) -> tuple[Any, ...]:
+) -> tuple[Result | None, ...]:
     """The gradients of the input, the weight and the bias, as far as there are ``shapes`` of them.
 
     They are None where they are not needed. With h = g w, d = x - mean and z = d rstd, that of the
@@ -125,10 +129,10 @@ def _projected(
     return out
 
 
-def _as(a: Any, dtype: Any) -> Any:
+def _as(a: Result | None, dtype: np.dtype) -> Result | None:
     return a if a is None else a.astype(dtype, copy=False)
 
 
-def rounding_error(dtype: Any) -> float:
+def rounding_error(dtype: npt.DTypeLike) -> float:
     """The distance from 1 to the next number of a floating type."""
     return float(np.finfo(dtype).eps)

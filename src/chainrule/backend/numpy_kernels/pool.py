@@ -132,7 +132,7 @@ def _bounds(n: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     return i * n // size, -(-(i + 1) * n // size)
 
 
-def _averaging(n: int, size: int, dtype: Any) -> np.ndarray:
+def _averaging(n: int, size: int, dtype: np.dtype) -> np.ndarray:
     """The matrix (size, n) whose rows average the windows."""
     start, stop = _bounds(n, size)
     at = np.arange(n)
@@ -152,12 +152,14 @@ def _apply_along(matrix: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def adaptive_avg_pool(x: np.ndarray, size: Ints) -> np.ndarray:
+    """The averages of windows that share x (..., *space) out evenly into ``size`` parts."""
     for axis in range(-len(size), 0):
         x = _apply_along(_averaging(x.shape[axis], size[axis], x.dtype), x, axis)
     return np.ascontiguousarray(x)
 
 
 def adaptive_avg_pool_transpose(g: np.ndarray, size: Ints) -> np.ndarray:
+    """The gradient of x, of the spatial ``size``, from that of the averages."""
     for axis in range(-len(size), 0):
         g = _apply_along(_averaging(size[axis], g.shape[axis], g.dtype).T, g, axis)
     return np.ascontiguousarray(g)

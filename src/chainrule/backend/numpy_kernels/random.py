@@ -1,12 +1,19 @@
-"""Random numbers. ``g`` is a NumPy generator; every function makes a new array of a shape."""
+"""Random numbers.
+
+``g`` is a NumPy generator, or what passes everything on to one; every function makes a new array.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "all_finite_weights",
@@ -30,11 +37,17 @@ __all__ = [
 ]
 
 Shape = tuple[int, ...]
-_DRAWN = {"e": np.float32, "f": np.float32, "d": np.float64, "F": np.float32, "D": np.float64}
+_DRAWN: dict[str, type[np.float32] | type[np.float64]] = {
+    "e": np.float32,
+    "f": np.float32,
+    "d": np.float64,
+    "F": np.float32,
+    "D": np.float64,
+}
 
 
 def random_uniform(
-    g: Any, shape: Shape, dtype: Any, low: float = 0.0, high: float = 1.0
+    g: np.random.Generator, shape: Shape, dtype: npt.DTypeLike, low: float = 0.0, high: float = 1.0
 ) -> np.ndarray:
     """Numbers in [low, high), drawn in their own precision."""
     dtype = np.dtype(dtype)
@@ -48,8 +61,9 @@ def random_uniform(
 
 
 def random_normal(
-    g: Any, shape: Shape, dtype: Any, mean: float = 0.0, std: float = 1.0
+    g: np.random.Generator, shape: Shape, dtype: npt.DTypeLike, mean: float = 0.0, std: float = 1.0
 ) -> np.ndarray:
+    """mean + std z with z from the standard normal distribution, drawn in its own precision."""
     dtype = np.dtype(dtype)
     if dtype.kind == "c":
         # The variance is that of the complex number: one half for each part.
@@ -58,7 +72,9 @@ def random_normal(
     return _scaled(out, std, mean).astype(dtype, copy=False)
 
 
-def _complex(draw: Any, g: Any, shape: Shape, dtype: Any) -> np.ndarray:
+def _complex(
+    draw: Callable[..., np.ndarray], g: np.random.Generator, shape: Shape, dtype: np.dtype
+) -> np.ndarray:
     parts = draw(g, (*shape, 2), _DRAWN[dtype.char])
     return parts.view(dtype)[..., 0]
 
@@ -72,40 +88,56 @@ def _scaled(fresh: np.ndarray, scale: float, shift: float) -> np.ndarray:
     return fresh
 
 
-def random_exponential(g: Any, shape: Shape, dtype: Any, rate: float = 1.0) -> np.ndarray:
+def random_exponential(
+    g: np.random.Generator, shape: Shape, dtype: npt.DTypeLike, rate: float = 1.0
+) -> np.ndarray:
+    """Numbers with the density rate exp(-rate x)."""
     dtype = np.dtype(dtype)
     out = np.asarray(g.standard_exponential(shape, dtype=_DRAWN[dtype.char]))
     return _scaled(out, 1 / rate, 0).astype(dtype, copy=False)
 
 
-def random_log_normal(g: Any, shape: Shape, dtype: Any, mean: float, std: float) -> np.ndarray:
+def random_log_normal(
+    g: np.random.Generator, shape: Shape, dtype: npt.DTypeLike, mean: float, std: float
+) -> np.ndarray:
+    """exp(x) for normal numbers x of this mean and standard deviation."""
     return np.exp(random_normal(g, shape, np.float64, mean, std)).astype(dtype)
 
 
-def random_cauchy(g: Any, shape: Shape, dtype: Any, median: float, sigma: float) -> np.ndarray:
+def random_cauchy(
+    g: np.random.Generator, shape: Shape, dtype: npt.DTypeLike, median: float, sigma: float
+) -> np.ndarray:
+    """Numbers with the density sigma / (pi ((x - median)^2 + sigma^2))."""
     return _scaled(np.asarray(g.standard_cauchy(shape)), sigma, median).astype(dtype)
 
 
-def random_geometric(g: Any, shape: Shape, dtype: Any, p: float) -> np.ndarray:
+def random_geometric(
+    g: np.random.Generator, shape: Shape, dtype: npt.DTypeLike, p: float
+) -> np.ndarray:
     """How many trials with probability p it takes to the first success."""
     return np.asarray(g.geometric(p, shape)).astype(dtype)
 
 
-def random_poisson(g: Any, rate: np.ndarray) -> np.ndarray:
+def random_poisson(g: np.random.Generator, rate: np.ndarray) -> np.ndarray:
+    """k with probability rate^k exp(-rate) / k!, one for each rate."""
     return np.asarray(g.poisson(rate)).astype(rate.dtype)
 
 
-def random_integers(g: Any, shape: Shape, dtype: Any, low: int, high: int) -> np.ndarray:
+def random_integers(
+    g: np.random.Generator, shape: Shape, dtype: npt.DTypeLike, low: int, high: int
+) -> np.ndarray:
     """Integers in [low, high)."""
     return np.asarray(g.integers(low, high, shape, dtype=np.int64)).astype(dtype, copy=False)
 
 
-def random_bits(g: Any, shape: Shape, p: float) -> np.ndarray:
+def random_bits(g: np.random.Generator, shape: Shape, p: float) -> np.ndarray:
     """True with probability p."""
     return np.asarray(g.random(shape, dtype=np.float32 if p in (0, 0.5, 1) else np.float64) < p)
 
 
-def random_mask(g: Any, shape: Shape, dtype: Any, p: float, value: float) -> np.ndarray:
+def random_mask(
+    g: np.random.Generator, shape: Shape, dtype: npt.DTypeLike, p: float, value: float
+) -> np.ndarray:
     """``value`` with probability p, else 0.
 
     One number is drawn from the generator; the elements are hashes of it and of their position, so
@@ -130,7 +162,7 @@ def _mix(x: np.ndarray) -> None:
     x ^= x >> 16
 
 
-def random_permutation(g: Any, shape: Shape, dtype: Any) -> np.ndarray:
+def random_permutation(g: np.random.Generator, shape: Shape, dtype: npt.DTypeLike) -> np.ndarray:
     """The numbers 0..n-1 in random order along the last dimension, anew for each row."""
     if len(shape) == 1:
         return g.permutation(shape[0]).astype(dtype, copy=False)
@@ -180,7 +212,7 @@ def all_rows_positive(a: np.ndarray) -> bool:
 
 
 @functools.cache
-def integer_limits(dtype: Any) -> tuple[int, int]:
+def integer_limits(dtype: npt.DTypeLike) -> tuple[int, int]:
     """The integers that a type holds exactly (a floating type: those without gaps between them)."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":

@@ -22,6 +22,7 @@ __all__ = [
 
 
 def flip(a: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
+    """A copy with the order along these dimensions turned around."""
     return np.array(np.flip(a, dims), order="C")
 
 

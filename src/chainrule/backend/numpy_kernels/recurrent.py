@@ -12,9 +12,12 @@ convolutions as well, where the gates lie along the channels, (L, N, G*H, *space
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "gru_sequence",
@@ -40,19 +43,20 @@ class Held:
     """Which elements of the batch hold their state at which step."""
 
     def __init__(self, mask: tuple[Array, ...], ndim: int = 3):
-        self.pad: Any = None
-        self.any: Any = None
+        self.pad: Array | None = None
+        self.any: list[bool] = []
         if mask:
             pad = ~mask[0]
-            self.any = pad.any(axis=1).tolist()
+            self.any = np.logical_or.reduce(pad, axis=1).tolist()
             self.pad = pad.reshape(*pad.shape, *[1] * (ndim - 2))
 
-    def at(self, t: int) -> Any:
+    def at(self, t: int) -> Array | None:
         """The held elements of step t as a column (N, 1, ...), or None if there are none."""
         return self.pad[t] if self.pad is not None and self.any[t] else None
 
 
 def in_time(length: int, reverse: bool) -> Iterator[int]:
+    """The steps 0..length-1, from the last one if ``reverse``."""
     return iter(range(length - 1, -1, -1) if reverse else range(length))
 
 
@@ -91,6 +95,7 @@ def activate(a: Array, nonlinearity: str) -> Array:
 
 
 def slope_of(out: Array, nonlinearity: str) -> Array:
+    """The derivative of the activation of this name, from its output."""
     if nonlinearity == "relu":
         return (out > 0).astype(out.dtype)
     return 1 - out * out if nonlinearity == "tanh" else out * (1 - out)
@@ -154,7 +159,9 @@ def rnn_sequence_backward(
 # --- LSTM -----------------------------------------------------------------------------------------
 
 
-def gate_scales(hidden: int, dtype: Any, tanh_gate: int, gates: int) -> tuple[Array, Array]:
+def gate_scales(
+    hidden: int, dtype: npt.DTypeLike, tanh_gate: int, gates: int
+) -> tuple[Array, Array]:
     """sigmoid(a) = tanh(a / 2) / 2 + 1/2: the factors with which one tanh serves all gates."""
     scale = np.full((gates, hidden), 0.5, dtype)
     shift = scale.copy()

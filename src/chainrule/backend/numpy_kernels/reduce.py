@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from chainrule.backend.numpy_kernels.operands import Result
 
 __all__ = [
     "all",
@@ -58,13 +59,15 @@ _or: Any = np.logical_or.reduce
 # --- sums -----------------------------------------------------------------------------------------
 
 
-def sum(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:
+def sum(a: np.ndarray, dim: Dims, keepdim: bool) -> Result:
+    """The sum over the dimensions."""
     if a.dtype is F16:
         return _add(a, dim, F32, None, keepdim).astype(F16)
     return _add(a, dim, a.dtype, None, keepdim)
 
 
-def mean(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:
+def mean(a: np.ndarray, dim: Dims, keepdim: bool) -> Result:
+    """The sum over the dimensions by the number of elements."""
     if a.dtype is F16:
         return (_add(a, dim, F32, None, keepdim) / _count(a, dim)).astype(F16)
     n = a.size if len(dim) == a.ndim else _count(a, dim)
@@ -75,7 +78,7 @@ def _count(a: np.ndarray, dim: Dims) -> int:
     return math.prod([a.shape[d] for d in dim])
 
 
-def spread(a: Any, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> np.ndarray:
+def spread(a: Result, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> np.ndarray:
     """The transpose of a sum: ``a`` repeated along the summed dimensions."""
     n = len(shape)
     if not keepdim and len(dim) < n:
@@ -88,7 +91,7 @@ def spread(a: Any, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> np.ndarr
     return out
 
 
-def sum_to(a: np.ndarray, shape: tuple[int, ...]) -> Any:
+def sum_to(a: np.ndarray, shape: tuple[int, ...]) -> Result:
     """The transpose of broadcasting ``shape`` to ``a.shape``."""
     extra = a.ndim - len(shape)
     if shape == a.shape[extra:]:
@@ -107,13 +110,14 @@ def _sum_of_rows(a: np.ndarray, axis: int) -> np.ndarray:
     return np.matmul(np.ones((1, shape[axis]), a.dtype), rows)
 
 
-def prod(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:
+def prod(a: np.ndarray, dim: Dims, keepdim: bool) -> Result:
+    """The product over the dimensions."""
     if a.dtype is F16:
         return _multiply(a, dim, F32, None, keepdim).astype(F16)
     return _multiply(a, dim, a.dtype, None, keepdim)
 
 
-def var(a: np.ndarray, dim: Dims, keepdim: bool, correction: float) -> Any:
+def var(a: np.ndarray, dim: Dims, keepdim: bool, correction: float) -> Result:
     """The squares of the deviations from the mean, over the count less the correction."""
     if a.dtype is F16:
         return var(a.astype(F32), dim, keepdim, correction).astype(F16)
@@ -123,11 +127,12 @@ def var(a: np.ndarray, dim: Dims, keepdim: bool, correction: float) -> Any:
     return _add(squares, dim, None, None, keepdim) / max(n - correction, 0)
 
 
-def std(a: np.ndarray, dim: Dims, keepdim: bool, correction: float) -> Any:
+def std(a: np.ndarray, dim: Dims, keepdim: bool, correction: float) -> Result:
+    """sqrt(var)"""
     return np.sqrt(var(a, dim, keepdim, correction))
 
 
-def pnorm(a: np.ndarray, dim: Dims, keepdim: bool, p: float) -> Any:
+def pnorm(a: np.ndarray, dim: Dims, keepdim: bool, p: float) -> Result:
     """(sum |a|^p)^(1/p); the number of nonzero elements for p = 0."""
     if a.dtype is F16:
         return pnorm(a.astype(F32), dim, keepdim, p).astype(F16)
@@ -141,7 +146,7 @@ def pnorm(a: np.ndarray, dim: Dims, keepdim: bool, p: float) -> Any:
     return _add(np.power(size, p), dim, None, None, keepdim) ** (1 / p)
 
 
-def logsumexp(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:
+def logsumexp(a: np.ndarray, dim: Dims, keepdim: bool) -> Result:
     """log(sum(exp(a))) about the largest element, so that nothing overflows."""
     if a.dtype is F16:
         return logsumexp(a.astype(F32), dim, keepdim).astype(F16)
@@ -152,15 +157,18 @@ def logsumexp(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:
     return out if keepdim else np.squeeze(out, dim)
 
 
-def all(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:
+def all(a: np.ndarray, dim: Dims, keepdim: bool) -> Result:
+    """Whether no element is 0."""
     return _and(a, dim, None, None, keepdim)
 
 
-def any(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:
+def any(a: np.ndarray, dim: Dims, keepdim: bool) -> Result:
+    """Whether some element is not 0."""
     return _or(a, dim, None, None, keepdim)
 
 
-def count_nonzero(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:
+def count_nonzero(a: np.ndarray, dim: Dims, keepdim: bool) -> Result:
+    """How many elements are not 0, as int64."""
     return _add(a != 0, dim, np.int64, None, keepdim)
 
 
@@ -170,29 +178,34 @@ def count_nonzero(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:
 Chosen = tuple[np.ndarray, np.ndarray]
 
 
-def amax(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:
+def amax(a: np.ndarray, dim: Dims, keepdim: bool) -> Result:
+    """The largest element; NaN if there is one."""
     return _maximum(a, dim, None, None, keepdim)
 
 
-def amin(a: np.ndarray, dim: Dims, keepdim: bool) -> Any:
+def amin(a: np.ndarray, dim: Dims, keepdim: bool) -> Result:
+    """The smallest element; NaN if there is one."""
     return _minimum(a, dim, None, None, keepdim)
 
 
-def argmax(a: np.ndarray, dim: int, keepdim: bool) -> Any:
+def argmax(a: np.ndarray, dim: int, keepdim: bool) -> Result:
     """The first place of the largest element (or of NaN)."""
     return a.argmax(dim, keepdims=keepdim)
 
 
-def argmin(a: np.ndarray, dim: int, keepdim: bool) -> Any:
+def argmin(a: np.ndarray, dim: int, keepdim: bool) -> Result:
+    """The first place of the smallest element (or of NaN)."""
     return a.argmin(dim, keepdims=keepdim)
 
 
 def max_along(a: np.ndarray, dim: int, keepdim: bool) -> Chosen:
+    """The largest element (or NaN) and its first place."""
     values = _maximum(a, dim, None, None, keepdim)
     return np.asarray(values), np.asarray(a.argmax(dim, keepdims=keepdim))
 
 
 def min_along(a: np.ndarray, dim: int, keepdim: bool) -> Chosen:
+    """The smallest element (or NaN) and its first place."""
     values = _minimum(a, dim, None, None, keepdim)
     return np.asarray(values), np.asarray(a.argmin(dim, keepdims=keepdim))
 
@@ -217,6 +230,7 @@ def median_along(a: np.ndarray, dim: int, keepdim: bool, skip_nan: bool) -> Chos
 
 
 def median(a: np.ndarray, dim: Dims, keepdim: bool, skip_nan: bool) -> np.ndarray:
+    """The value of ``median_along`` over the one dimension of ``dim``."""
     return median_along(a, dim[0], keepdim, skip_nan)[0]
 
 
@@ -236,7 +250,7 @@ def mode_along(a: np.ndarray, dim: int, keepdim: bool) -> Chosen:
 # --- scans ----------------------------------------------------------------------------------------
 
 
-def _accumulate(ufunc: Any, a: np.ndarray, dim: int, reverse: bool) -> np.ndarray:
+def _accumulate(ufunc: np.ufunc, a: np.ndarray, dim: int, reverse: bool) -> np.ndarray:
     if a.dtype is F16:
         return _accumulate(ufunc, a.astype(F32), dim, reverse).astype(F16)
     if reverse:
@@ -245,14 +259,17 @@ def _accumulate(ufunc: Any, a: np.ndarray, dim: int, reverse: bool) -> np.ndarra
 
 
 def cumsum(a: np.ndarray, dim: int, reverse: bool) -> np.ndarray:
+    """out[i] = a[0] + ... + a[i] along ``dim``, a[i] + ... + a[n-1] if ``reverse``."""
     return _accumulate(np.add, a, dim, reverse)
 
 
 def cumprod(a: np.ndarray, dim: int, reverse: bool) -> np.ndarray:
+    """out[i] = a[0] * ... * a[i] along ``dim``, a[i] * ... * a[n-1] if ``reverse``."""
     return _accumulate(np.multiply, a, dim, reverse)
 
 
 def logcumsumexp(a: np.ndarray, dim: int) -> np.ndarray:
+    """out[i] = log(exp(a[0]) + ... + exp(a[i])) along ``dim``, without overflow."""
     return _accumulate(np.logaddexp, a, dim, False)
 
 
@@ -262,6 +279,7 @@ def cummax(a: np.ndarray, dim: int, keepdim: bool) -> Chosen:
 
 
 def cummin(a: np.ndarray, dim: int, keepdim: bool) -> Chosen:
+    """The smallest element (or NaN) so far, where it stands latest."""
     return _latest(a, np.minimum.accumulate(a, dim), dim)
 
 

@@ -7,11 +7,15 @@ operations.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from chainrule.backend.numpy_kernels.elementwise import sigmoid
+from chainrule.backend.numpy_kernels.operands import Result
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "binary_cross_entropy",
@@ -38,6 +42,7 @@ def _wide(a: np.ndarray) -> np.ndarray:
 
 
 def softmax(a: np.ndarray, dim: int) -> np.ndarray:
+    """exp(a) / sum(exp(a)) along ``dim``"""
     if a.size == 0:
         return a.copy()
     x = _wide(a)
@@ -57,6 +62,7 @@ def softmax_backward(g: np.ndarray, out: np.ndarray, dim: int) -> np.ndarray:
 
 
 def log_softmax(a: np.ndarray, dim: int) -> np.ndarray:
+    """a - log(sum(exp(a))) along ``dim``"""
     if a.size == 0:
         return a.copy()
     x = _wide(a)
@@ -97,7 +103,7 @@ def _classes(
     return safe, kept
 
 
-def _over_classes(function: Any, x: np.ndarray, dim: int) -> np.ndarray:
+def _over_classes(function: np.ufunc, x: np.ndarray, dim: int) -> np.ndarray:
     """A reduction along the class dimension, which stays with size 1."""
     if dim != -1 or x.ndim == 1 or not 1 < x.shape[-1] <= 8:
         return function.reduce(x, axis=dim, keepdims=True)
@@ -116,7 +122,7 @@ def _picked(x: np.ndarray, target: np.ndarray, dim: int) -> np.ndarray:
     return rows.reshape(target.shape)
 
 
-def _subtract_at(x: np.ndarray, target: np.ndarray, dim: int, value: Any) -> None:
+def _subtract_at(x: np.ndarray, target: np.ndarray, dim: int, value: np.ndarray | float) -> None:
     """Subtracts from the entry of each target's class in an array of this file's own."""
     if dim != -1 or target.ndim == 1:
         x[_at(target, dim)] -= value
@@ -135,7 +141,7 @@ def _at(target: np.ndarray, dim: int) -> tuple[Any, ...]:
 
 
 def one_hot_classes(
-    target: np.ndarray, classes: int, dim: int, ignore_index: int, dtype: Any
+    target: np.ndarray, classes: int, dim: int, ignore_index: int, dtype: npt.DTypeLike
 ) -> np.ndarray:
     """1 at the target's class and 0 elsewhere along a new dimension; 0 for ignored targets."""
     safe, kept = _classes(target, classes, ignore_index, "cross_entropy")
@@ -167,7 +173,7 @@ def cross_entropy_and_softmax(
     ignore_index: int,
     reduction: str,
     within: int = 0,
-) -> tuple[Any, np.ndarray]:
+) -> tuple[Result, np.ndarray]:
     """The loss, log(sum(exp(x))) - x[target] reduced, and softmax(x).
 
     The reduction is one for each entry of the first ``within`` dimensions.
@@ -197,7 +203,7 @@ def cross_entropy_and_softmax(
     return (loss if losses.dtype is a.dtype else loss.astype(a.dtype)), p
 
 
-def _counted(target: np.ndarray, kept: np.ndarray | None, within: int) -> Any:
+def _counted(target: np.ndarray, kept: np.ndarray | None, within: int) -> np.ndarray | int:
     """How many targets count, for each entry of the first dimensions."""
     if kept is None:
         return math.prod(target.shape[within:])
@@ -211,7 +217,8 @@ def cross_entropy(
     ignore_index: int,
     reduction: str,
     within: int = 0,
-) -> Any:
+) -> Result:
+    """The loss of ``cross_entropy_and_softmax``."""
     return cross_entropy_and_softmax(a, target, dim, ignore_index, reduction, within)[0]
 
 
@@ -219,7 +226,7 @@ def _backward_within(
     g: np.ndarray,
     p: np.ndarray,
     target: np.ndarray,
-    kept: Any,
+    kept: np.ndarray | None,
     dim: int,
     reduction: str,
     within: int,
@@ -247,7 +254,7 @@ def cross_entropy_backward(
     safe, kept = _classes(target, p.shape[dim], ignore_index, "cross_entropy")
     if within and reduction != "none":
         return _backward_within(g, p, safe, kept, dim, reduction, within)
-    scale: Any = g
+    scale: np.ndarray | float = g
     if reduction == "mean":
         # In Python: a division of arrays of no dimensions costs more than the rest.
         count = target.size if kept is None else int(kept.sum())

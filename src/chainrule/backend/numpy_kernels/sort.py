@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "argsort",
@@ -45,6 +48,7 @@ def _cut(a: np.ndarray, start: int, length: int, dim: int) -> np.ndarray:
 
 
 def kth_index(a: np.ndarray, k: int, dim: int) -> np.ndarray:
+    """Where the k-th smallest element (k from 1) along ``dim`` is; that dimension stays."""
     return _cut(np.argpartition(a, k - 1, axis=dim), k - 1, 1, dim)
 
 
@@ -70,13 +74,19 @@ def unique_consecutive(a: np.ndarray, dim: int | None) -> tuple[np.ndarray, np.n
 
 
 def bincount(a: np.ndarray, *weights: np.ndarray, minlength: int) -> np.ndarray:
+    """How often each number 0, 1, ... stands in ``a`` (n,), or the sum of its weights (n,).
+
+    The result has at least ``minlength`` entries.
+    """
     if not weights:
         return np.bincount(a, minlength=minlength)
     dtype = np.float32 if weights[0].dtype == np.float32 else np.float64
     return np.bincount(a, weights[0], minlength).astype(dtype)
 
 
-def searchsorted(sequence: np.ndarray, values: np.ndarray, right: bool, dtype: Any) -> np.ndarray:
+def searchsorted(
+    sequence: np.ndarray, values: np.ndarray, right: bool, dtype: npt.DTypeLike
+) -> np.ndarray:
     """Rows of values in rows of sorted numbers, along the last dimension."""
     side: Any = "right" if right else "left"
     if sequence.ndim == 1:
