@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chainrule.autograd.modes import no_grad
 from chainrule.ops.elementwise.functions import where
@@ -14,6 +14,7 @@ from chainrule.ops.creation.sampling import multinomial, rand, randint
 from chainrule.ops.shape.views import cat, stack, unsqueeze
 from chainrule.ops.reduce.sort import argsort
 from chainrule.tensor import Tensor
+from chainrule.typing import Random
 
 __all__ = [
     "growing_neural_gas",
@@ -52,14 +53,14 @@ def _check(op: str, x: Tensor, k: int) -> None:
         raise ValueError(f"{op}: asked for {k} centers of {x.shape[0]} points")
 
 
-def uniform_centers(x: Tensor, k: int, generator: Any = None) -> Tensor:
+def uniform_centers(x: Tensor, k: int, generator: Random = None) -> Tensor:
     """Centers drawn uniformly from the box that the points fill."""
     _check("uniform_centers", x, k)
     low, high = amin(x.detach(), 0), amax(x.detach(), 0)
     return low + (high - low) * rand(k, x.shape[1], dtype=x.dtype, generator=generator)
 
 
-def kmeans_plus_plus(x: Tensor, k: int, generator: Any = None) -> Tensor:
+def kmeans_plus_plus(x: Tensor, k: int, generator: Random = None) -> Tensor:
     """Points of x as centers, each next one with probability ~ its squared distance to the rest."""
     _check("kmeans_plus_plus", x, k)
     x = x.detach()
@@ -75,7 +76,7 @@ def kmeans_plus_plus(x: Tensor, k: int, generator: Any = None) -> Tensor:
 
 
 def kmeans(
-    x: Tensor, k: int, init: Tensor | None = None, max_iter: int = 100, generator: Any = None
+    x: Tensor, k: int, init: Tensor | None = None, max_iter: int = 100, generator: Random = None
 ) -> Clusters:
     """Lloyd's algorithm: each point goes to the nearest center, each center to their mean.
 
@@ -183,7 +184,7 @@ def growing_neural_gas(
     max_age: int = 50,
     alpha: float = 0.5,
     decay: float = 0.995,
-    generator: Any = None,
+    generator: Random = None,
 ) -> Tensor:
     """Centers by Fritzke's growing neural gas: a net that grows where its error is largest.
 

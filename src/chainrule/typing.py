@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypedDict, TypeVar, Union
 
 from chainrule.backend import K, dtypes
 
@@ -29,6 +29,7 @@ __all__ = [
     "Device",
     "Dims",
     "DType",
+    "Factory",
     "Gradients",
     "Index",
     "Number",
@@ -116,3 +117,10 @@ Params: TypeAlias = Union[
 ]
 Rate: TypeAlias = Union[float, "Tensor"]  # a tensor: one rate for each number of a parameter
 Rates: TypeAlias = Rate | Sequence[Rate]  # one for all parameters of a group, or for each
+
+
+class Factory(TypedDict):
+    """What the functions that make a tensor are told of it, as keyword arguments."""
+
+    device: Device | None
+    dtype: DType | None

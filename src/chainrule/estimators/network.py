@@ -75,7 +75,7 @@ def dense(
             bound = math.sqrt(factor / (layer.in_features + layer.out_features))
             with no_grad():
                 layer.weight.uniform_(-bound, bound)
-                layer.bias.uniform_(-bound, bound)
+                layer.get_parameter("bias").uniform_(-bound, bound)
     return network
 
 

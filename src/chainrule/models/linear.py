@@ -19,6 +19,7 @@ from chainrule.optim.linear import FitReport, LinearFit, delta_rule, least_squar
 from chainrule.optim.linear_classes import logistic_regression, softmax_regression
 from chainrule.optim.separation import perceptron
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType
 
 __all__ = ["LinearRegression", "LogisticRegression", "Perceptron", "SoftmaxRegression"]
 
@@ -32,7 +33,8 @@ class _Linear(nn.Linear):
         with no_grad():
             self.weight.copy_(reshape(fit.weight, tuple(self.weight.shape)))
             if fit.bias is not None:
-                self.bias.copy_(reshape(fit.bias, tuple(self.bias.shape)))
+                bias = self.get_parameter("bias")
+                bias.copy_(reshape(fit.bias, tuple(bias.shape)))
         self.report = fit.report
         return fit.report
 
@@ -65,8 +67,8 @@ class LinearRegression(_Linear):
         in_features: int,
         out_features: int = 1,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__(in_features, out_features, bias, device, dtype)
 
@@ -107,7 +109,13 @@ class Perceptron(_Linear):
     (True, tensor([-1, -1, -1,  1]))
     """
 
-    def __init__(self, in_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
+    def __init__(
+        self,
+        in_features: int,
+        bias: bool = True,
+        device: Device | None = None,
+        dtype: DType | None = None,
+    ):
         super().__init__(in_features, 1, bias, device, dtype)
 
     def fit(self, x: Tensor, y: Tensor, **options: Any) -> FitReport:
@@ -133,7 +141,13 @@ class LogisticRegression(_Linear):
     tensor([0.2039, 0.3884, 0.6116, 0.7961])
     """
 
-    def __init__(self, in_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
+    def __init__(
+        self,
+        in_features: int,
+        bias: bool = True,
+        device: Device | None = None,
+        dtype: DType | None = None,
+    ):
         super().__init__(in_features, 1, bias, device, dtype)
 
     def fit(self, x: Tensor, y: Tensor, method: str = "irls", **options: Any) -> FitReport:
@@ -168,8 +182,8 @@ class SoftmaxRegression(_Linear):
         in_features: int,
         classes: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__(in_features, classes, bias, device, dtype)
 

@@ -134,7 +134,7 @@ class SelfNormalizingMLP(nn.Sequential):
 def _lecun_start(module: nn.Module) -> None:
     if isinstance(module, nn.Linear):
         nn.init.lecun_normal_(module.weight)
-        nn.init.zeros_(module.bias)
+        nn.init.zeros_(module.get_parameter("bias"))
 
 
 def xor_network() -> nn.Sequential:

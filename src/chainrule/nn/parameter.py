@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from chainrule.autograd.forward_ad import Dual
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K, dtypes
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike, Device, DType, Shape
 
 __all__ = [
     "Buffer",
@@ -29,7 +30,7 @@ class Parameter(Tensor):
     tensor([0., 0.], requires_grad=True)
     """
 
-    def __init__(self, data: Any = None, requires_grad: bool = True):
+    def __init__(self, data: ArrayLike | None = None, requires_grad: bool = True):
         source = (
             Tensor(K.zeros(0, dtypes.get_default_dtype().array_dtype)) if data is None else data
         )
@@ -51,7 +52,7 @@ class Buffer(Tensor):
 
     persistent: bool
 
-    def __init__(self, data: Any = None, *, persistent: bool = True):
+    def __init__(self, data: ArrayLike | None = None, *, persistent: bool = True):
         source = (
             Tensor(K.zeros(0, dtypes.get_default_dtype().array_dtype)) if data is None else data
         )
@@ -91,13 +92,15 @@ class _Uninitialized(Tensor):
         self.needs_grad = requires_grad
         return self
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    def materialize(
+        self, shape: Shape, device: Device | None = None, dtype: DType | None = None
+    ) -> None:
         """Gives the tensor its shape; its values are zero until they are initialized."""
         chosen = self._dtype if dtype is None else dtypes.as_dtype(dtype)
         self.__class__ = self.becomes  # type: ignore[assignment]
         self.array = K.zeros(tuple(shape), chosen.array_dtype)  # type: ignore[misc]
 
-    def _start(self, dtype: Any) -> None:
+    def _start(self, dtype: DType | None) -> None:
         self._dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
         self.needs_grad, self._node, self._grad, self._store, self._view = False, *[None] * 4
 
@@ -121,7 +124,9 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
     becomes = Parameter
 
-    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None):
+    def __init__(
+        self, requires_grad: bool = True, device: Device | None = None, dtype: DType | None = None
+    ):
         self._start(dtype)
         self.needs_grad = requires_grad
 
@@ -137,8 +142,8 @@ class UninitializedBuffer(_Uninitialized, Buffer):
     def __init__(
         self,
         requires_grad: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
         persistent: bool = True,
     ):
         self._start(dtype)
@@ -148,7 +153,7 @@ class UninitializedBuffer(_Uninitialized, Buffer):
         return type(self), (self.needs_grad, None, self._dtype, self.persistent)
 
 
-def is_lazy(tensor: Any) -> bool:
+def is_lazy(tensor: object) -> TypeGuard[_Uninitialized]:
     """Whether a tensor's shape is not known yet."""
     return isinstance(tensor, _Uninitialized)
 

@@ -86,13 +86,13 @@ class CascadeNetwork(nn.Module):
         width = self.in_features + len(self.units)
         unit = nn.Linear(width, 1, dtype=weight.dtype)
         unit.weight.copy_(reshape(weight, (1, width)))
-        unit.bias.copy_(reshape(bias, (1,)))
+        unit.get_parameter("bias").copy_(reshape(bias, (1,)))
         self.units.append(unit.requires_grad_(False))
         before = self.output
         self.output = nn.Linear(width + 1, self.out_features, dtype=weight.dtype)
         self.output.weight.zero_()
         self.output.weight[:, :width] = before.weight
-        self.output.bias.copy_(before.bias)
+        self.output.get_parameter("bias").copy_(before.get_parameter("bias"))
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}"
@@ -272,7 +272,7 @@ def _fit_output(
         ]
         weight, bias = stack([f.weight for f in fits]), stack([f.bias for f in fits])
     model.output.weight.copy_(cast(weight, features.dtype))
-    model.output.bias.copy_(cast(bias, features.dtype))
+    model.output.get_parameter("bias").copy_(cast(bias, features.dtype))
 
 
 @no_grad()

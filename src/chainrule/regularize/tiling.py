@@ -206,5 +206,5 @@ def _outermost(a: Tensor) -> Tensor:
 def _layer(w: Tensor, dtype: Any) -> nn.Linear:
     layer = nn.Linear(w.shape[1] - 1, w.shape[0], dtype=dtype)
     layer.weight.copy_(cast(w[:, :-1], dtype))
-    layer.bias.copy_(cast(w[:, -1], dtype))
+    layer.get_parameter("bias").copy_(cast(w[:, -1], dtype))
     return layer

@@ -36,6 +36,7 @@ from chainrule.ops.core.promotion import cast, check_kind
 from chainrule.ops.creation.sampling import rand_like
 from chainrule.ops.shape.views import canonical_dim, movedim, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import DType
 
 __all__ = [
     "binary_step",
@@ -97,7 +98,7 @@ def _check(name: str, input: Any) -> None:
     check_kind(name, "f", input.array.dtype)
 
 
-def _given(input: Tensor, out: Any, inplace: bool, name: str) -> Any:
+def _given(input: Tensor, out: Tensor, inplace: bool, name: str) -> Tensor:
     """The output, written into the input if asked."""
     return assign(input, out, name) if inplace else out
 
@@ -171,7 +172,7 @@ def rrelu(
         raise RuntimeError(
             f"rrelu: lower must not exceed upper, got lower={lower} and upper={upper}"
         )
-    slope: Any = (lower + upper) / 2
+    slope: float | Tensor = (lower + upper) / 2
     if training:
         slope = lower + (upper - lower) * rand_like(input)
     return _given(input, primitives.prelu(input, slope), inplace, "rrelu_")
@@ -221,7 +222,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 # --- exponential ----------------------------------------------------------------------------------
 
 
-def elu(input: Tensor, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
+def elu(input: Tensor, alpha: float | Tensor = 1.0, inplace: bool = False) -> Tensor:
     """x for x > 0, alpha (exp(x) - 1) for x <= 0; alpha may be a tensor that is learned."""
     _check("elu", input)
     if isinstance(alpha, Tensor):
@@ -300,7 +301,13 @@ def lecun_tanh(input: Tensor) -> Tensor:
     return 1.7159 * tanh(input * (2 / 3))
 
 
-def soboleva_tanh(input: Tensor, a: Any = 1.0, b: Any = 1.0, c: Any = 1.0, d: Any = 1.0) -> Tensor:
+def soboleva_tanh(
+    input: Tensor,
+    a: float | Tensor = 1.0,
+    b: float | Tensor = 1.0,
+    c: float | Tensor = 1.0,
+    d: float | Tensor = 1.0,
+) -> Tensor:
     """(exp(a x) - exp(-b x)) / (exp(c x) + exp(-d x)): tanh if a = b = c = d = 1.
 
     Its values lie in (-1, 1) if a <= c and b <= d; otherwise it grows without limit. The
@@ -331,21 +338,21 @@ def _chosen_dim(name: str, dim: int | None, ndim: int, stacklevel: int) -> int:
 
 
 def softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
     """exp(x) / sum(exp(x)) along ``dim``: positive numbers that sum to 1."""
     return _softmax.softmax(input, _chosen_dim("softmax", dim, input.ndim, _stacklevel), dtype)
 
 
 def softmin(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
     """softmax(-x) along ``dim``."""
     return _softmax.softmax(-input, _chosen_dim("softmin", dim, input.ndim, _stacklevel), dtype)
 
 
 def log_softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
     """log(softmax(x)) along ``dim``."""
     return _softmax.log_softmax(

@@ -14,6 +14,7 @@ from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import full
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike, Device, DType
 
 __all__ = [
     "BinaryStep",
@@ -136,7 +137,11 @@ class PReLU(Module):
     """
 
     def __init__(
-        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
@@ -361,7 +366,7 @@ class ParametricActivation(Module):
     True
     """
 
-    def __init__(self, function: Callable[..., Tensor], **parameters: Any):
+    def __init__(self, function: Callable[..., Tensor], **parameters: ArrayLike):
         super().__init__()
         if not parameters:
             raise ValueError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chainrule.autograd.engine import grad
 from chainrule.autograd.modes import enable_grad, no_grad
@@ -57,7 +57,7 @@ def _panel_width(deviation: float) -> float:
 
 
 def gaussian_expectation(
-    function: Callable[[Tensor], Any], mean: float = 0.0, variance: float = 1.0
+    function: Callable[[Tensor], Tensor], mean: float = 0.0, variance: float = 1.0
 ) -> float:
     """E[function(S)] for a normal S, by Gauss-Legendre quadrature on panels of equal width.
 
@@ -81,7 +81,7 @@ def gaussian_expectation(
         return sum(function(s) * density * weights).item() * width / 2
 
 
-def as_function(activation: Any) -> Callable[..., Any]:
+def as_function(activation: str | Callable[..., Tensor]) -> Callable[..., Tensor]:
     """An activation by its name in ``nn.functional``, as a module, or as any function."""
     if isinstance(activation, str):
         name = {"linear": "identity", "swish": "silu"}.get(activation, activation)
@@ -119,7 +119,10 @@ def slope(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 
 
 def selu_moments(
-    mean: Any, variance: Any, weight_sum: float = 0.0, weight_square_sum: float = 1.0
+    mean: float | Tensor,
+    variance: float | Tensor,
+    weight_sum: float = 0.0,
+    weight_square_sum: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance after a layer of SELU units, from those before it, in closed form.
 
@@ -198,5 +201,5 @@ def selu_fixed_point(
     return FixedPoint(mean, variance, selu_jacobian(mean, variance, weight_sum, weight_square_sum))
 
 
-def _float64(value: Any) -> Tensor:
+def _float64(value: float | Tensor) -> Tensor:
     return value if isinstance(value, Tensor) else tensor(value, dtype=dtypes.float64)

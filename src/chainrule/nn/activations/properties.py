@@ -143,7 +143,7 @@ KNOWN: dict[Callable[..., Any], Callable[..., Facts | None]] = {
 }
 
 
-def activation_properties(activation: Any) -> ActivationProperties:
+def activation_properties(activation: str | Callable[..., Tensor]) -> ActivationProperties:
     """The properties of an activation: a name, a module, or any elementwise function.
 
     >>> from chainrule import nn
@@ -192,7 +192,9 @@ def _at(facts: Facts) -> tuple[bool, bool]:
     return point, point
 
 
-def _understood(activation: Any) -> tuple[str, Callable[[Tensor], Tensor], Facts | None]:
+def _understood(
+    activation: str | Callable[..., Tensor],
+) -> tuple[str, Callable[[Tensor], Tensor], Facts | None]:
     """The name, the function without options, and what the table knows of it."""
     if isinstance(activation, Identity) or activation in ("identity", "linear"):
         return "Identity", lambda x: x * 1, Facts(-INF, INF, "()", UP, 1, EVERYWHERE)

@@ -15,14 +15,14 @@ from chainrule.nn.init.variance import recorded_outputs, weighted_layers
 from chainrule.ops.creation.patterns import empty, zeros
 from chainrule.ops.linalg.matmul import linear
 from chainrule.ops.reduce.reductions import mean
-from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Random
 
 __all__ = ["bias_to_mean_", "pretrain_layerwise", "symmetric_units", "unit_variance_"]
 
 
 def bias_to_mean_(
-    bias: Any, targets: Tensor, inverse_link: Callable[[Tensor], Tensor] | None = None
+    bias: Tensor | Module, targets: Tensor, inverse_link: Callable[[Tensor], Tensor] | None = None
 ) -> Tensor:
     """Sets an output layer's bias to the mean of the targets, so that the start predicts it.
 
@@ -58,7 +58,7 @@ def unit_variance_(
     tolerance: float = 0.01,
     max_iterations: int = 10,
     orthogonal: bool = True,
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> Module:
     """Scales each layer's weight so that its output on this batch has variance 1.
 
@@ -100,7 +100,7 @@ def pretrain_layerwise(
     batch: Tensor,
     steps: int = 100,
     lr: float = 0.1,
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> list[tuple[float, float]]:
     """Trains each hidden linear layer of a Sequential as the encoder of an autoencoder.
 
@@ -141,7 +141,7 @@ def _through(block: list[Module], x: Tensor) -> Tensor:
 
 
 def _pretrain(
-    block: list[Module], x: Tensor, steps: int, lr: float, generator: Any
+    block: list[Module], x: Tensor, steps: int, lr: float, generator: Random
 ) -> tuple[float, float]:
     encoder: Any = block[0]
     n_in, n_out = encoder.in_features, encoder.out_features

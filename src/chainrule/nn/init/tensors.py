@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
@@ -16,8 +15,8 @@ from chainrule.ops.linalg.decompositions import qr
 from chainrule.ops.shape.diagonal import diagonal
 from chainrule.ops.elementwise.functions import sign
 from chainrule.ops.creation.sampling import randn, randperm
-from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Random
 
 __all__ = [
     "calculate_gain",
@@ -164,16 +163,14 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 # --- random ---------------------------------------------------------------------------------------
 
 
-def uniform_(
-    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
-) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Random = None) -> Tensor:
     """Uniform in [a, b)."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Random = None
 ) -> Tensor:
     """Normal with this mean and standard deviation."""
     with no_grad():
@@ -186,7 +183,7 @@ def trunc_normal_(
     std: float = 1.0,
     a: float = -2.0,
     b: float = 2.0,
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> Tensor:
     """Normal numbers, those outside [a, b] drawn again.
 
@@ -229,7 +226,7 @@ def variance_scaling_(
     scale: float = 1.0,
     mode: str = "fan_in",
     distribution: str = "normal",
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> Tensor:
     """Random weights of mean 0 and variance scale / fan.
 
@@ -259,24 +256,22 @@ def variance_scaling_(
     )
 
 
-def lecun_normal_(tensor: Tensor, generator: Generator | None = None) -> Tensor:
+def lecun_normal_(tensor: Tensor, generator: Random = None) -> Tensor:
     """Normal with variance 1 / fan_in."""
     return variance_scaling_(tensor, 1.0, "fan_in", "normal", generator)
 
 
-def lecun_uniform_(tensor: Tensor, generator: Generator | None = None) -> Tensor:
+def lecun_uniform_(tensor: Tensor, generator: Random = None) -> Tensor:
     """Uniform within +-sqrt(3 / fan_in), of variance 1 / fan_in."""
     return variance_scaling_(tensor, 1.0, "fan_in", "uniform", generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Random = None) -> Tensor:
     """Normal with variance gain^2 * 2 / (fan_in + fan_out)."""
     return variance_scaling_(tensor, gain * gain, "fan_avg", "normal", generator)
 
 
-def xavier_uniform_(
-    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
-) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Random = None) -> Tensor:
     """Uniform within +-gain * sqrt(6 / (fan_in + fan_out))."""
     return variance_scaling_(tensor, gain * gain, "fan_avg", "uniform", generator)
 
@@ -286,7 +281,7 @@ def kaiming_normal_(
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> Tensor:
     """Normal with variance gain^2 / fan, the gain being that of the nonlinearity."""
     return _kaiming(tensor, a, mode, nonlinearity, "normal", generator)
@@ -297,14 +292,14 @@ def kaiming_uniform_(
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> Tensor:
     """Uniform within +-gain * sqrt(3 / fan), the gain being that of the nonlinearity."""
     return _kaiming(tensor, a, mode, nonlinearity, "uniform", generator)
 
 
 def _kaiming(
-    tensor: Tensor, a: float, mode: str, nonlinearity: str, distribution: str, generator: Any
+    tensor: Tensor, a: float, mode: str, nonlinearity: str, distribution: str, generator: Random
 ) -> Tensor:
     if str(mode).lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode!r} not supported, please use one of ['fan_in', 'fan_out']")
@@ -315,7 +310,7 @@ def _kaiming(
 # --- by structure ---------------------------------------------------------------------------------
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Random = None) -> Tensor:
     """A random (half-)orthogonal matrix times ``gain``; further dimensions are flattened."""
     if tensor.ndim < 2:
         raise ValueError(
@@ -337,9 +332,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     return tensor
 
 
-def sparse_(
-    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
-) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Random = None) -> Tensor:
     """Normal numbers, a fraction ``sparsity`` of each column set to zero (rounded up)."""
     if tensor.ndim != 2:
         raise ValueError(
@@ -357,7 +350,7 @@ def sparse_(
     return tensor
 
 
-def self_normalizing_(tensor: Tensor, generator: Generator | None = None) -> Tensor:
+def self_normalizing_(tensor: Tensor, generator: Random = None) -> Tensor:
     """Random weights of which each unit's sum to 0 and their squares to 1, exactly.
 
     With SELU units, mean 0 and variance 1 are then the fixed point of each layer.

@@ -11,8 +11,8 @@ from chainrule.nn.init.tensors import fan_in_and_fan_out, normal_
 from chainrule.nn.module.base import Module
 from chainrule.nn.activations.moments import as_function, gaussian_expectation, slope
 from chainrule.ops.creation.sampling import randn
-from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Random
 
 __all__ = [
     "Propagation",
@@ -35,7 +35,7 @@ class Propagation(NamedTuple):
     backward: list[float]
 
 
-def gain(activation: Any, q: float = 1.0) -> float:
+def gain(activation: str | Callable[..., Tensor], q: float = 1.0) -> float:
     """The factor q / E[f(sqrt(q) Z)^2] on the *variance* of weights that keeps that of the sums.
 
     Weights of variance gain / fan_in give the next layer's sums the variance q again. PyTorch's
@@ -52,7 +52,7 @@ def gain(activation: Any, q: float = 1.0) -> float:
 
 
 def propagation(
-    model: Any,
+    model: Module | str | Callable[..., Tensor],
     q: float = 1.0,
     depth: int | None = None,
     *,
@@ -61,7 +61,7 @@ def propagation(
     bias_variance: float = 0.0,
     input: Tensor | None = None,
     samples: int = 256,
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> Propagation:
     """Variance through depth, both ways: predicted for an activation, measured on a model.
 
@@ -139,7 +139,12 @@ def recorded_outputs(model: Module, input: Tensor) -> tuple[Any, list[tuple[Modu
 
 
 def _measured(
-    model: Module, q: float, depth: int | None, input: Any, samples: int, generator: Any
+    model: Module,
+    q: float,
+    depth: int | None,
+    input: Tensor | None,
+    samples: int,
+    generator: Random,
 ) -> Propagation:
     first = weighted_layers(model)[0]
     if input is None:
@@ -165,10 +170,10 @@ def _mean_square(x: Tensor) -> float:
 
 def preserve_variance_(
     model: Module,
-    activation: Any,
+    activation: str | Callable[..., Tensor],
     q: float = 1.0,
     input_second_moment: float = 1.0,
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> Module:
     """Draws all weights so that the sums of every layer have variance q; biases become 0.
 

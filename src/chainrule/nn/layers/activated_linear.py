@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from chainrule.nn.activations.modules import ReLU, Sigmoid, Tanh
 from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
@@ -20,14 +18,14 @@ _FUSED: dict[type[Module], ActivatedLinear] = {
 }
 
 
-def activated(layer: Linear, activation: Module | None, input: Any) -> Tensor | None:
+def activated(layer: Linear, activation: Module, input: Tensor) -> Tensor | None:
     """``activation(layer(input))`` in one step; None if that is not possible.
 
     It is where both are exactly the library's modules, no hook wants to see what is between them,
     and no transformation or trace is on.
     """
-    op = _FUSED.get(activation.__class__)  # type: ignore[arg-type]
-    if op is None or not (layer._calls_forward_alone and activation._calls_forward_alone):  # type: ignore[union-attr]
+    op = _FUSED.get(activation.__class__)
+    if op is None or not (layer._calls_forward_alone and activation._calls_forward_alone):
         return None
     held = layer._parameters
     return ordinary_linear(op, input, held.get("weight"), held.get("bias"))

@@ -14,6 +14,7 @@ from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
 from chainrule.nn.layers.pooling import _AvgPool, _LPPool, _MaxPool
 from chainrule.ops.layers.spatial import conv_output_size, conv_transpose_output_size, per_dim
+from chainrule.typing import Sizes
 
 __all__ = [
     "conv_cost",
@@ -60,7 +61,7 @@ def half_width(kernel_size: int, dilation: int = 1) -> int:
 def shared_weights(
     in_channels: int,
     out_channels: int,
-    kernel_size: Any,
+    kernel_size: Sizes,
     groups: int = 1,
     bias: bool = True,
     nd: int = 2,
@@ -89,8 +90,8 @@ def dense_weights(in_features: int, out_features: int, bias: bool = True) -> int
 def conv_cost(
     in_channels: int,
     out_channels: int,
-    kernel_size: Any,
-    output_size: Any,
+    kernel_size: Sizes,
+    output_size: Sizes,
     groups: int = 1,
     nd: int = 2,
 ) -> int:
@@ -203,7 +204,7 @@ def receptive_field(layers: Module | Iterable[Any]) -> Any:
     return fields[0] if len(set(fields)) == 1 else tuple(fields)
 
 
-def stack_cost(layers: Module | Iterable[Any], input_size: Any) -> int:
+def stack_cost(layers: Module | Iterable[Any], input_size: Sizes) -> int:
     """The multiplications of all convolutions of a Sequential or list, for images of this size:
 
     sum over l of C_(l-1) C_l k_l^nd m_l^nd, with m_l the size of layer l's output.

@@ -25,6 +25,7 @@ from chainrule.ops.shape.views import cat, expand, permute, reshape, squeeze, tr
 from chainrule.ops.layers.softmax import softmax
 from chainrule.graph import Box
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType
 
 __all__ = ["MultiheadAttention", "multi_head_attention_forward", "scaled_dot_product_attention"]
 
@@ -349,8 +350,13 @@ class MultiheadAttention(Module):
     (chainrule.Size([5, 2, 8]), chainrule.Size([2, 5, 5]))
     """
 
-    bias_k: Any
-    bias_v: Any
+    in_proj_weight: Parameter | None
+    q_proj_weight: Parameter | None
+    k_proj_weight: Parameter | None
+    v_proj_weight: Parameter | None
+    in_proj_bias: Parameter | None
+    bias_k: Parameter | None
+    bias_v: Parameter | None
 
     def __init__(
         self,
@@ -363,8 +369,8 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         if embed_dim <= 0 or num_heads <= 0:
@@ -400,7 +406,9 @@ class MultiheadAttention(Module):
             self._register(name, (1, 1, e) if add_bias_kv else None, device, dtype)
         self.reset_parameters()
 
-    def _register(self, name: str, shape: tuple[int, ...] | None, device: Any, dtype: Any) -> None:
+    def _register(
+        self, name: str, shape: tuple[int, ...] | None, device: Device | None, dtype: DType | None
+    ) -> None:
         value = None if shape is None else Parameter(empty(shape, device=device, dtype=dtype))
         self.register_parameter(name, value)
 

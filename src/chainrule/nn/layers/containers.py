@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from typing import Any, Self, TypeAlias, TypeVar, overload
 
 from chainrule.nn.layers.activated_linear import activated
 from chainrule.nn.layers.linear import Linear
@@ -14,6 +14,9 @@ from chainrule.nn.parameter import Parameter
 from chainrule.tensor import Tensor
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+T = TypeVar("T")
+Named: TypeAlias = Mapping[str, T] | Iterable[tuple[str, T]]  # a dictionary, or pairs
 
 
 def _position(index: int, length: int, what: str) -> int:
@@ -25,16 +28,22 @@ def _position(index: int, length: int, what: str) -> int:
 class _Numbered(Module):
     """Modules under the names 0, 1, 2, ..."""
 
+    _modules: dict[str, Any]
+
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
     def __contains__(self, module: object) -> bool:
         return any(module is m for m in self)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self, index: slice) -> Any: ...
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             items = list(self._modules.items())[index]
             return self._like(items)
@@ -45,7 +54,7 @@ class _Numbered(Module):
         keys = list(self._modules)
         setattr(self, keys[_position(index, len(keys), type(self).__name__)], module)
 
-    def __delitem__(self, index: Any) -> None:
+    def __delitem__(self, index: int | slice) -> None:
         keys = list(self._modules)
         chosen = index if isinstance(index, slice) else _position(index, len(keys), "del")
         for key in keys[chosen] if isinstance(chosen, slice) else [keys[chosen]]:
@@ -59,12 +68,12 @@ class _Numbered(Module):
         self._modules.clear()
         self._modules.update({str(i): module for i, module in enumerate(modules)})
 
-    def append(self, module: Module) -> Any:
+    def append(self, module: Module) -> Self:
         """Adds a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index: int, module: Module) -> Any:
+    def insert(self, index: int, module: Module) -> Self:
         """Puts a module at a place, the others moving up."""
         n = len(self)
         if not -n <= index <= n:
@@ -74,14 +83,14 @@ class _Numbered(Module):
         self._renumber(modules)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Any:
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Adds modules at the end."""
         _check_iterable(f"{type(self).__name__}.extend", modules)
         for module in list(modules):
             self.append(module)
         return self
 
-    def pop(self, key: Any) -> Any:
+    def pop(self, key: int | slice) -> Any:
         """Takes a module (or those of a slice) out and returns it."""
         module = self[key]
         del self[key]
@@ -106,14 +115,13 @@ class Sequential(_Numbered):
     )
     """
 
-    def __init__(self, *modules: Any):
+    def __init__(self, *modules: Module | Mapping[str, Module]):
         super().__init__()
+        given: Iterable[tuple[str, Any]] = ((str(i), m) for i, m in enumerate(modules))
         if len(modules) == 1 and isinstance(modules[0], Mapping):
-            for name, module in modules[0].items():
-                self.add_module(name, module)
-        else:
-            for i, module in enumerate(modules):
-                self.add_module(str(i), module)
+            given = modules[0].items()
+        for name, module in given:
+            self.add_module(name, module)
 
     def _like(self, items: list[tuple[str, Any]]) -> Any:
         return Sequential(OrderedDict(items))
@@ -130,14 +138,14 @@ class Sequential(_Numbered):
             if module.__class__ is Linear:
                 layer = module
             else:
-                input = module(input)  # type: ignore[misc]
+                input = module(input)
         return input if layer is None else layer(input)
 
     def __add__(self, other: Sequential) -> Sequential:
         _check_sequential(other)
         return Sequential(*self, *other)
 
-    def __iadd__(self, other: Sequential) -> Sequential:
+    def __iadd__(self, other: Sequential) -> Self:
         _check_sequential(other)
         return self.extend(other)
 
@@ -147,7 +155,7 @@ class Sequential(_Numbered):
 
     __rmul__ = __mul__
 
-    def __imul__(self, other: int) -> Sequential:
+    def __imul__(self, other: int) -> Self:
         return self.extend(self._times(other)[len(self) :])
 
     def _times(self, count: int) -> list[Any]:
@@ -160,7 +168,7 @@ class Sequential(_Numbered):
         return list(self) * count
 
 
-def _check_sequential(other: Any) -> None:
+def _check_sequential(other: object) -> None:
     if not isinstance(other, Sequential):
         raise ValueError(
             f"add operator supports only objects of Sequential class, but {type(other)} is given."
@@ -183,7 +191,7 @@ class ModuleList(_Numbered):
     def _like(self, items: list[tuple[str, Any]]) -> Any:
         return type(self)([module for _, module in items])
 
-    def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
@@ -205,12 +213,14 @@ class ModuleList(_Numbered):
 class ModuleDict(Module):
     """A dictionary of modules that are registered."""
 
-    def __init__(self, modules: Mapping[str, Module] | None = None):
+    _modules: dict[str, Any]
+
+    def __init__(self, modules: Named[Module] | None = None):
         super().__init__()
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> Module:
         return self._modules[key]
 
     def __setitem__(self, key: str, module: Module) -> None:
@@ -228,34 +238,39 @@ class ModuleDict(Module):
     def __contains__(self, key: object) -> bool:
         return key in self._modules
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
+        """The names of the modules."""
         return self._modules.keys()
 
-    def values(self) -> Any:
+    def values(self) -> ValuesView[Module]:
+        """The modules."""
         return self._modules.values()
 
-    def items(self) -> Any:
+    def items(self) -> ItemsView[str, Module]:
+        """The names and the modules."""
         return self._modules.items()
 
     def clear(self) -> None:
+        """Takes all modules out."""
         self._modules.clear()
 
-    def pop(self, key: str) -> Any:
+    def pop(self, key: str) -> Module:
         """Takes a module out and returns it."""
         return self._modules.pop(key)
 
-    def update(self, modules: Any) -> None:
+    def update(self, modules: Named[Module]) -> None:
         """Adds the modules of a dictionary or of pairs."""
         for key, module in _pairs("ModuleDict.update", modules):
             self[key] = module
 
 
-def _as_parameter(value: Any) -> Any:
-    is_plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
-    return Parameter(value) if is_plain else value
+def _as_parameter(value: object) -> object:
+    if isinstance(value, Tensor) and not isinstance(value, Parameter):
+        return Parameter(value)
+    return value
 
 
-def _check_iterable(method: str, values: Any) -> None:
+def _check_iterable(method: str, values: object) -> None:
     if not isinstance(values, Iterable) or isinstance(values, Tensor):
         raise TypeError(
             f"{method} should be called with an iterable, but got {type(values).__name__}"
@@ -282,7 +297,7 @@ def _pairs(method: str, given: Any) -> list[tuple[str, Any]]:
 class ParameterList(Module):
     """A list of parameters that are registered."""
 
-    def __init__(self, values: Iterable[Any] | None = None):
+    def __init__(self, values: Iterable[object] | None = None):
         super().__init__()
         self._size = 0
         if values is not None:
@@ -291,34 +306,34 @@ class ParameterList(Module):
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return ParameterList([self[i] for i in range(*index.indices(self._size))])
         return getattr(self, str(_position(index, self._size, "ParameterList")))
 
-    def __setitem__(self, index: int, value: Any) -> None:
+    def __setitem__(self, index: int, value: object) -> None:
         setattr(self, str(_position(index, self._size, "ParameterList")), _as_parameter(value))
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(self._size))
 
-    def append(self, value: Any) -> ParameterList:
+    def append(self, value: object) -> Self:
         """Adds a parameter at the end."""
         self._size += 1
         self[self._size - 1] = value
         return self
 
-    def extend(self, values: Iterable[Any]) -> ParameterList:
+    def extend(self, values: Iterable[object]) -> Self:
         """Adds parameters at the end."""
         _check_iterable("ParameterList.extend", values)
         for value in list(values):
             self.append(value)
         return self
 
-    def __iadd__(self, values: Iterable[Any]) -> ParameterList:
+    def __iadd__(self, values: Iterable[object]) -> Self:
         return self.extend(values)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         raise RuntimeError("ParameterList should not be called.")
 
     def extra_repr(self) -> str:
@@ -328,7 +343,7 @@ class ParameterList(Module):
 class ParameterDict(Module):
     """A dictionary of parameters that are registered."""
 
-    def __init__(self, parameters: Any = None):
+    def __init__(self, parameters: Named[object] | None = None):
         super().__init__()
         self._keys: dict[str, None] = {}
         if parameters is not None:
@@ -339,7 +354,7 @@ class ParameterDict(Module):
             raise KeyError(key)
         return getattr(self, key)
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: object) -> None:
         if not isinstance(key, str):
             raise TypeError(f"ParameterDict: a key must be a string, got {type(key).__name__}")
         setattr(self, key, _as_parameter(value))
@@ -358,16 +373,19 @@ class ParameterDict(Module):
     def __contains__(self, key: object) -> bool:
         return key in self._keys
 
-    def keys(self) -> Iterable[str]:
+    def keys(self) -> KeysView[str]:
+        """The names of the parameters."""
         return self._keys.keys()
 
-    def values(self) -> Iterable[Any]:
+    def values(self) -> list[Any]:
+        """The parameters."""
         return [self[k] for k in self._keys]
 
-    def items(self) -> Iterable[tuple[str, Any]]:
+    def items(self) -> list[tuple[str, Any]]:
+        """The names and the parameters."""
         return [(k, self[k]) for k in self._keys]
 
-    def update(self, parameters: Any) -> None:
+    def update(self, parameters: Named[object]) -> None:
         """Adds the parameters of a dictionary (an unordered one by the order of its keys) or of
         pairs."""
         pairs = _pairs("ParameterDict.update", parameters)
@@ -376,11 +394,11 @@ class ParameterDict(Module):
         for key, value in pairs:
             self[key] = value
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, default: object = None) -> Any:
         """The parameter, or the default if there is none."""
         return self[key] if key in self._keys else default
 
-    def setdefault(self, key: str, default: Any = None) -> Any:
+    def setdefault(self, key: str, default: object = None) -> Any:
         """The parameter, which is the default from now on if there was none."""
         if key not in self:
             self[key] = default
@@ -398,6 +416,7 @@ class ParameterDict(Module):
         return key, self.pop(key)
 
     def clear(self) -> None:
+        """Takes all parameters out."""
         for key in list(self._keys):
             del self[key]
 
@@ -405,30 +424,30 @@ class ParameterDict(Module):
         """A dictionary with the same parameters."""
         return ParameterDict(OrderedDict(self.items()))
 
-    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+    def fromkeys(self, keys: Iterable[str], default: object = None) -> ParameterDict:
         """A new dictionary with these keys and one value."""
         return ParameterDict([(key, default) for key in keys])
 
     def __reversed__(self) -> Iterator[str]:
         return reversed(self._keys)
 
-    def __or__(self, other: Any) -> ParameterDict:
+    def __or__(self, other: Named[object]) -> ParameterDict:
         both = self.copy()
         both.update(other)
         return both
 
-    def __ior__(self, other: Any) -> ParameterDict:
+    def __ior__(self, other: Named[object]) -> Self:
         self.update(other)
         return self
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         raise RuntimeError("ParameterDict should not be called.")
 
     def extra_repr(self) -> str:
         return "\n".join(_line(k, p) for k, p in self.items())
 
 
-def _line(name: Any, value: Any) -> str:
+def _line(name: object, value: object) -> str:
     if not isinstance(value, Tensor):
         return f"  ({name}): Object of type: {type(value).__name__}"
     size = "x".join(str(n) for n in value.shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
@@ -21,6 +21,7 @@ from chainrule.ops.shape.padding import pad
 from chainrule.ops.shape.rearrange import flip
 from chainrule.ops.layers.spatial import conv_transpose_output_size, padding_of, per_dim
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType, Sizes
 
 __all__ = [
     "Conv1d",
@@ -41,12 +42,20 @@ __all__ = [
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-def convolve(input: Tensor, weight: Tensor, bias: Tensor | None = None, **settings: Any) -> Tensor:
+def convolve(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
     """True convolution, with the kernel flipped, in as many dimensions as ``weight`` says.
 
-    y[n, o, i] = bias[o] + sum over c, k of weight[o, c, k] * x[n, c, i + K - 1 - k]
+    y[n, o, i] = bias[o] + sum over c, k of weight[o, c, k] * x[n, c, i + R - 1 - k]
 
-    for a kernel of size K; conv1d and its like do not flip. ``settings`` are theirs.
+    for a kernel of size R; conv1d and its like, whose arguments these are, do not flip.
 
     >>> import chainrule
     >>> from chainrule.nn.functional import convolve
@@ -61,7 +70,7 @@ def convolve(input: Tensor, weight: Tensor, bias: Tensor | None = None, **settin
             f"got {tuple(weight.shape)}"
         )
     function = (conv1d, conv2d, conv3d)[nd - 1]
-    return function(input, _flipped(weight), bias, **settings)
+    return function(input, _flipped(weight), bias, stride, padding, dilation, groups)
 
 
 def _flipped(weight: Tensor) -> Tensor:
@@ -76,17 +85,22 @@ class _Conv(Module):
     transposed: ClassVar[bool] = False
 
     weight: Parameter
-    bias: Any
+    bias: Parameter | None
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: str | tuple[int, ...]
+    dilation: tuple[int, ...]
+    output_padding: tuple[int, ...]
 
     def _set(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        output_padding: Any,
-        dilation: Any,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes | str,
+        output_padding: Sizes,
+        dilation: Sizes,
         groups: int,
         padding_mode: str,
     ) -> None:
@@ -128,7 +142,7 @@ class _Conv(Module):
                 f"{name}: padding_mode must be one of {allowed}, got {self.padding_mode!r}"
             )
 
-    def _make_parameters(self, bias: bool, device: Any, dtype: Any) -> None:
+    def _make_parameters(self, bias: bool, device: Device | None, dtype: DType | None) -> None:
         first, second = self.out_channels, self.in_channels
         if self.transposed:
             first, second = second, first
@@ -177,15 +191,15 @@ class _ConvNd(_Conv):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
         *,
         flip: bool = False,
     ):
@@ -205,8 +219,8 @@ class _ConvNd(_Conv):
         self._make_parameters(bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        weight: Any = self.weight
-        padding: Any = self.padding
+        weight: Tensor = self.weight
+        padding: Sizes | str = self.padding
         if self.flip:
             weight = _flipped(weight)
         if self.padding_mode != "zeros":
@@ -291,20 +305,22 @@ class Conv3d(_ConvNd):
 class _ConvTransposeNd(_Conv):
     transposed = True
 
+    padding: tuple[int, ...]
+
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
         groups: int = 1,
         bias: bool = True,
-        dilation: Any = 1,
+        dilation: Sizes = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self._set(

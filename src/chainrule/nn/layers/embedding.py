@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from chainrule.autograd.modes import no_grad
 from chainrule.nn.module.base import Module
@@ -19,6 +19,7 @@ from chainrule.ops.shape.views import expand, reshape, unsqueeze
 from chainrule.ops.reduce.sort import bincount, searchsorted, unique
 from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType
 
 __all__ = ["Embedding", "EmbeddingBag", "embedding", "embedding_bag", "one_hot"]
 
@@ -106,10 +107,10 @@ class _Table(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None,
-        weight: Any,
+        weight: Tensor | None,
         freeze: bool,
-        device: Any,
-        dtype: Any,
+        device: Device | None,
+        dtype: DType | None,
     ) -> None:
         name = type(self).__name__
         self.num_embeddings = num_embeddings
@@ -137,7 +138,7 @@ class _Table(Module):
     @classmethod
     def from_pretrained(
         cls, embeddings: Tensor, freeze: bool = True, *args: Any, **settings: Any
-    ) -> Any:
+    ) -> Self:
         """A layer with this table of vectors, which is not learned if ``freeze``; the arguments
         after that are the layer's.
 
@@ -191,8 +192,8 @@ class Embedding(_Table):
         sparse: bool = False,
         _weight: Tensor | None = None,
         _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self.max_norm = max_norm
@@ -273,7 +274,12 @@ _OF_ROWS: dict[str, Any] = {"sum": total, "mean": mean, "max": amax}
 
 
 def _check_bag(
-    input: Tensor, weight: Tensor, offsets: Any, mode: str, weights: Any, scale_grad_by_freq: bool
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None,
+    mode: str,
+    weights: Tensor | None,
+    scale_grad_by_freq: bool,
 ) -> None:
     op = "embedding_bag"
     if mode not in ("sum", "mean", "max"):
@@ -304,7 +310,7 @@ def _check_bag(
         raise ValueError(f"{op}: max mode does not support scaling the gradient by the frequency")
 
 
-def _bags(input: Tensor, offsets: Any, include_last_offset: bool) -> tuple[int, Tensor]:
+def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[int, Tensor]:
     """How many bags there are, and in which each integer is."""
     if offsets is None:
         bags, each = input.shape
@@ -323,7 +329,7 @@ def _bags(input: Tensor, offsets: Any, include_last_offset: bool) -> tuple[int, 
 
 
 def _pooled(
-    rows: Tensor, bag: Tensor, bags: int, mode: str, weights: Any, kept: Tensor | None
+    rows: Tensor, bag: Tensor, bags: int, mode: str, weights: Tensor | None, kept: Tensor | None
 ) -> Tensor:
     nothing = zeros(bags, rows.shape[1], dtype=rows.dtype)
     if mode == "max":
@@ -373,8 +379,8 @@ class EmbeddingBag(_Table):
         _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self.max_norm = max_norm
@@ -387,7 +393,10 @@ class EmbeddingBag(_Table):
         self._make(num_embeddings, embedding_dim, padding_idx, _weight, False, device, dtype)
 
     def forward(
-        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Any = None
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
     ) -> Tensor:
         return embedding_bag(
             input,

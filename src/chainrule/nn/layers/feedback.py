@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
 from chainrule.ops.creation.patterns import empty_like
 from chainrule.ops.linalg.matmul import linear
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType, Random
 
 __all__ = ["FeedbackLinear", "feedback_alignment"]
 
@@ -44,21 +44,21 @@ class FeedbackLinear(Linear):
         in_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        generator: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
+        generator: Random = None,
     ):
         super().__init__(in_features, out_features, bias, device, dtype)
         self._draw_feedback(generator)
 
-    def _draw_feedback(self, generator: Any) -> None:
+    def _draw_feedback(self, generator: Random) -> None:
         """Draws B from the distribution that the weight starts from."""
         bound = self.in_features**-0.5 if self.in_features > 0 else 0.0
         feedback = empty_like(self.weight.detach())
         self.register_buffer("feedback", feedback.uniform_(-bound, bound, generator=generator))
 
     @classmethod
-    def from_linear(cls, layer: Linear, generator: Any = None) -> FeedbackLinear:
+    def from_linear(cls, layer: Linear, generator: Random = None) -> FeedbackLinear:
         """A layer with the very weight and bias of another, and its own feedback."""
         if type(layer) is not Linear:
             raise TypeError(f"FeedbackLinear: expected an nn.Linear, got {type(layer).__name__}")
@@ -79,7 +79,7 @@ class FeedbackLinear(Linear):
         return linear(held, self.weight, self.bias) + linear(input - held, self.feedback)
 
 
-def feedback_alignment(model: Module, *, generator: Any = None) -> Module:
+def feedback_alignment(model: Module, *, generator: Random = None) -> Module:
     """Makes every ``nn.Linear`` in a model a :class:`FeedbackLinear` with the same parameters.
 
     The model is changed in place and returned (a Linear alone: the new layer). An optimizer made

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from chainrule.nn.module.base import Module
 from chainrule.ops.layers.conv import col2im as fold
 from chainrule.ops.layers.conv import im2col as unfold
 from chainrule.ops.shape.views import permute, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Sizes
 
 __all__ = [
     "ChannelShuffle",
@@ -40,7 +39,9 @@ class Unfold(Module):
     chainrule.Size([2, 30, 4])
     """
 
-    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
+    def __init__(
+        self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+    ):
         super().__init__()
         self.kernel_size = kernel_size
         self.dilation = dilation
@@ -69,11 +70,11 @@ class Fold(Unfold):
 
     def __init__(
         self,
-        output_size: Any,
-        kernel_size: Any,
-        dilation: Any = 1,
-        padding: Any = 0,
-        stride: Any = 1,
+        output_size: Sizes,
+        kernel_size: Sizes,
+        dilation: Sizes = 1,
+        padding: Sizes = 0,
+        stride: Sizes = 1,
     ):
         super().__init__(kernel_size, dilation, padding, stride)
         self.output_size = output_size

@@ -18,6 +18,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.rearrange import meshgrid
 from chainrule.ops.shape.views import expand, reshape, stack
 from chainrule.tensor import Tensor
+from chainrule.typing import DType
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -62,7 +63,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     return reshape(flat, (theta.shape[0], *size[2:], nd))
 
 
-def _axis(n: int, aligned: bool, dtype: Any) -> Tensor:
+def _axis(n: int, aligned: bool, dtype: DType | None) -> Tensor:
     """The centers of n pixels from -1 to 1, or of the outermost ones at -1 and 1."""
     if aligned:
         return linspace(-1, 1, n, dtype=dtype) if n > 1 else 0 * ones(1, dtype=dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
@@ -11,6 +10,7 @@ from chainrule.ops.creation.patterns import empty, ones
 from chainrule.ops.linalg.matmul import linear, matmul
 from chainrule.ops.shape.views import cat, reshape, squeeze, unsqueeze
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType, Factory
 
 __all__ = ["Bilinear", "Linear", "SecondOrder", "bilinear", "linear", "second_order"]
 
@@ -30,20 +30,22 @@ class Linear(Module):
     chainrule.Size([5, 2])
     """
 
+    weight: Parameter
+    bias: Parameter | None
+
     def __init__(
         self,
         in_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        factory = {"device": device, "dtype": dtype}
+        factory: Factory = {"device": device, "dtype": dtype}
         self.weight = Parameter(empty(out_features, in_features, **factory))
-        self.bias: Any
         if bias:
             self.bias = Parameter(empty(out_features, **factory))
         else:
@@ -121,14 +123,17 @@ class Bilinear(Module):
     chainrule.Size([5, 4])
     """
 
+    weight: Parameter
+    bias: Parameter | None
+
     def __init__(
         self,
         in1_features: int,
         in2_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         if in1_features <= 0:
@@ -136,9 +141,8 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        factory = {"device": device, "dtype": dtype}
+        factory: Factory = {"device": device, "dtype": dtype}
         self.weight = Parameter(empty(out_features, in1_features, in2_features, **factory))
-        self.bias: Any
         if bias:
             self.bias = Parameter(empty(out_features, **factory))
         else:
@@ -179,7 +183,15 @@ class SecondOrder(Module):
     (chainrule.Size([5, 2]), chainrule.Size([2, 4, 4]))
     """
 
-    def __init__(self, in_features: int, out_features: int, device: Any = None, dtype: Any = None):
+    weight: Parameter
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        device: Device | None = None,
+        dtype: DType | None = None,
+    ):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
 from chainrule.ops.reduce.order import max as largest
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType
 
 __all__ = ["Maxout", "maxout"]
 
@@ -63,8 +63,8 @@ class Maxout(Module):
         out_features: int,
         num_pieces: int = 2,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         if num_pieces < 1:

@@ -131,7 +131,7 @@ class WeightNoise(Module):
 # --- prediction by many passes --------------------------------------------------------------------
 
 
-def monte_carlo_predict(model: Module, input: Any, samples: int = 100) -> Prediction:
+def monte_carlo_predict(model: Module, input: Tensor, samples: int = 100) -> Prediction:
     """The mean and the standard deviation of ``samples`` passes with dropout and noise active.
 
     Everything else, batch normalization above all, is in evaluation; the modes are put back

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TypeVar
 
 from chainrule.autograd.forward_ad import Dual
 from chainrule.autograd.modes import no_grad
@@ -17,6 +17,7 @@ from chainrule.ops.layers.norm import normalized, normalized_with_statistics
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.shape.views import reshape, squeeze, unsqueeze
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType, Factory
 
 __all__ = [
     "BatchNorm1d",
@@ -28,6 +29,8 @@ __all__ = [
     "batch_norm",
     "instance_norm",
 ]
+
+T = TypeVar("T", Tensor, None, Tensor | None)
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -110,20 +113,26 @@ def instance_norm(
     return out
 
 
-def _per_channel(t: Tensor | None, ndim: int) -> Tensor | None:
-    """A vector along dimension 1 of a tensor with so many dimensions."""
+def _per_channel(t: T, ndim: int) -> T:
+    """A vector along dimension 1 of a tensor with so many dimensions; None if there is none."""
     return t if t is None or ndim == 2 else reshape(t, (-1, *[1] * (ndim - 2)))
 
 
 def _with_running_moments(
-    op: str, input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, eps: float
-) -> Any:
-    for name, t in (("running_mean", running_mean), ("running_var", running_var)):
-        if t is None:
-            raise RuntimeError(
-                f"{op}: {name} must be defined in evaluation mode; normalize with the moments of "
-                "the input (training=True), or pass it"
-            )
+    op: str,
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> Tensor:
+    if running_mean is None or running_var is None:
+        name = "running_mean" if running_mean is None else "running_var"
+        raise RuntimeError(
+            f"{op}: {name} must be defined in evaluation mode; normalize with the moments of the "
+            "input (training=True), or pass it"
+        )
     scale = rsqrt(running_var + eps)
     if weight is not None:
         scale = scale * weight
@@ -145,7 +154,12 @@ def _move(running: Tensor | None, value: Tensor, momentum: float) -> None:
 
 
 def _check_channels(
-    op: str, input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any
+    op: str,
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
 ) -> None:
     check_type(op, input, running_mean, running_var, weight, bias)
     if input.ndim < 2:
@@ -171,9 +185,9 @@ class _Running(Affine):
 
     ndims: tuple[int, ...]
     num_features: int
-    running_mean: Any
-    running_var: Any
-    num_batches_tracked: Any
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
 
     def __init__(
         self,
@@ -182,8 +196,8 @@ class _Running(Affine):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
         *,
         bias: bool = True,
     ):
@@ -194,7 +208,7 @@ class _Running(Affine):
         self.affine = affine
         self.track_running_stats = track_running_stats
         self._make_affine(num_features, affine, bias, device, dtype)
-        factory = {"device": device, "dtype": dtype}
+        factory: Factory = {"device": device, "dtype": dtype}
         tracked = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, **factory) if tracked else None)
         self.register_buffer("running_var", ones(num_features, **factory) if tracked else None)
@@ -205,10 +219,13 @@ class _Running(Affine):
 
     def reset_running_stats(self) -> None:
         """Forgets the moments seen so far: mean 0, variance 1."""
-        if self.track_running_stats:
-            self.running_mean.zero_()
-            self.running_var.fill_(1)
-            self.num_batches_tracked.zero_()
+        for moment, value in (
+            (self.running_mean, 0),
+            (self.running_var, 1),
+            (self.num_batches_tracked, 0),
+        ):
+            if moment is not None and self.track_running_stats:
+                moment.fill_(value)
 
     def reset_parameters(self) -> None:
         """Resets the running moments, the factor to 1 and the shift to 0."""
@@ -299,8 +316,8 @@ class _InstanceNorm(_Running):
         momentum: float | None = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
         *,
         bias: bool = True,
     ):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from chainrule.backend import K
 from chainrule.nn.module.base import Module
@@ -16,6 +15,7 @@ from chainrule.ops.shape.padding import pad
 from chainrule.ops.reduce.reductions import norm
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType, Sizes
 
 __all__ = [
     "GroupNorm",
@@ -134,7 +134,8 @@ def normalize(
 # --- checks ---------------------------------------------------------------------------------------
 
 
-def check_type(op: str, input: Any, *others: Any) -> None:
+def check_type(op: str, input: Tensor, *others: Tensor | None) -> None:
+    """Refuses what is not a floating-point tensor, and parameters of another type."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     if input.array.dtype.kind != "f":
@@ -150,7 +151,7 @@ def check_type(op: str, input: Any, *others: Any) -> None:
 
 
 def _last_dims(
-    op: str, input: Any, normalized_shape: Sequence[int], *parameters: Any
+    op: str, input: Tensor, normalized_shape: Sequence[int], *parameters: Tensor | None
 ) -> tuple[int, ...]:
     """The dimensions that ``normalized_shape`` names, after all checks."""
     check_type(op, input, *parameters)
@@ -181,10 +182,17 @@ def _last_dims(
 class Affine(Module):
     """What a normalization learns: a factor, 1 at first, and a shift, 0 at first."""
 
-    weight: Any
-    bias: Any
+    weight: Parameter | None
+    bias: Parameter | None
 
-    def _make_affine(self, shape: Any, weight: bool, bias: bool, device: Any, dtype: Any) -> None:
+    def _make_affine(
+        self,
+        shape: Sizes,
+        weight: bool,
+        bias: bool,
+        device: Device | None,
+        dtype: DType | None,
+    ) -> None:
         for name, wanted in (("weight", weight), ("bias", weight and bias)):
             value = Parameter(empty(shape, device=device, dtype=dtype)) if wanted else None
             self.register_parameter(name, value)
@@ -222,8 +230,8 @@ class LayerNorm(Affine):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self.normalized_shape = _shape_of(normalized_shape)
@@ -258,8 +266,8 @@ class RMSNorm(Affine):
         normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self.normalized_shape = _shape_of(normalized_shape)
@@ -302,8 +310,8 @@ class GroupNorm(Affine):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
         *,
         bias: bool = True,
     ):

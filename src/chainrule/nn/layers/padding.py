@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from chainrule.nn.module.base import Module
 from chainrule.ops.shape.padding import pad
 from chainrule.ops.layers.spatial import per_dim
 from chainrule.tensor import Tensor
+from chainrule.typing import Sizes
 
 __all__ = [
     "CircularPad1d",
@@ -36,7 +37,9 @@ class _Pad(Module):
     nd: ClassVar[int]
     mode: ClassVar[str]
 
-    def __init__(self, padding: Any):
+    padding: tuple[int, ...]
+
+    def __init__(self, padding: Sizes):
         super().__init__()
         self.padding = per_dim(type(self).__name__, "padding", padding, 2 * self.nd)
 
@@ -50,7 +53,7 @@ class _Pad(Module):
 class _ConstantPad(_Pad):
     mode = "constant"
 
-    def __init__(self, padding: Any, value: float):
+    def __init__(self, padding: Sizes, value: float):
         super().__init__(padding)
         self.value = value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from chainrule.nn.module.base import Module
@@ -28,6 +28,7 @@ from chainrule.ops.layers.pool import (
 )
 from chainrule.ops.layers.spatial import per_dim
 from chainrule.tensor import Tensor
+from chainrule.typing import Shape, Sizes
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -68,6 +69,10 @@ __all__ = [
     "max_unpool3d",
 ]
 
+OutputSize = int | None | Sequence[int | None]  # one for all dimensions or each; None keeps a size
+# The maxima, or with return_indices also where they are.
+Maxima = Tensor | tuple[Tensor, Tensor]
+
 
 class _Pool(Module):
     nd: ClassVar[int]
@@ -83,10 +88,10 @@ class _Pool(Module):
 class _MaxPool(_Pool):
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
     ):
@@ -98,7 +103,7 @@ class _MaxPool(_Pool):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Maxima:
         return self.function(
             input,
             self.kernel_size,
@@ -148,12 +153,12 @@ class MaxPool3d(_MaxPool):
 
 
 class _AdaptiveMaxPool(_Pool):
-    def __init__(self, output_size: Any, return_indices: bool = False):
+    def __init__(self, output_size: OutputSize, return_indices: bool = False):
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Maxima:
         return self.function(input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:
@@ -184,14 +189,14 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 
 
 class _MaxUnpool(_Pool):
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0):
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
         super().__init__()
         name, nd = type(self).__name__, self.nd
         self.kernel_size = per_dim(name, "kernel_size", kernel_size, nd)
         self.stride = self.kernel_size if stride is None else per_dim(name, "stride", stride, nd)
         self.padding = per_dim(name, "padding", padding, nd)
 
-    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+    def forward(self, input: Tensor, indices: Tensor, output_size: Shape | None = None) -> Tensor:
         return self.function(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
@@ -231,14 +236,14 @@ class MaxUnpool3d(_MaxUnpool):
 class _AvgPool(_Pool):
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
         *,
-        dilation: Any = 1,
+        dilation: Sizes = 1,
     ):
         super().__init__()
         self.kernel_size = kernel_size
@@ -273,13 +278,13 @@ class AvgPool1d(_AvgPool):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         *,
-        dilation: Any = 1,
+        dilation: Sizes = 1,
     ):
         kernel = per_dim("AvgPool1d", "kernel_size", kernel_size, 1)
         step = kernel if stride is None else per_dim("AvgPool1d", "stride", stride, 1)
@@ -328,7 +333,7 @@ class AvgPool3d(_AvgPool):
 
 
 class _AdaptiveAvgPool(_Pool):
-    def __init__(self, output_size: Any):
+    def __init__(self, output_size: OutputSize):
         super().__init__()
         self.output_size = output_size
 
@@ -367,7 +372,11 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
 
 class _LPPool(_Pool):
     def __init__(
-        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+        self,
+        norm_type: float,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        ceil_mode: bool = False,
     ):
         super().__init__()
         self.norm_type = norm_type

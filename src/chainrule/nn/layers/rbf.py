@@ -23,6 +23,7 @@ from chainrule.ops.shape.views import cat, unsqueeze
 from chainrule.ops.layers.softmax import binary_cross_entropy_with_logits, cross_entropy, softmax
 from chainrule.ops.reduce.sort import topk
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType, Random
 
 __all__ = ["RBF", "RBFNetwork", "fit_rbf", "rbf"]
 
@@ -66,8 +67,8 @@ class RBF(Module):
         in_features: int,
         num_centers: int,
         bias: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self.in_features = in_features
@@ -129,8 +130,8 @@ class RBFNetwork(Module):
         num_centers: int,
         out_features: int = 1,
         task: str = "regression",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         if task not in _TASKS:
@@ -156,7 +157,7 @@ def fit_rbf(
     steps: int = 2,
     neighbors: int = 2,
     max_iter: int = 200,
-    generator: Any = None,
+    generator: Random = None,
 ) -> RBFNetwork:
     """A network of radial functions, learned in two or three steps.
 
@@ -205,7 +206,7 @@ def fit_rbf(
     return model
 
 
-def _targets(task: str, y: Tensor, dtype: Any) -> tuple[Tensor, Tensor]:
+def _targets(task: str, y: Tensor, dtype: DType | None) -> tuple[Tensor, Tensor]:
     """What the loss compares with, and the scores (N, K) that least squares aims at."""
     if task == "multiclass":
         if y.is_floating_point() or y.ndim != 1:
@@ -226,7 +227,7 @@ def _targets(task: str, y: Tensor, dtype: Any) -> tuple[Tensor, Tensor]:
     return column, 4 * column - 2
 
 
-def _centers(x: Tensor, k: int, how: str, generator: Any) -> Tensor:
+def _centers(x: Tensor, k: int, how: str, generator: Random) -> Tensor:
     if how == "kmeans":
         return kmeans(x, k, generator=generator).centers
     if how == "gng":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from chainrule.nn.activations.functions import relu
 from chainrule.nn.activations.modules import ReLU
@@ -15,6 +14,7 @@ from chainrule.nn.layers.norm import BatchNorm2d
 from chainrule.ops.elementwise.functions import sigmoid
 from chainrule.ops.shape.views import cat
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType
 
 __all__ = ["Highway", "Residual", "ResidualBlock", "SkipConcat"]
 
@@ -43,7 +43,8 @@ class Residual(Module):
     tensor([2., 2.])
     """
 
-    projection: Any
+    module: Module
+    projection: Module | None
 
     def __init__(self, module: Module, projection: Module | None = None):
         super().__init__()
@@ -75,7 +76,7 @@ class ResidualBlock(Module):
     chainrule.Size([2, 8, 3, 3])
     """
 
-    downsample: Any
+    downsample: Module | None
 
     def __init__(
         self, inplanes: int, planes: int, stride: int = 1, downsample: Module | None = None
@@ -119,14 +120,14 @@ class Highway(Module):
         features: int,
         activation: Callable[[Tensor], Tensor] = relu,
         gate_bias: float = -1.0,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self.hidden = Linear(features, features, device=device, dtype=dtype)
         self.gate = Linear(features, features, device=device, dtype=dtype)
         self.activation = activation
-        self.gate.bias.detach().fill_(gate_bias)
+        self.gate.get_parameter("bias").detach().fill_(gate_bias)
 
     def forward(self, input: Tensor) -> Tensor:
         t = sigmoid(self.gate(input))

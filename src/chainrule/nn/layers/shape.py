@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from chainrule.nn.module.base import Module
 from chainrule.ops.shape.rearrange import unflatten
 from chainrule.ops.shape.views import flatten
 from chainrule.tensor import Tensor
+from chainrule.typing import Shape
 
 __all__ = ["Flatten", "Identity", "Unflatten"]
+
+T = TypeVar("T")
 
 
 class Identity(Module):
@@ -20,10 +23,10 @@ class Identity(Module):
     tensor([1., 1.])
     """
 
-    def __init__(self, *args: Any, **kwargs: Any):
+    def __init__(self, *args: object, **kwargs: object):
         super().__init__()
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: T) -> T:
         return input
 
 
@@ -58,7 +61,7 @@ class Unflatten(Module):
     chainrule.Size([2, 3, 4])
     """
 
-    def __init__(self, dim: int, unflattened_size: Any):
+    def __init__(self, dim: int, unflattened_size: Shape):
         super().__init__()
         if not isinstance(dim, int):
             raise TypeError(

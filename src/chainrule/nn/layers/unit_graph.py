@@ -17,6 +17,7 @@ from chainrule.ops.linalg.matmul import linear
 from chainrule.ops.index.scatter import index_copy
 from chainrule.ops.shape.views import cat, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType, Factory, Real
 
 __all__ = ["UnitGraph"]
 
@@ -51,14 +52,17 @@ class UnitGraph(Module):
     UnitGraph(units=4, links=4, layers=[2, 1, 1], bias=True)
     """
 
+    weight: Parameter
+    bias: Parameter | None
+
     def __init__(
         self,
         links: Iterable[Link],
         activation: Callable[[Tensor], Tensor] | None = None,
         output_activation: Callable[[Tensor], Tensor] | None = None,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self.links = _checked([(int(a), int(b)) for a, b in links])
@@ -69,9 +73,8 @@ class UnitGraph(Module):
         self.computed = sorted(unit for layer in self.layers[1:] for unit in layer)
         self.outputs = sorted(unit for unit in self.computed if unit not in sources)
         self._lay_out()
-        factory = {"device": device, "dtype": dtype}
+        factory: Factory = {"device": device, "dtype": dtype}
         self.weight = Parameter(empty(len(self.links), **factory))
-        self.bias: Any
         if bias:
             self.bias = Parameter(empty(len(self.computed), **factory))
         else:
@@ -79,7 +82,7 @@ class UnitGraph(Module):
         self.reset_parameters()
 
     @classmethod
-    def from_mask(cls, mask: Any, **settings: Any) -> UnitGraph:
+    def from_mask(cls, mask: Tensor | Sequence[Sequence[Real]], **settings: Any) -> UnitGraph:
         """The network with a link from unit j to unit i where ``mask[i][j]`` holds."""
         rows = mask.tolist() if isinstance(mask, Tensor) else mask
         return cls(

@@ -22,6 +22,7 @@ from chainrule.ops.layers.pool import adaptive_avg_pool1d, adaptive_avg_pool2d, 
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import reshape, unsqueeze
 from chainrule.tensor import Tensor
+from chainrule.typing import Sizes
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "interpolate"]
 
@@ -35,13 +36,14 @@ _MODES = {
     "trilinear": (3,),
     "bicubic": (2,),
 }
+Factors = float | Sequence[float]  # one for all dimensions, or one for each
 _AREA = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
 
 
 def interpolate(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: Sizes | None = None,
+    scale_factor: Factors | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -109,7 +111,7 @@ def _check_mode(input: Tensor, mode: str, align_corners: bool | None, antialias:
 
 
 def _sizes(
-    spatial: tuple[int, ...], size: Any, scale_factor: Any, recompute: bool
+    spatial: tuple[int, ...], size: Sizes | None, scale_factor: Factors | None, recompute: bool
 ) -> tuple[tuple[int, ...], Sequence[float | None]]:
     """The size of the output, and where they count the factors asked for."""
     nd = len(spatial)
@@ -119,7 +121,7 @@ def _sizes(
             f"size={size}, scale_factor={scale_factor}"
         )
     given = size if scale_factor is None else scale_factor
-    numbers = tuple(given) if isinstance(given, (list, tuple)) else (given,) * nd
+    numbers: tuple[Any, ...] = tuple(given) if isinstance(given, (list, tuple)) else (given,) * nd
     if len(numbers) != nd:
         raise ValueError(
             "interpolate: input and output must have the same number of spatial dimensions, but "
@@ -178,7 +180,12 @@ def _weighted(
 
 @lru_cache(maxsize=64)  # the same sizes come again at every step of a training
 def _matrix(
-    n_in: int, n_out: int, scale: float | None, cubic: bool, align_corners: bool, dtype: Any
+    n_in: int,
+    n_out: int,
+    scale: float | None,
+    cubic: bool,
+    align_corners: bool,
+    dtype: dtypes.dtype,
 ) -> Tensor:
     """Row i holds the weights of all inputs in output i."""
     place = arange(n_out, dtype=dtypes.float32 if dtype is dtypes.float16 else dtype)
@@ -217,7 +224,12 @@ def _cubic(t: Tensor) -> dict[int, Tensor]:
 
 @lru_cache(maxsize=64)
 def _antialiased(
-    n_in: int, n_out: int, scale: float | None, cubic: bool, align_corners: bool, dtype: Any
+    n_in: int,
+    n_out: int,
+    scale: float | None,
+    cubic: bool,
+    align_corners: bool,
+    dtype: dtypes.dtype,
 ) -> Tensor:
     """The same with the kernel (a triangle, or Keys' with a = -1/2) stretched as outputs lie apart,
     and rows of sum 1 at the border too."""
@@ -256,15 +268,15 @@ class Upsample(Module):
 
     def __init__(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: Sizes | None = None,
+        scale_factor: float | tuple[float, ...] | None = None,
         mode: str = "nearest",
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ):
         super().__init__()
         self.size = size
-        self.scale_factor: Any = None
+        self.scale_factor: float | tuple[float, ...] | None = None
         if isinstance(scale_factor, tuple):
             self.scale_factor = tuple([float(f) for f in scale_factor])
         elif scale_factor:
@@ -292,12 +304,16 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Images resampled by repeating the nearest pixel."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None):
+    def __init__(
+        self, size: Sizes | None = None, scale_factor: float | tuple[float, ...] | None = None
+    ):
         super().__init__(size, scale_factor, "nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """Images resampled by bilinear interpolation with aligned corners."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None):
+    def __init__(
+        self, size: Sizes | None = None, scale_factor: float | tuple[float, ...] | None = None
+    ):
         super().__init__(size, scale_factor, "bilinear", True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from chainrule.backend import dtypes
 from chainrule.nn.losses.numbers import Flag
 from chainrule.nn.losses.reduction import (
@@ -166,7 +164,7 @@ class BCELoss(Loss):
     tensor(0.6931)
     """
 
-    weight: Any
+    weight: Tensor | None
 
     def __init__(
         self,
@@ -199,8 +197,8 @@ class BCEWithLogitsLoss(Loss):
     tensor(0.3466)
     """
 
-    weight: Any
-    pos_weight: Any
+    weight: Tensor | None
+    pos_weight: Tensor | None
 
     def __init__(
         self,
@@ -259,7 +257,7 @@ class CrossEntropyLoss(Loss):
     tensor(1.3863)
     """
 
-    weight: Any
+    weight: Tensor | None
 
     def __init__(
         self,
@@ -297,7 +295,7 @@ class NLLLoss(Loss):
     tensor(1.)
     """
 
-    weight: Any
+    weight: Tensor | None
 
     def __init__(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.nn.losses.reduction import Loss, check_floating, check_tensors, reduced, reduction_of
@@ -24,8 +23,8 @@ __all__ = ["CTCLoss", "ctc_loss"]
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
@@ -116,13 +115,12 @@ def _checked_shape(log_probs: Tensor) -> tuple[int, int, int]:
     return shape
 
 
-def _lengths(name: str, lengths: Any, n: int) -> list[int]:
+def _lengths(name: str, lengths: Tensor | Sequence[int], n: int) -> list[int]:
     """The lengths as Python numbers: they decide how many steps are taken."""
-    if isinstance(lengths, Tensor):
-        if dtypes.as_dtype(lengths.dtype).category > dtypes.INTEGER:
-            raise RuntimeError(f"ctc_loss: {name} must be integers, got {lengths.dtype}")
-        lengths = flatten(lengths).tolist()
-    found = [int(k) for k in lengths]
+    if isinstance(lengths, Tensor) and lengths.dtype.category > dtypes.INTEGER:
+        raise RuntimeError(f"ctc_loss: {name} must be integers, got {lengths.dtype}")
+    numbers = flatten(lengths).tolist() if isinstance(lengths, Tensor) else lengths
+    found = [int(k) for k in numbers]
     if len(found) != n:
         raise RuntimeError(
             f"ctc_loss: {name} must have one length for each of the {n} sequences, got {len(found)}"
@@ -176,7 +174,11 @@ class CTCLoss(Loss):
         self.zero_infinity = zero_infinity
 
     def forward(
-        self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
+        self,
+        log_probs: Tensor,
+        targets: Tensor,
+        input_lengths: Tensor | Sequence[int],
+        target_lengths: Tensor | Sequence[int],
     ) -> Tensor:
         return ctc_loss(
             log_probs,

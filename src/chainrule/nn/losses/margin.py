@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from chainrule.nn.losses.numbers import Flag
 from chainrule.nn.losses.classes import binary_cross_entropy_with_logits
 from chainrule.nn.losses.reduction import (
@@ -188,7 +186,7 @@ def _check_classes(op: str, target: Tensor, classes: int, lowest: int) -> None:
         )
 
 
-def _check_class_weight(op: str, weight: Any, classes: int) -> None:
+def _check_class_weight(op: str, weight: Tensor, classes: int) -> None:
     check_tensors(op, weight=weight)
     if weight.ndim != 1:
         raise ValueError(f"{op}: weight must be one-dimensional, got shape {tuple(weight.shape)}")
@@ -274,7 +272,7 @@ class MultiMarginLoss(Loss):
     tensor(0.3250)
     """
 
-    weight: Any
+    weight: Tensor | None
 
     def __init__(
         self,
@@ -330,7 +328,7 @@ class MultiLabelSoftMarginLoss(Loss):
     tensor(0.6931)
     """
 
-    weight: Any
+    weight: Tensor | None
 
     def __init__(
         self,

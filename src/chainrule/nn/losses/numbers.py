@@ -6,7 +6,6 @@ The shapes of prediction and target must be equal: a loss does not broadcast.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule.nn.losses.reduction import (
     Loss,
@@ -49,7 +48,7 @@ Flag = bool | None
 # --- functions ------------------------------------------------------------------------------------
 
 
-def _difference(op: str, input: Any, target: Any) -> Tensor:
+def _difference(op: str, input: Tensor, target: Tensor) -> Tensor:
     check_same_shape(op, input=input, target=target)
     difference = input - target
     check_floating(op, "input and target", difference)
@@ -162,7 +161,7 @@ def gaussian_nll_loss(
     return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 
 
-def _variance(input: Tensor, var: Any) -> Any:
+def _variance(input: Tensor, var: Tensor | float) -> Tensor | float:
     """The variance in a shape that broadcasts along one dimension at most."""
     if not isinstance(var, Tensor):
         if var < 0:

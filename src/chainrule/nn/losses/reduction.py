@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.nn.module.base import Module
@@ -71,13 +70,14 @@ def at_least(limit: float, x: Tensor) -> Tensor:
 # --- checks ---------------------------------------------------------------------------------------
 
 
-def check_tensors(op: str, **tensors: Any) -> None:
+def check_tensors(op: str, **tensors: object) -> None:
+    """Refuses what is not a tensor, by the name of its argument."""
     for name, x in tensors.items():
         if not isinstance(x, Tensor):
             raise TypeError(f"{op}(): argument {name!r} must be Tensor, not {type(x).__name__}")
 
 
-def check_same_shape(op: str, **tensors: Any) -> None:
+def check_same_shape(op: str, **tensors: Tensor) -> None:
     """Shapes must be equal: (N, 1) against (N,) would broadcast to (N, N) without a word."""
     (first, x), *others = tensors.items()
     for name, y in others:
@@ -102,7 +102,7 @@ def _fix(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> str
     return " (reshape, or expand what is meant to repeat)"
 
 
-def check_weight(op: str, name: str, weight: Any, shape: Sequence[int]) -> None:
+def check_weight(op: str, name: str, weight: Tensor | None, shape: Sequence[int]) -> None:
     """A weight may broadcast to the shape of the losses, but must not change it."""
     if weight is None:
         return
@@ -126,6 +126,7 @@ def has_negative(x: Tensor) -> bool:
 
 
 def check_floating(op: str, name: str, x: Tensor) -> None:
+    """Refuses a tensor that is not of floating type."""
     if not dtypes.as_dtype(x.dtype).is_floating_point:
         raise NotImplementedError(
             f"{op}: not implemented for {name} of type {x.dtype}; convert it with .float()"
@@ -133,6 +134,7 @@ def check_floating(op: str, name: str, x: Tensor) -> None:
 
 
 def check_integers(op: str, name: str, x: Tensor) -> None:
+    """Refuses a tensor that is not of int64."""
     if x.dtype is not dtypes.int64:
         raise RuntimeError(
             f"{op}: expected {name} of type {dtypes.int64}, but found {x.dtype}; convert it with "

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.nn.module.hooks import Handle, Hooks, call_with_hooks
 from chainrule.nn.parameter import Buffer, Parameter, is_lazy
-from chainrule.nn.module.state import load_state_dict, state_dict
+from chainrule.nn.module.state import IncompatibleKeys, load_state_dict, state_dict
 from chainrule.nn.module.walking import Tree
 from chainrule.ops.core.promotion import cast
 from chainrule.tensor import Tensor, device
+from chainrule.typing import Device, DType
 
 __all__ = ["Module"]
 
@@ -39,7 +39,7 @@ class Module(Tree):
     training: bool
     _init_args: tuple[tuple[Any, ...], dict[str, Any]]  # how it was made: what a file says of it
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)
         object.__setattr__(self, "_init_args", (args, kwargs))
         return self
@@ -241,7 +241,7 @@ class Module(Tree):
 
     # --- state ------------------------------------------------------------------------------------
 
-    def train(self, mode: bool = True) -> Module:
+    def train(self, mode: bool = True) -> Self:
         """Training mode (or evaluation) for this module and all below it."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -250,11 +250,11 @@ class Module(Tree):
             module.train(mode)
         return self
 
-    def eval(self) -> Module:
+    def eval(self) -> Self:
         """Evaluation mode: dropout passes everything, normalization uses running statistics."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Module:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Asks for gradients of all parameters, or freezes them."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
@@ -270,7 +270,11 @@ class Module(Tree):
                     parameter.grad = parameter.grad.detach()
                 parameter.grad.zero_()
 
-    def to(self, *args: Any, **kwargs: Any) -> Module:
+    def to(
+        self,
+        *args: Device | DType | Tensor | bool | None,
+        **kwargs: Device | DType | bool | None,
+    ) -> Self:
         """Converts floating parameters and buffers to a dtype; the device can only be the CPU."""
         unknown = set(kwargs) - {"device", "dtype", "non_blocking"}
         if unknown:
@@ -283,12 +287,12 @@ class Module(Tree):
                 self._convert_floating(wanted)
         return self
 
-    def _convert_floating(self, dtype: dtypes.dtype) -> Module:
+    def _convert_floating(self, dtype: dtypes.dtype) -> Self:
         if dtype.category < dtypes.FLOATING:
             raise TypeError(f"to: a module's tensors can only be floating or complex, got {dtype}")
         return self._convert(dtype, lambda t: t.dtype.category >= dtypes.FLOATING)
 
-    def _convert(self, dtype: dtypes.dtype, which: Callable[[Any], bool]) -> Module:
+    def _convert(self, dtype: dtypes.dtype, which: Callable[[Tensor], bool]) -> Self:
         with no_grad():
             for tensor in itertools.chain(self.parameters(), self.buffers()):
                 if is_lazy(tensor):
@@ -299,41 +303,48 @@ class Module(Tree):
                         tensor.grad = cast(tensor.grad.detach(), dtype)
         return self
 
-    def float(self) -> Module:
+    def float(self) -> Self:
         """Converts to float32."""
         return self._convert(dtypes.float32, Tensor.is_floating_point)
 
-    def double(self) -> Module:
+    def double(self) -> Self:
         """Converts to float64."""
         return self._convert(dtypes.float64, Tensor.is_floating_point)
 
-    def half(self) -> Module:
+    def half(self) -> Self:
         """Converts to float16."""
         return self._convert(dtypes.float16, Tensor.is_floating_point)
 
-    def type(self, dst_type: Any) -> Module:
+    def type(self, dst_type: DType) -> Self:
         """Converts all parameters and buffers, those of integers too."""
         return self._convert(dtypes.as_dtype(dst_type), lambda t: True)
 
-    def cpu(self) -> Module:
+    def cpu(self) -> Self:
         """This module: it lives on the CPU."""
         return self
 
     def state_dict(
-        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
-    ) -> OrderedDict[str, Any]:
+        self,
+        *,
+        destination: dict[str, Any] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
+    ) -> dict[str, Any]:
         """All parameters and persistent buffers by dotted name, sharing their memory."""
         return state_dict(self, destination, prefix, keep_vars)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> Any:
+    ) -> IncompatibleKeys:
         """Copies (or assigns) the tensors of a ``state_dict()`` into this module, PyTorch's too."""
         return load_state_dict(self, state_dict, strict, assign)
 
     def get_extra_state(self) -> Any:
         """Further state to keep in the state_dict; a subclass that has some defines it."""
         raise RuntimeError(f"{type(self).__name__} has no extra state")
+
+    def _has_extra_state(self) -> bool:
+        return type(self).get_extra_state is not Module.get_extra_state
 
     def set_extra_state(self, state: Any) -> None:
         """Takes back what ``get_extra_state`` gave."""

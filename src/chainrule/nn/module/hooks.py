@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainrule.autograd.function import Function
 from chainrule.tensor import Tensor
+
+if TYPE_CHECKING:
+    from chainrule.nn.module.base import Module
 
 __all__ = ["Handle", "Hook", "Hooks", "call_with_hooks"]
 
@@ -21,6 +24,7 @@ class Handle:
         self._hooks, self.id = hooks, key
 
     def remove(self) -> None:
+        """Takes the hook away; once more does no harm."""
         self._hooks.pop(self.id, None)
 
     def __enter__(self) -> Handle:
@@ -41,12 +45,20 @@ class Hook(NamedTuple):
 class Hooks(dict[int, Hook]):
     """Hooks in their order."""
 
-    def add(self, *hook: Any, prepend: bool = False) -> Handle:
+    def add(
+        self,
+        function: Callable[..., Any],
+        with_kwargs: bool = False,
+        always_call: bool = False,
+        *,
+        prepend: bool = False,
+    ) -> Handle:
+        """Puts a hook behind the others, or before them; the handle takes it away."""
         key = next(_numbers)
         before = dict(self) if prepend else {}
         if prepend:
             self.clear()
-        self[key] = Hook(*hook)
+        self[key] = Hook(function, with_kwargs, always_call)
         self.update(before)
         return Handle(self, key)
 
@@ -55,7 +67,7 @@ class Hooks(dict[int, Hook]):
         return list(self.values())
 
 
-def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Calls a module's forward between its hooks."""
     called: list[Hook] = []
     try:
@@ -76,7 +88,9 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return result
 
 
-def _before(module: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+def _before(
+    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     for hook in module._forward_pre_hooks.all():
         if not hook.with_kwargs:
             changed = hook.function(module, args)
@@ -95,7 +109,7 @@ def _before(module: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     return args, kwargs
 
 
-def _after(module: Any, hook: Hook, args: Any, kwargs: Any, result: Any) -> Any:
+def _after(module: Module, hook: Hook, args: Any, kwargs: Any, result: Any) -> Any:
     given = (module, args, kwargs, result) if hook.with_kwargs else (module, args, result)
     return hook.function(*given)
 
@@ -123,7 +137,7 @@ class _Watch(Function):
 class _Passage:
     """One call of a module whose backward hooks want to see both ends."""
 
-    def __init__(self, module: Any, args: tuple[Any, ...]):
+    def __init__(self, module: Module, args: tuple[Any, ...]):
         self.module = module
         self.watched = any(isinstance(a, Tensor) and a.requires_grad for a in args)
         self.of_input = (None,) * len(args)
@@ -178,7 +192,7 @@ def _passed(see: Callable[[tuple[Any, ...]], Any], values: tuple[Any, ...]) -> t
     return tuple(out)
 
 
-def _watch_backward(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _watch_backward(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs forward between two watches, so that the backward hooks are called."""
     passage = _Passage(module, args)
     result = module.forward(*_passed(passage.see_input, args), **kwargs)

@@ -43,22 +43,19 @@ def _own_tensors(module: Module) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in held.items() if tensor is not None}
 
 
-def _has_extra_state(module: Module) -> bool:
-    from chainrule.nn.module.base import Module
-
-    return type(module).get_extra_state is not Module.get_extra_state
-
-
 def state_dict(
-    module: Module, destination: Any = None, prefix: str = "", keep_vars: bool = False
-) -> OrderedDict[str, Any]:
+    module: Module,
+    destination: dict[str, Any] | None = None,
+    prefix: str = "",
+    keep_vars: bool = False,
+) -> dict[str, Any]:
     """The tensors of a module and all below it, by dotted name."""
     for hook in module._state_dict_pre_hooks.all():
         hook.function(module, prefix, keep_vars)
-    out: Any = OrderedDict() if destination is None else destination
+    out: dict[str, Any] = OrderedDict() if destination is None else destination
     for name, tensor in _own_tensors(module).items():
         out[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
-    if _has_extra_state(module):
+    if module._has_extra_state():
         out[prefix + EXTRA] = module.get_extra_state()
     for name, child in module._modules.items():
         if child is not None:
@@ -123,7 +120,7 @@ class _Loading:
                 self.put(module, name, tensor, self.left.pop(key), key)
             else:
                 self.missing.append(key)
-        if _has_extra_state(module):
+        if module._has_extra_state():
             if prefix + EXTRA in self.left:
                 module.set_extra_state(self.left.pop(prefix + EXTRA))
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from chainrule.tensor import Tensor
 
@@ -22,26 +22,27 @@ class Tree:
     _modules: dict[str, Module | None]
 
     def named_modules(
-        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Any]]:
+        self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         """This module and all below it, with their dotted names."""
+        this: Any = self
         seen = set() if memo is None else memo
         if remove_duplicate:
             if id(self) in seen:
                 return
             seen.add(id(self))
-        yield prefix, self
+        yield prefix, this
         for name, module in self._modules.items():
             if module is not None:
                 below = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(seen, below, remove_duplicate)
 
-    def modules(self) -> Iterator[Any]:
+    def modules(self) -> Iterator[Module]:
         """This module and all below it."""
         for _, module in self.named_modules():
             yield module
 
-    def named_children(self) -> Iterator[tuple[str, Any]]:
+    def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules directly below, with their names."""
         seen = set()
         for name, module in self._modules.items():
@@ -49,7 +50,7 @@ class Tree:
                 seen.add(id(module))
                 yield name, module
 
-    def children(self) -> Iterator[Any]:
+    def children(self) -> Iterator[Module]:
         """The modules directly below."""
         for _, module in self.named_children():
             yield module
@@ -89,7 +90,7 @@ class Tree:
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def get_submodule(self, target: str) -> Any:
+    def get_submodule(self, target: str) -> Module:
         """The module of this dotted name."""
         module: Any = self
         for part in target.split(".") if target else []:
@@ -102,26 +103,29 @@ class Tree:
         """The parameter of this dotted name."""
         path, _, name = target.rpartition(".")
         owner = self.get_submodule(path)
-        if owner._parameters.get(name) is None:
+        found = owner._parameters.get(name)
+        if found is None:
             raise AttributeError(f"{type(owner).__name__} has no parameter `{name}`")
-        return owner._parameters[name]
+        return found
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer of this dotted name."""
         path, _, name = target.rpartition(".")
         owner = self.get_submodule(path)
-        if owner._buffers.get(name) is None:
+        found = owner._buffers.get(name)
+        if found is None:
             raise AttributeError(f"{type(owner).__name__} has no buffer `{name}`")
-        return owner._buffers[name]
+        return found
 
-    def apply(self, fn: Callable[[Any], Any]) -> Any:
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Calls ``fn`` with every module below, then with this one."""
+        this: Any = self
         for module in self.children():
             module.apply(fn)
-        fn(self)
+        fn(this)
         return self
 
-    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Puts a module at this dotted name; with ``strict``, only in place of another."""
         if not target:
             raise ValueError("set_submodule: the target is empty; it cannot be the module itself")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
@@ -12,6 +11,7 @@ from chainrule.nn.recurrent.functions import Nonlinearity, run_layer
 from chainrule.ops.creation.patterns import empty, new_zeros
 from chainrule.ops.shape.views import squeeze, unsqueeze
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType, Factory
 
 __all__ = [
     "GRUCell",
@@ -31,15 +31,17 @@ def _step(
     nonlinearity: Nonlinearity,
     input: Tensor,
     states: Sequence[Tensor],
-    weights: tuple[Any, ...],
+    weights: tuple[Tensor, Tensor, Tensor | None, Tensor | None],
 ) -> list[Tensor]:
     """A sequence of one step."""
-    _check_sizes(kind, input, states, *weights[:2])
+    _check_sizes(kind, input, states, weights[0], weights[1])
     result = run_layer(kind, nonlinearity, unsqueeze(input, 0), states, (*weights, None))
     return [squeeze(s, 0) for s in result]
 
 
-def _check_sizes(kind: str, input: Tensor, states: Sequence[Tensor], w_ih: Any, w_hh: Any) -> None:
+def _check_sizes(
+    kind: str, input: Tensor, states: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor
+) -> None:
     if input.ndim != 2 or input.shape[1] != w_ih.shape[1]:
         raise RuntimeError(
             f"{kind}Cell: input has inconsistent input_size: got {input.shape[-1]} in shape "
@@ -126,19 +128,24 @@ class RNNCellBase(Module):
     gates = 1
     states = 1
 
+    weight_ih: Parameter
+    weight_hh: Parameter
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
+
     def __init__(
         self,
         input_size: int,
         hidden_size: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
-        factory = {"device": device, "dtype": dtype}
+        factory: Factory = {"device": device, "dtype": dtype}
         rows = self.gates * hidden_size
         self.weight_ih = Parameter(empty(rows, input_size, **factory))
         self.weight_hh = Parameter(empty(rows, hidden_size, **factory))
@@ -200,8 +207,8 @@ class RNNCell(RNNCellBase):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: Nonlinearity = "tanh",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__(input_size, hidden_size, bias, device, dtype)
         self.nonlinearity = nonlinearity

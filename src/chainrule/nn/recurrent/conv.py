@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
@@ -18,6 +17,7 @@ from chainrule.ops.shape.joining import chunk
 from chainrule.ops.recurrent.conv import conv_lstm_sequence, conv_rnn_sequence
 from chainrule.ops.shape.views import expand, flatten, movedim, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType, Factory, Sizes
 
 __all__ = [
     "ConvLSTM",
@@ -78,16 +78,20 @@ class _ConvRecurrent(Module):
     gates = 1
     states = 1
 
+    weight_ih: Parameter
+    weight_hh: Parameter
+    bias: Parameter | None
+
     def __init__(
         self,
         in_channels: int,
         hidden_channels: int,
-        kernel_size: int | Sequence[int],
+        kernel_size: Sizes,
         dim: int = 2,
         bias: bool = True,
         nonlinearity: Nonlinearity = "tanh",
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         name = type(self).__name__
@@ -103,7 +107,7 @@ class _ConvRecurrent(Module):
         activation_of(name, nonlinearity)
         self.in_channels, self.hidden_channels = in_channels, hidden_channels
         self.kernel_size, self.dim, self.nonlinearity = kernel, dim, nonlinearity
-        factory = {"device": device, "dtype": dtype}
+        factory: Factory = {"device": device, "dtype": dtype}
         rows = self.gates * hidden_channels
         self.weight_ih = Parameter(empty(rows, in_channels, *kernel, **factory))
         self.weight_hh = Parameter(empty(rows, hidden_channels, *kernel, **factory))
@@ -187,6 +191,28 @@ class _Lstm(_ConvRecurrent):
         return conv_lstm_sequence(a, h0, c0, self.weight_hh, mask)
 
 
+class _OverTime(_ConvRecurrent):
+    """A layer that takes whole sequences."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        kernel_size: Sizes,
+        dim: int = 2,
+        bias: bool = True,
+        nonlinearity: Nonlinearity = "tanh",
+        device: Device | None = None,
+        dtype: DType | None = None,
+        *,
+        batch_first: bool = False,
+    ):
+        super().__init__(
+            in_channels, hidden_channels, kernel_size, dim, bias, nonlinearity, device, dtype
+        )
+        self.batch_first = batch_first
+
+
 class ConvRNNCell(_ConvRecurrent):
     """One step of a recurrent convolution: h' = g(weight_ih * x + weight_hh * h + bias).
 
@@ -230,7 +256,7 @@ class ConvLSTMCell(_Lstm):
         return _lstm_step(_conv(input, self.weight_ih, self.bias), h, c, self.weight_hh)
 
 
-class ConvRNN(_ConvRecurrent):
+class ConvRNN(_OverTime):
     """A recurrent convolution over a sequence of images (signals, volumes).
 
     h_t = g(weight_ih * x_t + weight_hh * h_{t-1} + bias), all steps as one operation; with a
@@ -245,10 +271,6 @@ class ConvRNN(_ConvRecurrent):
     chainrule.Size([5, 1, 2, 8, 8])
     """
 
-    def __init__(self, *args: Any, batch_first: bool = False, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.batch_first = batch_first
-
     def forward(
         self, input: Tensor, hx: Tensor | None = None, *, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -256,7 +278,7 @@ class ConvRNN(_ConvRecurrent):
         return output, h
 
 
-class ConvLSTM(_Lstm):
+class ConvLSTM(_Lstm, _OverTime):
     """An LSTM with convolutions for products over a sequence of images (signals, volumes).
 
     The equations are those of :class:`ConvLSTMCell`, all steps as one operation.
@@ -270,10 +292,6 @@ class ConvLSTM(_Lstm):
     >>> output.shape
     chainrule.Size([5, 1, 2, 8, 8])
     """
-
-    def __init__(self, *args: Any, batch_first: bool = False, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.batch_first = batch_first
 
     def forward(
         self, input: Tensor, hx: Sequence[Tensor] | None = None, *, mask: Tensor | None = None
@@ -296,8 +314,22 @@ class RecurrentConv(_ConvRecurrent):
     chainrule.Size([1, 2, 8, 8])
     """
 
-    def __init__(self, *args: Any, steps: int = 3, **kwargs: Any):
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        kernel_size: Sizes,
+        dim: int = 2,
+        bias: bool = True,
+        nonlinearity: Nonlinearity = "tanh",
+        device: Device | None = None,
+        dtype: DType | None = None,
+        *,
+        steps: int = 3,
+    ):
+        super().__init__(
+            in_channels, hidden_channels, kernel_size, dim, bias, nonlinearity, device, dtype
+        )
         if steps < 1:
             raise ValueError(f"RecurrentConv: steps must be positive, got {steps}")
         self.steps = steps

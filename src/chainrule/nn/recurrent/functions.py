@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.nn.layers.dropout import dropout as drop
@@ -28,6 +27,8 @@ __all__ = [
 ]
 
 Nonlinearity = str | Callable[[Tensor], Tensor]
+# weight_ih, weight_hh, bias_ih, bias_hh, weight_hr
+Weights = tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]
 
 # --- one layer in one direction -------------------------------------------------------------------
 
@@ -37,19 +38,20 @@ def run_layer(
     nonlinearity: Nonlinearity,
     input: Tensor,
     states: Sequence[Tensor],
-    weights: Sequence[Any],
+    weights: Weights,
     mask: Tensor | None = None,
     reverse: bool = False,
 ) -> Sequence[Tensor]:
-    """The states of all steps, (h,) or (h, c). ``weights`` are weight_ih, weight_hh, bias_ih,
-    bias_hh, weight_hr, None where there is none."""
+    """The states of all steps, (h,) or (h, c)."""
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
     h0 = states[0]
     if kind == "GRU":
         # The bias of the state stands inside the product with the reset gate.
         gates = linear(input, w_ih, b_ih)
         return (gru_sequence(gates, h0, w_hh, b_hh, mask, reverse=reverse),)
-    gates = linear(input, w_ih, b_ih if b_hh is None else b_ih + b_hh)
+    if b_hh is not None:
+        b_ih = b_hh if b_ih is None else b_ih + b_hh
+    gates = linear(input, w_ih, b_ih)
     if kind == "LSTM":
         return lstm_sequence(gates, h0, states[1], w_hh, w_hr, mask, reverse=reverse)
     return (rnn_sequence(gates, h0, w_hh, mask, nonlinearity=nonlinearity, reverse=reverse),)
@@ -80,7 +82,7 @@ def run_stack(
     nonlinearity: Nonlinearity,
     input: Tensor,
     states: Sequence[Tensor],
-    params: Sequence[Any],
+    params: Sequence[Tensor],
     has_biases: bool,
     num_layers: int,
     dropout: float,
@@ -114,58 +116,132 @@ def run_stack(
     return (movedim(x, 0, 1) if batch_first else x), [stack(column) for column in last]
 
 
-def _five(weights: Sequence[Any], has_biases: bool) -> list[Any]:
+def _five(weights: Sequence[Tensor], has_biases: bool) -> Weights:
     """weight_ih, weight_hh, bias_ih, bias_hh and weight_hr, None where there is none."""
     w_ih, w_hh, *rest = weights
-    biases, rest = (rest[:2], rest[2:]) if has_biases else ([None, None], rest)
-    return [w_ih, w_hh, *biases, rest[0] if rest else None]
+    b_ih, b_hh = (rest.pop(0), rest.pop(0)) if has_biases else (None, None)
+    return w_ih, w_hh, b_ih, b_hh, rest[0] if rest else None
 
 
 def rnn(
     input: Tensor,
     hx: Tensor,
     params: Sequence[Tensor],
-    *settings: Any,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    mask: Tensor | None = None,
+    *,
     nonlinearity: Nonlinearity = "tanh",
 ) -> tuple[Tensor, Tensor]:
-    """A stack of simple recurrent layers with any activation; arguments as for :func:`lstm`.
+    """A stack of simple recurrent layers with any activation g: output and h_n.
 
     h_t = g(weight_ih x_t + bias_ih + weight_hh h_{t-1} + bias_hh)
+
+    The arguments are those of :func:`lstm`, with one state.
     """
+    settings = (has_biases, num_layers, dropout, train, bidirectional, batch_first, mask)
     output, (h,) = run_stack("RNN", nonlinearity, input, (hx,), params, *settings)
     return output, h
 
 
 def rnn_tanh(
-    input: Tensor, hx: Tensor, params: Sequence[Tensor], *settings: Any
+    input: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """A stack of simple recurrent layers with tanh; arguments as for :func:`lstm`."""
+    """A stack of simple recurrent layers with tanh: output and h_n.
+
+    h_t = tanh(weight_ih x_t + bias_ih + weight_hh h_{t-1} + bias_hh)
+
+    The arguments are those of :func:`lstm`, with one state.
+    """
+    settings = (has_biases, num_layers, dropout, train, bidirectional, batch_first, mask)
     return rnn(input, hx, params, *settings, nonlinearity="tanh")
 
 
 def rnn_relu(
-    input: Tensor, hx: Tensor, params: Sequence[Tensor], *settings: Any
+    input: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """A stack of simple recurrent layers with ReLU; arguments as for :func:`lstm`."""
+    """A stack of simple recurrent layers with ReLU: output and h_n.
+
+    h_t = relu(weight_ih x_t + bias_ih + weight_hh h_{t-1} + bias_hh)
+
+    The arguments are those of :func:`lstm`, with one state.
+    """
+    settings = (has_biases, num_layers, dropout, train, bidirectional, batch_first, mask)
     return rnn(input, hx, params, *settings, nonlinearity="relu")
 
 
 def gru(
-    input: Tensor, hx: Tensor, params: Sequence[Tensor], *settings: Any
+    input: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """A stack of GRU layers; arguments as for :func:`lstm`, but with one state."""
+    """A stack of layers of gated recurrent units: output and h_n.
+
+    h_t = (1 - z) * n + z * h_{t-1}, with the gates of :class:`chainrule.nn.GRU`
+
+    The arguments are those of :func:`lstm`, with one state.
+    """
+    settings = (has_biases, num_layers, dropout, train, bidirectional, batch_first, mask)
     output, (h,) = run_stack("GRU", "", input, (hx,), params, *settings)
     return output, h
 
 
 def lstm(
-    input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], *settings: Any
+    input: Tensor,
+    hx: Sequence[Tensor],
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """A stack of LSTM layers: output, h_n and c_n.
 
-    ``hx`` is (h_0, c_0); ``params`` are the weights of all layers and directions in the order of
-    the module's parameters; ``settings`` are has_biases, num_layers, dropout, train, bidirectional,
-    batch_first and optionally a mask (L, N), or (N, L) if batch_first, False on padding.
+    c_t = f * c_{t-1} + i * g; h_t = o * tanh(c_t), with the gates of :class:`chainrule.nn.LSTM`
+
+    Args:
+        input: (L, N, D), or (N, L, D) if batch_first.
+        hx: the first states (h_0, c_0).
+        params: the weights of all layers and directions in the order of the module's parameters.
+        has_biases: whether there are biases among them.
+        num_layers: how many layers stand on each other.
+        dropout: the probability with which outputs between layers are dropped if ``train``.
+        bidirectional: whether a second set of weights runs from the end to the start.
+        batch_first: whether the batch comes before time.
+        mask: (L, N), or (N, L) if batch_first, False on padding.
     """
+    settings = (has_biases, num_layers, dropout, train, bidirectional, batch_first, mask)
     output, (h, c) = run_stack("LSTM", "", input, hx, params, *settings)
     return output, h, c

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from numbers import Number
-from typing import Any
+from typing import Any, TypeVar
 
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
@@ -27,6 +27,7 @@ from chainrule.ops.index.reading import getitem, index_select
 from chainrule.ops.recurrent.sequence import gru_sequence, lstm_sequence, rnn_sequence
 from chainrule.ops.shape.views import squeeze, unsqueeze
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType, Factory
 
 __all__ = [
     "GRU",
@@ -42,6 +43,9 @@ __all__ = [
     "rnn_sequence",
     "rnn_tanh",
 ]
+
+# Packed in, packed out.
+Input = TypeVar("Input", Tensor, PackedSequence)
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
@@ -60,8 +64,8 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         self.mode = mode
@@ -126,7 +130,7 @@ class RNNBase(Module):
     def _output_size(self) -> int:
         return self.proj_size or self.hidden_size
 
-    def _add_weights(self, layer: int, suffix: str, factory: dict[str, Any]) -> None:
+    def _add_weights(self, layer: int, suffix: str, factory: Factory) -> None:
         """Adds the parameters of one layer in one direction."""
         directions = 2 if self.bidirectional else 1
         gates = GATES[self.kind] * self.hidden_size
@@ -161,7 +165,7 @@ class RNNBase(Module):
     # --- forward ----------------------------------------------------------------------------------
 
     def _forward(
-        self, input: Any, states: Sequence[Tensor] | None, mask: Tensor | None
+        self, input: Input, states: Sequence[Tensor] | None, mask: Tensor | None
     ) -> tuple[Any, list[Tensor]]:
         """Output and last states, for a packed, a padded or a single sequence."""
         if isinstance(input, PackedSequence):
@@ -319,8 +323,8 @@ class RNN(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         if not callable(nonlinearity) and nonlinearity not in ("tanh", "relu"):
             raise ValueError(
@@ -344,8 +348,8 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
     def forward(
-        self, input: Any, hx: Tensor | None = None, *, mask: Tensor | None = None
-    ) -> tuple[Any, Tensor]:
+        self, input: Input, hx: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> tuple[Input, Tensor]:
         output, (h,) = self._forward(input, None if hx is None else (hx,), mask)
         return output, h
 
@@ -374,8 +378,8 @@ class GRU(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__(
             "GRU",
@@ -392,8 +396,8 @@ class GRU(RNNBase):
         )
 
     def forward(
-        self, input: Any, hx: Tensor | None = None, *, mask: Tensor | None = None
-    ) -> tuple[Any, Tensor]:
+        self, input: Input, hx: Tensor | None = None, *, mask: Tensor | None = None
+    ) -> tuple[Input, Tensor]:
         output, (h,) = self._forward(input, None if hx is None else (hx,), mask)
         return output, h
 
@@ -423,8 +427,8 @@ class LSTM(RNNBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__(
             "LSTM",
@@ -441,7 +445,7 @@ class LSTM(RNNBase):
         )
 
     def forward(
-        self, input: Any, hx: Sequence[Tensor] | None = None, *, mask: Tensor | None = None
-    ) -> tuple[Any, tuple[Tensor, Tensor]]:
+        self, input: Input, hx: Sequence[Tensor] | None = None, *, mask: Tensor | None = None
+    ) -> tuple[Input, tuple[Tensor, Tensor]]:
         output, (h, c) = self._forward(input, hx, mask)
         return output, (h, c)

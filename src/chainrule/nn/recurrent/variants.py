@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from chainrule.nn.layers.containers import ModuleList
 from chainrule.nn.layers.linear import Linear
@@ -25,6 +24,7 @@ from chainrule.ops.recurrent.support import ACTIVATIONS
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import cat, flatten, movedim, reshape, unsqueeze
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType, Factory
 
 __all__ = [
     "Bidirectional",
@@ -117,6 +117,13 @@ class PeepholeLSTM(Module):
     (chainrule.Size([5, 2, 4]), chainrule.Size([2, 4]))
     """
 
+    weight_ih: Parameter
+    weight_hh: Parameter
+    weight_ci: Parameter
+    weight_cf: Parameter
+    weight_co: Parameter
+    bias: Parameter | None
+
     def __init__(
         self,
         input_size: int,
@@ -124,8 +131,8 @@ class PeepholeLSTM(Module):
         full: bool = False,
         bias: bool = True,
         batch_first: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
@@ -133,7 +140,7 @@ class PeepholeLSTM(Module):
                 raise ValueError(f"PeepholeLSTM: {name} must be greater than zero, got {size}")
         self.input_size, self.hidden_size = input_size, hidden_size
         self.full, self.batch_first = full, batch_first
-        factory = {"device": device, "dtype": dtype}
+        factory: Factory = {"device": device, "dtype": dtype}
         self.weight_ih = Parameter(empty(4 * hidden_size, input_size, **factory))
         self.weight_hh = Parameter(empty(4 * hidden_size, hidden_size, **factory))
         shape = (hidden_size, hidden_size) if full else (hidden_size,)
@@ -170,7 +177,7 @@ class PeepholeLSTM(Module):
 # --- deep transitions -----------------------------------------------------------------------------
 
 
-def _layers(sizes: Sequence[int], factory: dict[str, Any]) -> ModuleList:
+def _layers(sizes: Sequence[int], factory: Factory) -> ModuleList:
     """Linear layers from each of these sizes to the next."""
     return ModuleList([Linear(a, b, **factory) for a, b in itertools.pairwise(sizes)])
 
@@ -223,15 +230,15 @@ class DeepRNN(Module):
         output_from_input: bool = False,
         output_from_previous: bool = False,
         batch_first: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         activation_of("DeepRNN", nonlinearity), activation_of("DeepRNN", output_nonlinearity)
         self.input_size, self.hidden_size, self.output_size = input_size, hidden_size, output_size
         self.nonlinearity, self.output_nonlinearity = nonlinearity, output_nonlinearity
         self.batch_first = batch_first
-        factory = {"device": device, "dtype": dtype}
+        factory: Factory = {"device": device, "dtype": dtype}
         wide = [hidden_size, *hidden_layers, *([hidden_size] if hidden_layers else [])]
         self.input_mlp = _layers([input_size, *input_layers], factory)
         self.hidden_mlp = _layers(wide, factory)
@@ -239,8 +246,8 @@ class DeepRNN(Module):
         self.from_input = Linear([input_size, *input_layers][-1], hidden_size, **factory)
         self.from_hidden = Linear(hidden_size, hidden_size, bias=False, **factory)
         self.output = Linear([hidden_size, *output_layers][-1], output_size, **factory)
-        self.output_from_input: Any = None
-        self.output_from_previous: Any = None
+        self.output_from_input: Linear | None = None
+        self.output_from_previous: Linear | None = None
         if output_from_input:
             self.output_from_input = Linear(input_size, output_size, bias=False, **factory)
         if output_from_previous:
@@ -320,12 +327,12 @@ class Bidirectional(Module):
 
     def __init__(
         self,
-        forward_layer: Any,
-        backward_layer: Any,
+        forward_layer: Module,
+        backward_layer: Module,
         output_size: int,
         output_nonlinearity: Nonlinearity | None = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         if forward_layer.batch_first != backward_layer.batch_first:
@@ -333,7 +340,7 @@ class Bidirectional(Module):
         self.forward_layer, self.backward_layer = forward_layer, backward_layer
         self.output_nonlinearity = output_nonlinearity
         activation_of("Bidirectional", output_nonlinearity)
-        factory = {"device": device, "dtype": dtype}
+        factory: Factory = {"device": device, "dtype": dtype}
         size_f, size_b = (
             getattr(layer, "proj_size", 0) or layer.hidden_size
             for layer in (forward_layer, backward_layer)

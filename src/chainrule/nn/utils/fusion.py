@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TypeVar
 
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
@@ -18,6 +18,8 @@ __all__ = [
     "fuse_linear_bn_weights",
 ]
 
+M = TypeVar("M", bound=Module)
+
 
 def fuse_conv_bn_weights(
     conv_w: Tensor,
@@ -31,7 +33,7 @@ def fuse_conv_bn_weights(
 ) -> tuple[Parameter, Parameter]:
     """Weight and bias of the layer that does both: with s = bn_w / sqrt(bn_rv + bn_eps), they are
     s conv_w and s (conv_b - bn_rm) + bn_b."""
-    scale: Any = rsqrt(bn_rv + bn_eps) if bn_w is None else bn_w * rsqrt(bn_rv + bn_eps)
+    scale = rsqrt(bn_rv + bn_eps) if bn_w is None else bn_w * rsqrt(bn_rv + bn_eps)
     sizes = [1] * conv_w.ndim
     sizes[1 if transpose else 0] = -1
     bias = -bn_rm * scale if conv_b is None else (conv_b - bn_rm) * scale
@@ -53,7 +55,7 @@ def fuse_linear_bn_weights(
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
-def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Module:
+def fuse_conv_bn_eval(conv: M, bn: Module, transpose: bool = False) -> M:
     """A copy of ``conv`` that computes bn(conv(x)) as in evaluation.
 
     >>> from chainrule import nn, ones
@@ -85,6 +87,6 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Module:
     return fused
 
 
-def fuse_linear_bn_eval(linear: Any, bn: Any) -> Module:
+def fuse_linear_bn_eval(linear: M, bn: Module) -> M:
     """A copy of ``linear`` that computes bn(linear(x)) as in evaluation."""
     return fuse_conv_bn_eval(linear, bn)

@@ -219,7 +219,7 @@ def _orthonormal(A: Tensor) -> Tensor:
 
 
 class _Orthogonal(Module):
-    base: Any
+    base: Tensor
 
     def __init__(self, weight: Tensor, orthogonal_map: str, use_trivialization: bool):
         super().__init__()

@@ -16,6 +16,7 @@ from chainrule.nn.layers.containers import ModuleDict, ModuleList
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.tensor import Tensor
+from chainrule.typing import DType
 
 __all__ = [
     "ParametrizationList",
@@ -140,7 +141,7 @@ def _hold(module: Module, name: str, tensor: Any) -> None:
         module.register_buffer(name, tensor)
 
 
-def _check(method: str, value: Any, dtype: Any, shape: Any = None) -> None:
+def _check(method: str, value: Any, dtype: DType | None, shape: Any = None) -> None:
     """Refuses what a parametrization's method may not return."""
     if not isinstance(value, Tensor):
         raise ValueError(

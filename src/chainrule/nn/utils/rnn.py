@@ -7,7 +7,7 @@ have one, and so on; the sequences are sorted by length, the longest first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chainrule.ops.creation.patterns import arange, new_full
 from chainrule.ops.creation.from_data import tensor
@@ -17,6 +17,7 @@ from chainrule.ops.index.scatter import masked_fill
 from chainrule.ops.shape.views import cat, movedim, reshape, stack, unsqueeze
 from chainrule.ops.reduce.sort import argsort
 from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType
 
 __all__ = [
     "PackedSequence",
@@ -65,7 +66,11 @@ class PackedSequence(_Packed):
             unsorted_indices = invert_permutation(sorted_indices)
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+    def to(
+        self,
+        *args: Device | DType | Tensor | bool | None,
+        **kwargs: Device | DType | bool | None,
+    ) -> PackedSequence:
         """The same sequences with data of another dtype."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else self._with(data)

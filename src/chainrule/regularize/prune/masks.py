@@ -17,6 +17,7 @@ from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
+from chainrule.nn.layers.containers import ModuleList
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import is_lazy
 from chainrule.nn.utils.parametrize import (
@@ -116,8 +117,9 @@ def _all_weights(op: str, model: Any) -> list[Weight]:
             continue
         path, _, attribute = key.rpartition(".")
         owner, name, function = model.get_submodule(path), key, None
-        if _MASKED.search(key) and len(owner) == 1 and isinstance(owner[0], Mask):
-            name, function = _MASKED.sub(r"\1\2", key), owner[0]
+        held = list(owner) if isinstance(owner, ModuleList) and _MASKED.search(key) else []
+        if len(held) == 1 and isinstance(held[0], Mask):
+            name, function = _MASKED.sub(r"\1\2", key), held[0]
             path, _, attribute = name.rpartition(".")
             owner = model.get_submodule(path)
         weight = found.setdefault(id(p), Weight(name, key, p))
