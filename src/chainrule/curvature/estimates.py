@@ -56,7 +56,9 @@ def average(draw: Callable[[int], Tensor], samples: int, chunk_size: int) -> tup
 
     Drawn in chunks that are forgotten, so that the memory does not grow with the samples.
     """
-    count, center, squares = 0, 0.0, 0.0
+    count = 0
+    center: float | Tensor = 0.0
+    squares: float | Tensor = 0.0
     while count < samples:
         some = draw(min(chunk_size, samples - count))
         n = some.shape[0]

@@ -121,7 +121,7 @@ class SoftWeightSharing(Module):
         return softmax(self._joint(w), -1)
 
     def forward(self, model: Module) -> Tensor:
-        total = 0.0
+        total: float | Tensor = 0.0
         for w in self.weights(model).values():
             total = total - sum(self.log_density(reshape(w, (-1,))))
         return self.strength * total  # type: ignore[return-value]

@@ -8,7 +8,7 @@ to that value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.index.choice import gather_along, gather_place
@@ -26,6 +26,7 @@ from chainrule.ops.shape.views import (
 )
 from chainrule.graph import Node
 from chainrule.tensor import Tensor
+from chainrule.typing import Dims, Gradients, V, Value
 
 __all__ = [
     "amax",
@@ -48,21 +49,21 @@ INPLACE: tuple[str, ...] = ()
 class ValuesIndices(NamedTuple):
     """Chosen elements and their places along the dimension."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 class MinMax(NamedTuple):
     """The smallest and the largest elements."""
 
-    min: Any
-    max: Any
+    min: Tensor
+    max: Tensor
 
 
 # --- primitives -----------------------------------------------------------------------------------
 
 
-def _shared(d: Any, x: Any, out: Any, dim: tuple[int, ...]) -> Any:
+def _shared(d: Value, x: Value, out: Value, dim: tuple[int, ...]) -> Value:
     """``d`` divided among the elements that equal the output (NaN equals NaN here)."""
     chosen = cast((x == out) | (isnan(x) & isnan(out)), x.dtype)
     return d / _sum(chosen, dim=dim, keepdim=True) * chosen
@@ -90,15 +91,15 @@ class Selection(Op):
     def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
         return None
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Any, tensors: bool) -> Gradients:
         indices = Tensor(node.out[1]) if tensors else node.out[1]
         shape, dim, keepdim = node.shapes[0], node.params["dim"], node.params["keepdim"]
         g, indices = (v if keepdim else unsqueeze(v, dim) for v in (g[0], indices))
         return (gather_place(g, indices, dim=dim, shape=tuple(shape)),)
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Sequence[Value], out: Any, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> tuple[Value, None]:
         dim, keepdim = params["dim"], params["keepdim"]
         indices = out[1] if keepdim else unsqueeze(out[1], dim)
         t = gather_along(tangents[0], indices, dim=dim)
@@ -110,7 +111,7 @@ _median_along, _mode_along = Selection("median_along"), Selection("mode_along")
 
 
 def select(
-    name: str, op: Selection, input: Any, dim: int, keepdim: bool = True, **params: Any
+    name: str, op: Selection, input: Tensor, dim: int, keepdim: bool = True, **params: Any
 ) -> ValuesIndices:
     """Applies a selection; a tensor without dimensions is its own."""
     d = canonical_dim(name, dim, input.ndim)
@@ -129,7 +130,7 @@ def need_dim(op: str, keepdim: bool) -> None:
         raise TypeError(f"{op}(): keepdim={keepdim} is given without dim; give the dim to keep")
 
 
-def _need_elements(op: str, input: Any, dim: Any) -> None:
+def _need_elements(op: str, input: Value, dim: Dims) -> None:
     """Refuses to choose among nothing."""
     for d in canonical_dims(op, dim, input.ndim):
         if input.shape[d] == 0:
@@ -139,7 +140,7 @@ def _need_elements(op: str, input: Any, dim: Any) -> None:
             )
 
 
-def _need_order(op: str, input: Any, refused: str = "c") -> None:
+def _need_order(op: str, input: Value, refused: str = "c") -> None:
     """Refuses types that cannot be compared."""
     d = array_of(op, input).dtype
     if d.kind in refused:
@@ -147,8 +148,8 @@ def _need_order(op: str, input: Any, refused: str = "c") -> None:
 
 
 def _all_dims(
-    op: str, input: Any, dim: Any, keepdim: bool = False, error: type[Exception] = RuntimeError
-) -> Any:
+    op: str, input: Value, dim: Dims, keepdim: bool = False, error: type[Exception] = RuntimeError
+) -> tuple[int, ...]:
     """The dimensions to reduce, none of which may be empty."""
     need_dim(op, keepdim)
     if (dim is None or dim == ()) and 0 in input.shape:
@@ -163,7 +164,7 @@ def _all_dims(
 # --- extremes -------------------------------------------------------------------------------------
 
 
-def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def amax(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """The largest element (along some dimensions); ties share the gradient evenly.
 
     >>> import chainrule
@@ -174,13 +175,13 @@ def amax(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _amax(input, dim=_all_dims("amax", input, dim), keepdim=keepdim)
 
 
-def amin(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def amin(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """The smallest element (along some dimensions); ties share the gradient evenly."""
     _need_order("amin", input)
     return _amin(input, dim=_all_dims("amin", input, dim), keepdim=keepdim)
 
 
-def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
     """The smallest and the largest element (along one dimension), as ``(min, max)``."""
     _need_order("aminmax", input)
     if dim is not None:
@@ -189,7 +190,21 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Min
     return MinMax(_amin(input, dim=dims, keepdim=keepdim), _amax(input, dim=dims, keepdim=keepdim))
 
 
-def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+@overload
+def max(input: Tensor) -> Tensor: ...
+@overload
+def max(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
+@overload
+def max(input: Tensor, other: Tensor, /) -> Tensor: ...
+@overload
+def max(input: Tensor, *, other: Tensor) -> Tensor: ...
+def max(
+    input: Tensor,
+    dim: int | Tensor | None = None,
+    keepdim: bool = False,
+    *,
+    other: Tensor | None = None,
+) -> Tensor | ValuesIndices:
     """The largest of all elements; with ``dim``, the largest along it and their indices.
 
     ``max(input, other)`` is :func:`maximum`. Over all elements, ties share the gradient; along a
@@ -201,7 +216,8 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     tensor([1, 0])
     """
     _need_order("max", input)
-    other = dim if isinstance(dim, Tensor) else other
+    if isinstance(dim, Tensor):
+        return maximum(input, dim)
     if other is not None:
         return maximum(input, other)
     if dim is None:
@@ -210,13 +226,28 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     return select("max", _max_along, input, dim, keepdim)
 
 
-def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+@overload
+def min(input: Tensor) -> Tensor: ...
+@overload
+def min(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
+@overload
+def min(input: Tensor, other: Tensor, /) -> Tensor: ...
+@overload
+def min(input: Tensor, *, other: Tensor) -> Tensor: ...
+def min(
+    input: Tensor,
+    dim: int | Tensor | None = None,
+    keepdim: bool = False,
+    *,
+    other: Tensor | None = None,
+) -> Tensor | ValuesIndices:
     """The smallest of all elements; with ``dim``, the smallest along it and their indices.
 
     ``min(input, other)`` is :func:`minimum`. Ties are treated as by :func:`max`.
     """
     _need_order("min", input)
-    other = dim if isinstance(dim, Tensor) else other
+    if isinstance(dim, Tensor):
+        return minimum(input, dim)
     if other is not None:
         return minimum(input, other)
     if dim is None:
@@ -225,17 +256,17 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     return select("min", _min_along, input, dim, keepdim)
 
 
-def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmax(input: V, dim: int | None = None, keepdim: bool = False) -> V:
     """The index of the largest element (the first), in the flattened tensor or along ``dim``."""
     return _place("argmax", _argmax, input, dim, keepdim)
 
 
-def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmin(input: V, dim: int | None = None, keepdim: bool = False) -> V:
     """The index of the smallest element (the first), in the flattened tensor or along ``dim``."""
     return _place("argmin", _argmin, input, dim, keepdim)
 
 
-def _place(op: str, index_of: Nondifferentiable, input: Any, dim: Any, keepdim: bool) -> Any:
+def _place(op: str, index_of: Nondifferentiable, input: V, dim: int | None, keepdim: bool) -> V:
     if array_of(op, input).dtype.kind == "b":
         raise RuntimeError(f"{op}: does not support bool input; convert it with .int() first")
     _need_order(op, input)
@@ -253,7 +284,11 @@ def _place(op: str, index_of: Nondifferentiable, input: Any, dim: Any, keepdim: 
 # --- the middle -----------------------------------------------------------------------------------
 
 
-def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+@overload
+def median(input: Tensor) -> Tensor: ...
+@overload
+def median(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | ValuesIndices:
     """The median of all elements; with ``dim``, the medians along it and their indices.
 
     Of an even number of elements it is the lower of the two in the middle. NaN if there is a NaN.
@@ -261,12 +296,20 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return _middle("median", input, dim, keepdim, skip_nan=False)
 
 
-def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+@overload
+def nanmedian(input: Tensor) -> Tensor: ...
+@overload
+def nanmedian(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
+def nanmedian(
+    input: Tensor, dim: int | None = None, keepdim: bool = False
+) -> Tensor | ValuesIndices:
     """Like :func:`median`, of the elements that are not NaN."""
     return _middle("nanmedian", input, dim, keepdim, skip_nan=True)
 
 
-def _middle(op: str, input: Any, dim: Any, keepdim: bool, skip_nan: bool) -> Any:
+def _middle(
+    op: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: bool
+) -> Tensor | ValuesIndices:
     _need_order(op, input, "bc")
     if dim is not None:
         _need_elements(op, input, dim)
@@ -277,7 +320,7 @@ def _middle(op: str, input: Any, dim: Any, keepdim: bool, skip_nan: bool) -> Any
     return _median(reshape(input, (-1,)), dim=(-1,), keepdim=False, skip_nan=skip_nan)
 
 
-def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """The most frequent element along ``dim`` (the smallest of several) and its last index."""
     _need_order("mode", input)
     _need_elements("mode", input, dim)
@@ -285,13 +328,13 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
 
 
 def quantile(
-    input: Any,
-    q: Any,
+    input: Tensor,
+    q: float | Tensor,
     dim: int | None = None,
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
-) -> Any:
+) -> Tensor:
     """The q-th quantiles of all elements or along ``dim``; several q give a dimension in front.
 
     ``interpolation`` says what to do between two elements: ``"linear"``, ``"lower"``,
@@ -305,20 +348,26 @@ def quantile(
 
 
 def nanquantile(
-    input: Any,
-    q: Any,
+    input: Tensor,
+    q: float | Tensor,
     dim: int | None = None,
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
-) -> Any:
+) -> Tensor:
     """Like :func:`quantile`, of the elements that are not NaN."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, skip_nan=True)
 
 
 def _quantile(
-    op: str, input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
-) -> Any:
+    op: str,
+    input: Tensor,
+    q: float | Tensor,
+    dim: int | None,
+    keepdim: bool,
+    interpolation: str,
+    skip_nan: bool,
+) -> Tensor:
     from chainrule.ops.reduce.sort import sort
 
     q = _checked_q(op, input, q, interpolation)
@@ -335,7 +384,7 @@ def _quantile(
     return out if q.ndim else squeeze(out, 0)
 
 
-def _checked_q(op: str, input: Any, q: Any, interpolation: str) -> Any:
+def _checked_q(op: str, input: Tensor, q: float | Tensor, interpolation: str) -> Tensor:
     d = array_of(op, input).dtype
     if d not in (dtypes.float32.array_dtype, dtypes.float64.array_dtype):
         raise RuntimeError(f"{op}: input must be either float or double dtype, got {input.dtype}")
@@ -364,7 +413,7 @@ def _checked_q(op: str, input: Any, q: Any, interpolation: str) -> Any:
     return q
 
 
-def _ranks(rows: Any, q: Any, skip_nan: bool) -> Any:
+def _ranks(rows: Tensor, q: Tensor, skip_nan: bool) -> Tensor:
     """Where the quantiles lie in each sorted row, between 0 and its length - 1."""
     last = rows.shape[-1] - 1
     bad = isnan(rows)
@@ -375,10 +424,10 @@ def _ranks(rows: Any, q: Any, skip_nan: bool) -> Any:
     return where(_any(bad, dim=(-1,), keepdim=True), float(last), q * last)
 
 
-def _between(ordered: Any, ranks: Any, interpolation: str) -> Any:
+def _between(ordered: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
     """The elements of sorted rows at fractional ranks."""
 
-    def at(places: Any) -> Any:
+    def at(places: Tensor) -> Tensor:
         return gather_along(ordered, cast(places, dtypes.int64), dim=-1)
 
     if interpolation == "nearest":

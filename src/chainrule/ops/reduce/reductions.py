@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
@@ -23,6 +23,7 @@ from chainrule.ops.core.primitive import Linear, Nondifferentiable, Primitive
 from chainrule.ops.shape.views import canonical_dim, canonical_dims, reshape
 from chainrule.graph import Node, mode
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, DType, Dims, V, Value
 
 __all__ = [
     "all", "allclose", "any", "count_nonzero", "dist", "equal", "logsumexp", "mean", "nanmean",
@@ -30,8 +31,6 @@ __all__ = [
 ]  # fmt: skip
 METHODS = tuple(name for name in __all__ if name not in ("std_mean", "var_mean"))
 INPLACE: tuple[str, ...] = ()
-
-Dims = tuple[int, ...]
 
 # --- primitives -----------------------------------------------------------------------------------
 
@@ -56,26 +55,41 @@ _mean = Linear(
 )
 
 
-def _count(shape: tuple[int, ...], dim: Dims) -> int:
+def _count(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:
     return math.prod([shape[d] for d in dim])
 
 
-def kept(v: Any, x: Any, dim: Dims, keepdim: bool) -> Any:
+def kept(v: V, x: Value, dim: tuple[int, ...], keepdim: bool) -> V:
     """A reduced value with the reduced dimensions of ``x`` as dimensions of size 1."""
     if keepdim or not dim:
         return v
     return reshape(v, tuple([1 if i in dim else n for i, n in enumerate(x.shape, -x.ndim)]))
 
 
-def reduction(name: str, differential: Callable[..., Any], reads_out: bool = True) -> Primitive:
+def reduction(name: str, differential: Callable[..., Value], reads_out: bool = True) -> Primitive:
     """Declares a reduction ``name(x, dim, keepdim, **params)`` by ``differential(d, x, out, dim,
     **params)``, in which ``d`` and ``out`` have dimensions of size 1 where ``x`` was reduced."""
 
-    def vjp(g: Any, out: Any, x: Any, needs: Any, dim: Dims, keepdim: bool, **params: Any) -> Any:
-        g, out = kept(g, x, dim, keepdim), kept(out, x, dim, keepdim) if reads_out else None
-        return (differential(g, x, out, dim, **params),)
+    def vjp(
+        g: Value,
+        out: Value | None,
+        x: Value,
+        needs: Sequence[bool],
+        dim: tuple[int, ...],
+        keepdim: bool,
+        **params: Any,
+    ) -> tuple[Value]:
+        value = None if out is None else kept(out, x, dim, keepdim)
+        return (differential(kept(g, x, dim, keepdim), x, value, dim, **params),)
 
-    def jvp(tangents: Any, out: Any, x: Any, dim: Dims, keepdim: bool, **params: Any) -> Any:
+    def jvp(
+        tangents: Sequence[Value],
+        out: Value,
+        x: Value,
+        dim: tuple[int, ...],
+        keepdim: bool,
+        **params: Any,
+    ) -> Value:
         changes = differential(tangents[0], x, kept(out, x, dim, keepdim), dim, **params)
         return _sum(changes, dim=dim, keepdim=keepdim)
 
@@ -99,26 +113,26 @@ _any = Nondifferentiable("any", "carry")
 _count_nonzero = Nondifferentiable("count_nonzero", "carry")
 
 
-def _product_of_others(x: Any, dim: int) -> Any:
+def _product_of_others(x: V, dim: int) -> V:
     """For each element the product of all others, exact also where elements are zero."""
     from chainrule.ops.reduce.scan import product_after, product_before
 
     return product_before(x, dim) * product_after(x, dim)
 
 
-def _deviation(d: Any, x: Any, dim: Dims, correction: float) -> Any:
+def _deviation(d: Value, x: Value, dim: tuple[int, ...], correction: float) -> Value:
     """d (x - mean(x)) / (n - correction)"""
     n = max(_count(x.shape, dim) - correction, 0)
     return d * (1 / n if n else math.inf) * (x - _mean(x, dim=dim, keepdim=True))
 
 
-def _over(d: Any, out: Any) -> Any:
+def _over(d: Value, out: Value) -> Value:
     """d / out, and 0 where out is 0: the subgradient of a root at zero."""
     zero = out == 0
     return where(zero, 0.0, d / where(zero, 1.0, out))
 
 
-def _norm_change(d: Any, x: Any, out: Any, p: float) -> Any:
+def _norm_change(d: Value, x: Value, out: Value, p: float) -> Value:
     """d sign(x) |x|^(p-1) / out^(p-1), and 0 at 0."""
     if p == 0:
         return d * zeros_like_of(x)
@@ -136,19 +150,20 @@ def _norm_change(d: Any, x: Any, out: Any, p: float) -> Any:
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def array_of(op: str, input: Any) -> Any:
+def array_of(op: str, input: Value) -> Array:
     """The array of a tensor; a bare array (inside a rule) is its own."""
     if isinstance(input, Tensor):
         return input.array
     if hasattr(input, "dtype"):
-        return input
+        array: Any = input
+        return array
     raise TypeError(
         f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}; "
         "convert it with chainrule.tensor(...)"
     )
 
 
-def as_summands(op: str, input: Any, dtype: Any) -> Any:
+def as_summands(op: str, input: V, dtype: DType | None) -> V:
     """``input`` in the type in which it is added or multiplied up: int64 for integers."""
     if dtype is not None:
         array_of(op, input)
@@ -156,7 +171,7 @@ def as_summands(op: str, input: Any, dtype: Any) -> Any:
     return cast(input, dtypes.int64) if array_of(op, input).dtype.kind in "iub" else input
 
 
-def need_floating(op: str, input: Any) -> None:
+def need_floating(op: str, input: Value) -> None:
     """Refuses integers and booleans, as PyTorch does where a fraction would come out."""
     d = array_of(op, input).dtype
     if d.kind in "iub":
@@ -169,7 +184,7 @@ def need_floating(op: str, input: Any) -> None:
 # --- sums -----------------------------------------------------------------------------------------
 
 
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def sum(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
     """The sum over all elements, or along some dimensions; integers are summed as int64.
 
     >>> import chainrule
@@ -181,7 +196,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     return _reduce(_sum, input, canonical_dims("sum", dim, input.ndim), keepdim)
 
 
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def mean(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
     """The mean over all elements, or along some dimensions.
 
     >>> import chainrule
@@ -193,7 +208,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     return _reduce(_mean, input, canonical_dims("mean", dim, input.ndim), keepdim)
 
 
-def _reduce(op: Linear, input: Any, dim: Dims, keepdim: bool) -> Any:
+def _reduce(op: Linear, input: V, dim: tuple[int, ...], keepdim: bool) -> V:
     """Applies a linear reduction: what ``apply`` does, written out for the ordinary case."""
     flags = mode.flags
     if flags > 1 or not isinstance(input, Tensor):
@@ -209,7 +224,7 @@ def _reduce(op: Linear, input: Any, dim: Dims, keepdim: bool) -> Any:
     return out
 
 
-def _as_averaged(input: Any, dtype: Any) -> Any:
+def _as_averaged(input: V, dtype: DType | None) -> V:
     which = "Input" if dtype is None else "Optional"
     d = input.dtype if dtype is None else dtypes.as_dtype(dtype)
     if dtypes.to_array_dtype(d).kind in "iub":
@@ -221,7 +236,7 @@ def _as_averaged(input: Any, dtype: Any) -> Any:
     return cast(input, d)
 
 
-def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nansum(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
     """The sum with NaN counted as zero."""
     kind = array_of("nansum", input).dtype.kind
     if kind == "c":
@@ -231,7 +246,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     return _sum(as_summands("nansum", numbers, dtype), dim=dims, keepdim=keepdim)
 
 
-def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nanmean(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
     """The mean of the elements that are not NaN."""
     need_floating("nanmean", input)
     dims = canonical_dims("nanmean", dim, input.ndim)
@@ -239,7 +254,9 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return total / _sum(cast(~isnan(input), total.dtype), dim=dims, keepdim=keepdim)
 
 
-def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def prod(
+    input: V, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> V:
     """The product of all elements, or along one dimension; its gradient is exact also at zeros."""
     input = as_summands("prod", input, dtype)
     d = -1 if dim is None else canonical_dim("prod", dim, input.ndim)
@@ -249,7 +266,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
     return _prod(input, dim=(d,), keepdim=keepdim)
 
 
-def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+def logsumexp(input: V, dim: Dims, keepdim: bool = False) -> V:
     """log(sum(exp(input))), without overflow.
 
     >>> import chainrule
@@ -267,8 +284,8 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 def _spread_arguments(
-    op: str, input: Any, dim: Any, unbiased: bool | None, correction: float | None
-) -> tuple[Dims, float]:
+    op: str, input: Value, dim: Dims, unbiased: bool | None, correction: float | None
+) -> tuple[tuple[int, ...], float]:
     """The dimensions and the correction, from both of PyTorch's ways to give them."""
     need_floating(op, input)
     if isinstance(dim, bool):  # var(x, False) is var(x, unbiased=False)
@@ -289,13 +306,13 @@ def _spread_arguments(
 
 
 def var(
-    input: Any,
-    dim: Any = None,
+    input: V,
+    dim: Dims = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: float | None = None,
-) -> Any:
+) -> V:
     """The variance: sum((x - mean(x))**2) / (n - correction), with correction 1 by default.
 
     ``unbiased=False`` is the older name for ``correction=0``.
@@ -309,26 +326,26 @@ def var(
 
 
 def std(
-    input: Any,
-    dim: Any = None,
+    input: V,
+    dim: Dims = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: float | None = None,
-) -> Any:
+) -> V:
     """The standard deviation, the root of :func:`var`; its gradient is 0 where it is 0."""
     dims, correction = _spread_arguments("std", input, dim, unbiased, correction)
     return _std(input, dim=dims, keepdim=keepdim, correction=correction)
 
 
 def var_mean(
-    input: Any,
-    dim: Any = None,
+    input: V,
+    dim: Dims = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: float | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[V, V]:
     """The variance and the mean."""
     dims, correction = _spread_arguments("var_mean", input, dim, unbiased, correction)
     spread = _var(input, dim=dims, keepdim=keepdim, correction=correction)
@@ -336,13 +353,13 @@ def var_mean(
 
 
 def std_mean(
-    input: Any,
-    dim: Any = None,
+    input: V,
+    dim: Dims = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: float | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[V, V]:
     """The standard deviation and the mean."""
     dims, correction = _spread_arguments("std_mean", input, dim, unbiased, correction)
     spread = _std(input, dim=dims, keepdim=keepdim, correction=correction)
@@ -353,12 +370,12 @@ def std_mean(
 
 
 def norm(
-    input: Any,
+    input: V,
     p: float | str | None = "fro",
-    dim: Any = None,
+    dim: Dims = None,
     keepdim: bool = False,
-    dtype: Any = None,
-) -> Any:
+    dtype: DType | None = None,
+) -> V:
     """(sum |x|^p)^(1/p); the largest |x| for p = inf, the smallest for -inf, nonzeros for 0.
 
     ``"fro"`` is p = 2 over all elements or the given dimensions; ``"nuc"`` is the nuclear norm of a
@@ -389,12 +406,12 @@ def norm(
     return _norm(input, dim=dims, keepdim=keepdim, p=p)
 
 
-def _rest(input: Any, dims: Dims) -> list[int]:
+def _rest(input: Value, dims: tuple[int, ...]) -> list[int]:
     """The sizes of the dimensions that stay."""
     return [n for i, n in enumerate(input.shape, -input.ndim) if i not in dims]
 
 
-def _matrix_norm(input: Any, p: str, dim: Any, keepdim: bool, dtype: Any) -> Any:
+def _matrix_norm(input: V, p: str, dim: Dims, keepdim: bool, dtype: DType | None) -> V:
     if p != "nuc":
         raise RuntimeError(f"norm: order {p!r} is not supported; use a number, 'fro' or 'nuc'")
     from chainrule.ops.linalg.matrices import matrix_norm
@@ -403,7 +420,7 @@ def _matrix_norm(input: Any, p: str, dim: Any, keepdim: bool, dtype: Any) -> Any
     return matrix_norm(input, p, dims, keepdim, dtype=dtype)
 
 
-def _wider(op: str, input: Any, dtype: Any) -> Any:
+def _wider(op: str, input: Value, dtype: DType) -> dtypes.dtype:
     d = dtypes.as_dtype(dtype)
     if d.category <= dtypes.INTEGER:
         raise RuntimeError(f"{op}: dtype should be floating point or complex, but got {d}")
@@ -415,7 +432,7 @@ def _wider(op: str, input: Any, dtype: Any) -> Any:
     return d
 
 
-def dist(input: Any, other: Any, p: float = 2) -> Any:
+def dist(input: V, other: V, p: float = 2) -> V:
     """The p-norm of ``input - other``."""
     need_floating("dist", input)
     return norm(input - other, p)
@@ -424,17 +441,17 @@ def dist(input: Any, other: Any, p: float = 2) -> Any:
 # --- truth ----------------------------------------------------------------------------------------
 
 
-def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def all(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """Whether all elements (along some dimensions) are nonzero."""
     return _truth("all", _all, input, dim, keepdim)
 
 
-def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def any(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """Whether any element (along some dimensions) is nonzero."""
     return _truth("any", _any, input, dim, keepdim)
 
 
-def _truth(name: str, op: Nondifferentiable, input: Any, dim: Any, keepdim: bool) -> Any:
+def _truth(name: str, op: Nondifferentiable, input: V, dim: Dims, keepdim: bool) -> V:
     kind = array_of(name, input).dtype
     # Here, unlike in a sum, no dimensions means none.
     dims = () if dim == () else canonical_dims(name, dim, input.ndim)
@@ -442,7 +459,7 @@ def _truth(name: str, op: Nondifferentiable, input: Any, dim: Any, keepdim: bool
     return cast(out, dtypes.uint8) if kind == dtypes.uint8.array_dtype else out
 
 
-def count_nonzero(input: Any, dim: Any = None) -> Any:
+def count_nonzero(input: V, dim: Dims = None) -> V:
     """How many elements (along some dimensions) are not zero."""
     array_of("count_nonzero", input)
     dims = canonical_dims("count_nonzero", dim, input.ndim)

@@ -7,10 +7,12 @@ from typing import Any
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise.functions import exp, logical_xor, where
 from chainrule.ops.reduce.order import Selection, ValuesIndices, select
-from chainrule.ops.core.promotion import Number
-from chainrule.ops.core.primitive import Linear, Primitive
+from chainrule.ops.core.promotion import Number as NUMBERS
+from chainrule.ops.core.primitive import Linear, Op, Primitive
 from chainrule.ops.reduce.reductions import array_of, as_summands, sum
 from chainrule.ops.shape.views import canonical_dim, cat, reshape
+from chainrule.typing import DType, Tangents, V, Value
+from chainrule.tensor import Tensor
 
 __all__ = [
     "cummax",
@@ -42,7 +44,7 @@ _shift = Primitive(
 _cummax, _cummin = Selection("cummax"), Selection("cummin")
 
 
-def _previous(x: Any, dim: int, reverse: bool, fill: float = 0) -> Any:
+def _previous(x: V, dim: int, reverse: bool, fill: float = 0) -> V:
     """The neighbour that a scan in this direction visits before."""
     return _shift(x, dim=dim, by=-1 if reverse else 1, fill=fill)
 
@@ -58,18 +60,20 @@ _linear_scan = Primitive(
 )
 
 
-def _backward_scan(g: Any, a: Any, dim: int, reverse: bool) -> Any:
+def _backward_scan(g: V, a: V, dim: int, reverse: bool) -> V:
     """The gradient that each h[i] receives: l[i] = g[i] + a[i+1] l[i+1]."""
     following = _previous(a, dim, not reverse)
     return _linear_scan(following, g, dim=dim, reverse=not reverse)
 
 
-def _linear_scan_vjp(g: Any, out: Any, a: Any, dim: int, reverse: bool) -> tuple[Any, Any]:
+def _linear_scan_vjp(
+    g: Value, out: Value, a: Value, dim: int, reverse: bool
+) -> tuple[Value, Value]:
     received = _backward_scan(g, a, dim, reverse)
     return received * _previous(out, dim, reverse), received
 
 
-def _linear_scan_jvp(tangents: Any, out: Any, a: Any, dim: int, reverse: bool) -> Any:
+def _linear_scan_jvp(tangents: Tangents, out: Value, a: Value, dim: int, reverse: bool) -> Value:
     ta, tb = tangents
     if ta is not None:
         change = ta * _previous(out, dim, reverse)
@@ -90,12 +94,12 @@ _cumprod = Primitive(
 )
 
 
-def product_before(x: Any, dim: int) -> Any:
+def product_before(x: V, dim: int) -> V:
     """For each element the product of those before it."""
     return _previous(_cumprod(x, dim=dim, reverse=False), dim, False, 1)
 
 
-def product_after(x: Any, dim: int) -> Any:
+def product_after(x: V, dim: int) -> V:
     """For each element the product of those after it."""
     return _previous(_cumprod(x, dim=dim, reverse=True), dim, True, 1)
 
@@ -114,7 +118,7 @@ _logcumsumexp = Primitive(
 )
 
 
-def _share_of_previous(out: Any, dim: int) -> Any:
+def _share_of_previous(out: V, dim: int) -> V:
     before = _previous(out, dim, False, float("-inf"))
     return where(before == out, 1.0, exp(before - out))
 
@@ -122,7 +126,7 @@ def _share_of_previous(out: Any, dim: int) -> Any:
 # --- running --------------------------------------------------------------------------------------
 
 
-def _along(op: Any, name: str, input: Any, dim: int, **params: Any) -> Any:
+def _along(op: Op, name: str, input: V, dim: int, **params: Any) -> V:
     """Scans along ``dim``; a tensor without dimensions is its own scan."""
     d = canonical_dim(name, dim, input.ndim)
     if input.ndim == 0:
@@ -130,7 +134,7 @@ def _along(op: Any, name: str, input: Any, dim: int, **params: Any) -> Any:
     return op(input, dim=d, **params)
 
 
-def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def cumsum(input: V, dim: int, *, dtype: DType | None = None) -> V:
     """The running sum: y[i] = x[0] + ... + x[i].
 
     >>> import chainrule
@@ -140,12 +144,12 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     return _along(_cumsum, "cumsum", as_summands("cumsum", input, dtype), dim, reverse=False)
 
 
-def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def cumprod(input: V, dim: int, *, dtype: DType | None = None) -> V:
     """The running product: y[i] = x[0] * ... * x[i]; its gradient is exact also at zeros."""
     return _along(_cumprod, "cumprod", as_summands("cumprod", input, dtype), dim, reverse=False)
 
 
-def logcumsumexp(input: Any, dim: int) -> Any:
+def logcumsumexp(input: V, dim: int) -> V:
     """The running logsumexp: y[i] = log(exp(x[0]) + ... + exp(x[i])), without overflow."""
     d = array_of("logcumsumexp", input).dtype
     if d.kind != "f":
@@ -155,7 +159,7 @@ def logcumsumexp(input: Any, dim: int) -> Any:
     return _along(_logcumsumexp, "logcumsumexp", input, dim)
 
 
-def cummax(input: Any, dim: int) -> ValuesIndices:
+def cummax(input: Tensor, dim: int) -> ValuesIndices:
     """The largest element so far and its (latest) index.
 
     >>> import chainrule
@@ -166,7 +170,7 @@ def cummax(input: Any, dim: int) -> ValuesIndices:
     return select("cummax", _cummax, input, dim)
 
 
-def cummin(input: Any, dim: int) -> ValuesIndices:
+def cummin(input: Tensor, dim: int) -> ValuesIndices:
     """The smallest element so far and its (latest) index."""
     array_of("cummin", input)
     return select("cummin", _cummin, input, dim)
@@ -175,7 +179,9 @@ def cummin(input: Any, dim: int) -> ValuesIndices:
 # --- differences and integrals --------------------------------------------------------------------
 
 
-def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    input: V, n: int = 1, dim: int = -1, prepend: V | None = None, append: V | None = None
+) -> V:
     """The n-th differences along ``dim``: x[i+1] - x[i], n times.
 
     >>> import chainrule
@@ -197,7 +203,7 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
     return out
 
 
-def _check_fits(input: Any, other: Any, dim: int) -> None:
+def _check_fits(input: Value, other: Value, dim: int) -> None:
     if other.ndim != input.ndim:
         raise RuntimeError(
             "diff: expects prepend or append to be the same dimension as input, got shapes "
@@ -212,12 +218,12 @@ def _check_fits(input: Any, other: Any, dim: int) -> None:
             )
 
 
-def _differences(x: Any, dim: int) -> Any:
+def _differences(x: V, dim: int) -> V:
     first, second = _neighbours(x, dim)
     return logical_xor(second, first) if array_of("diff", x).dtype.kind == "b" else second - first
 
 
-def _neighbours(x: Any, dim: int) -> tuple[Any, Any]:
+def _neighbours(x: V, dim: int) -> tuple[V, V]:
     """All elements along ``dim`` but the last, and all but the first."""
     from chainrule.ops.index.reading import narrow
 
@@ -225,7 +231,7 @@ def _neighbours(x: Any, dim: int) -> tuple[Any, Any]:
     return narrow(x, dim, 0, count), narrow(x, dim, x.shape[dim] - count, count)
 
 
-def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Any:
+def trapezoid(y: V, x: V | None = None, *, dx: float | None = None, dim: int = -1) -> V:
     """The integral of samples ``y`` by the trapezoidal rule along ``dim``.
 
     The samples lie at ``x`` (as many as along ``dim``, or a shape that broadcasts with y) or ``dx``
@@ -239,13 +245,13 @@ def trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) 
     return sum(areas, d)
 
 
-def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float | None = None, dim: int = -1) -> Any:
+def cumulative_trapezoid(y: V, x: V | None = None, *, dx: float | None = None, dim: int = -1) -> V:
     """The running integral of samples ``y`` by the trapezoidal rule along ``dim``."""
     areas, d = _areas("cumulative_trapezoid", y, x, dx, dim)
     return cumsum(areas, d)
 
 
-def _areas(op: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
+def _areas(op: str, y: V, x: V | None, dx: float | None, dim: int) -> tuple[V, int]:
     """The area between each two neighbouring samples, and the dimension they lie along."""
     if x is not None and dx is not None:
         raise TypeError(f"{op}(): takes either 'x' or 'dx', got both")
@@ -258,11 +264,11 @@ def _areas(op: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
     first, second = _neighbours(y, d)
     if x is None:
         dx = 1.0 if dx is None else dx
-        return (first + second) * ((dx if isinstance(dx, Number) else float(dx)) / 2), d
+        return (first + second) * ((dx if isinstance(dx, NUMBERS) else float(dx)) / 2), d
     return (first + second) * _widths(op, y, x, d) / 2, d
 
 
-def _widths(op: str, y: Any, x: Any, dim: int) -> Any:
+def _widths(op: str, y: Value, x: V, dim: int) -> V:
     """The distances between neighbouring sample points, in a shape that broadcasts with y."""
     if x.ndim == 1:
         if x.shape[0] != y.shape[dim]:

@@ -7,19 +7,20 @@ then gathered, so gradients flow to the chosen elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.index.choice import data_dependent, gather_along
 from chainrule.ops.elementwise.functions import logical_not
 from chainrule.ops.index.reading import gather, integer_index
 from chainrule.ops.reduce.order import ValuesIndices
-from chainrule.ops.core.promotion import Number
+from chainrule.ops.core.promotion import Number as NUMBERS
 from chainrule.ops.core.primitive import Nondifferentiable, Op
 from chainrule.ops.reduce.reductions import any as any_along
 from chainrule.ops.shape.views import canonical_dim, reshape, squeeze
 from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
+from chainrule.typing import Number, Value
 
 __all__ = [
     "argsort",
@@ -51,7 +52,7 @@ INPLACE: tuple[str, ...] = ()
 
 def _batch_isin(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
+) -> Tensor:
     elements, test = values
     if not mapped[1]:
         return op(elements, test)
@@ -75,12 +76,12 @@ _isin = Nondifferentiable("isin", _batch_isin)
 # --- order ----------------------------------------------------------------------------------------
 
 
-def _check_order(op: str, input: Any) -> None:
+def _check_order(op: str, input: Value) -> None:
     if (input.array if isinstance(input, Tensor) else input).dtype.kind == "c":
         raise RuntimeError(f"{op}: complex numbers have no order, got {input.dtype}; sort abs(x)")
 
 
-def _chosen(input: Any, index_of: Op, dim: int, **params: Any) -> ValuesIndices:
+def _chosen(input: Tensor, index_of: Op, dim: int, **params: Any) -> ValuesIndices:
     """The elements of ``input`` at the places that ``index_of`` finds along ``dim``."""
     if input.ndim == 0:
         values, indices = _chosen(reshape(input, (1,)), index_of, dim, **params)
@@ -90,7 +91,7 @@ def _chosen(input: Any, index_of: Op, dim: int, **params: Any) -> ValuesIndices:
 
 
 def sort(
-    input: Any, dim: int = -1, descending: bool = False, *, stable: bool | None = None
+    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None
 ) -> ValuesIndices:
     """The elements in order along ``dim``, and where each came from; always stable.
 
@@ -104,7 +105,9 @@ def sort(
     return _chosen(input, _argsort, d, descending=descending)
 
 
-def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
+def argsort(
+    input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
+) -> Tensor:
     """Where the elements in order along ``dim`` are; always stable."""
     _check_order("argsort", input)
     d = canonical_dim("argsort", dim, input.ndim)
@@ -113,13 +116,13 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool
     return _argsort(input, dim=d, descending=descending)
 
 
-def msort(input: Any) -> Any:
+def msort(input: Tensor) -> Tensor:
     """The elements in order along the first dimension."""
     return sort(input, dim=0)[0]
 
 
 def topk(
-    input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+    input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> ValuesIndices:
     """The ``k`` largest (or smallest) elements along ``dim``, in order, and where they are.
 
@@ -140,7 +143,7 @@ def topk(
     return _chosen(input, _topk, d, k=int(k), largest=largest)
 
 
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """The ``k``-th smallest element along ``dim`` (``k=1`` is the smallest), and where it is.
 
     >>> import chainrule
@@ -169,13 +172,39 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Values
 # --- different values -----------------------------------------------------------------------------
 
 
+@overload
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    dim: int | None = None,
+) -> Tensor: ...
+@overload
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    *,
+    return_inverse: Literal[True],
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    *,
+    return_inverse: bool = False,
+    return_counts: Literal[True],
+    dim: int | None = None,
+) -> tuple[Tensor, ...]: ...
 def unique(
     input: Tensor,
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The different elements (or slices along ``dim``), in order.
 
     >>> import chainrule
@@ -185,12 +214,35 @@ def unique(
     return _distinct("unique", _unique, input, return_inverse, return_counts, dim)
 
 
+@overload
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    dim: int | None = None,
+) -> Tensor: ...
+@overload
+def unique_consecutive(
+    input: Tensor,
+    *,
+    return_inverse: Literal[True],
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def unique_consecutive(
+    input: Tensor,
+    *,
+    return_inverse: bool = False,
+    return_counts: Literal[True],
+    dim: int | None = None,
+) -> tuple[Tensor, ...]: ...
 def unique_consecutive(
     input: Tensor,
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The elements (or slices along ``dim``) without repetitions of their left neighbour.
 
     >>> import chainrule
@@ -203,8 +255,13 @@ def unique_consecutive(
 
 
 def _distinct(
-    op: str, primitive: Op, input: Tensor, return_inverse: bool, return_counts: bool, dim: Any
-) -> Any:
+    op: str,
+    primitive: Op,
+    input: Tensor,
+    return_inverse: bool,
+    return_counts: bool,
+    dim: int | None,
+) -> Tensor | tuple[Tensor, ...]:
     if dim is not None:
         dim = canonical_dim(op, dim, input.ndim)
         shape = tuple(input.shape)
@@ -252,7 +309,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
 def searchsorted(
     sorted_sequence: Tensor,
-    input: Any,
+    input: Tensor | Number,
     *,
     out_int32: bool = False,
     right: bool = False,
@@ -271,7 +328,7 @@ def searchsorted(
         raise RuntimeError(f"{op}: side can only be 'left' or 'right' but got {side!r}")
     if side == "left" and right:
         raise RuntimeError(f"{op}: side and right can't be set to opposites, got side 'left'")
-    values = Tensor(K.asarray(input)) if isinstance(input, Number) else input
+    values = Tensor(K.asarray(input)) if isinstance(input, NUMBERS) else input
     shape, own = tuple(sorted_sequence.shape), tuple(values.shape)
     if not shape:
         raise RuntimeError(f"{op}: boundaries tensor should have positive dimension, but got none")
@@ -300,7 +357,7 @@ def _in_order(sequence: Tensor, sorter: Tensor) -> Tensor:
 
 
 def bucketize(
-    input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+    input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
     """The number of the interval between ``boundaries`` in which each value lies.
 
@@ -347,7 +404,11 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
 
 def isin(
-    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+    elements: Tensor | Number,
+    test_elements: Tensor | Number,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
 ) -> Tensor:
     """Whether each element is one of ``test_elements``.
 
@@ -357,8 +418,8 @@ def isin(
     """
     operands = []
     for x in (elements, test_elements):
-        if not isinstance(x, (Tensor, *Number)):
+        if not isinstance(x, (Tensor, *NUMBERS)):
             raise TypeError(f"isin: expected Tensors or numbers, got {type(x).__name__}")
-        operands.append(Tensor(K.asarray(x)) if isinstance(x, Number) else x)
+        operands.append(Tensor(K.asarray(x)) if isinstance(x, NUMBERS) else x)
     found = _isin(*operands)
     return logical_not(found) if invert else found
