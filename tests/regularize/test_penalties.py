@@ -222,7 +222,7 @@ def test_names_and_representations() -> None:
     [
         (
             lambda m: regularize.L2(1.0, where="*.kernel")(m),
-            r"'\*.kernel' matches no parameter; the module has 0.weight, 0.bias, 2.weight, 2.bias",
+            r"'\*.kernel' matches no parameter; there are 0.weight, 0.bias, 2.weight, 2.bias",
         ),
         (lambda m: regularize.L2(1.0, where=["0.*", "conv*"])(m), r"'conv\*' matches no parameter"),
         (lambda m: regularize.L2(1.0, where=lambda n: False)(m), "matches no parameter"),

@@ -37,8 +37,7 @@ from chainrule.curvature.laplace import (
     residual_variance,
 )
 from chainrule.curvature.matrices import EmpiricalFisher, Fisher, GaussNewton, Hessian
-from chainrule.curvature.names import last_layer
-from chainrule.curvature.parameters import as_function, blocks, ravel
+from chainrule.curvature.parameters import as_function, blocks, last_layer, ravel
 from chainrule.curvature.spectrum import (
     Eigenpairs,
     SpectralDensity,

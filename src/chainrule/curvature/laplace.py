@@ -9,10 +9,9 @@ unbiased estimate of the parameters can have.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from chainrule.autograd.func import vjp
@@ -21,9 +20,10 @@ from chainrule.backend import K
 from chainrule.curvature.information import log_partition, negative_log_likelihood
 from chainrule.curvature.matrices import Fisher, Hessian
 from chainrule.curvature.memory import CHUNK_BYTES
-from chainrule.curvature.names import Where
 from chainrule.curvature.parameters import arguments, as_function, ravel
 from chainrule.curvature.symmetric import CurvatureMatrix
+from chainrule.nn.module.evaluation import Prediction, evaluating
+from chainrule.nn.module.names import Where
 from chainrule.ops.linalg.decompositions import cholesky, eigh, eigvalsh
 from chainrule.ops.shape.diagonal import diagonal
 from chainrule.ops.elementwise.functions import sigmoid, sqrt, where
@@ -36,27 +36,6 @@ from chainrule.ops.linalg.solving import solve_triangular
 from chainrule.tensor import Tensor
 
 __all__ = ["CramerRao", "Laplace", "Prediction", "cramer_rao", "residual_variance"]
-
-
-class Prediction(NamedTuple):
-    """The mean of a prediction and its standard deviation, both shaped like the output."""
-
-    mean: Tensor
-    std: Tensor
-
-
-@contextlib.contextmanager
-def evaluating(model: Any) -> Iterator[None]:
-    """The model in evaluation; the modes are put back afterwards."""
-    modules = list(model.modules()) if hasattr(model, "modules") else []
-    modes = [m.training for m in modules]
-    try:
-        for m in modules:
-            m.training = False
-        yield
-    finally:
-        for m, training in zip(modules, modes, strict=True):
-            m.training = training
 
 
 class Laplace:

@@ -20,9 +20,9 @@ from chainrule.curvature.estimates import Estimate, average, check_samples
 from chainrule.curvature.graph import Derivatives, for_units, map_rows
 from chainrule.curvature.information import draw_residuals, log_partition
 from chainrule.curvature.memory import check_matrix
-from chainrule.curvature.names import Where
 from chainrule.curvature.parameters import ravel
 from chainrule.curvature.symmetric import CurvatureMatrix, unit_vectors
+from chainrule.nn.module.names import Where
 from chainrule.ops.linalg.decompositions import eigh
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum as sum_over

@@ -22,7 +22,15 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import cat, reshape
 from chainrule.tensor import Tensor
 
-__all__ = ["arguments", "as_function", "blocks", "one_tensor", "ravel"]
+__all__ = [
+    "arguments",
+    "as_function",
+    "blocks",
+    "last_layer",
+    "one_tensor",
+    "paths",
+    "ravel",
+]
 
 
 def as_function(model: Any, params: Any = None) -> tuple[Callable[..., Any], Any]:
@@ -131,3 +139,33 @@ def one_tensor(op: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
         return out
 
     return checked
+
+
+def paths(tree: Any, prefix: str = "") -> list[str]:
+    """The dotted names of the leaves of a tree; that of a tensor alone is "param".
+
+    >>> paths({"w": 1, "out": [2, 3]})
+    ['w', 'out.0', 'out.1']
+    """
+    if isinstance(tree, dict):
+        parts: Any = tree.items()
+    elif isinstance(tree, (tuple, list)):
+        parts = enumerate(tree)
+    else:
+        return [prefix or "param"]
+    start = f"{prefix}." if prefix else ""
+    return [name for key, part in parts for name in paths(part, f"{start}{key}")]
+
+
+def last_layer(model: Any) -> list[str]:
+    """The names of the parameters of the layer that holds the last parameter of a module.
+
+    >>> from chainrule import nn
+    >>> last_layer(nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)))
+    ['2.weight', '2.bias']
+    """
+    names = [name for name, _ in model.named_parameters()]
+    if not names:
+        raise ValueError("last_layer: the model has no parameters")
+    layer = names[-1].rpartition(".")[0]
+    return [name for name in names if name.rpartition(".")[0] == layer]

@@ -20,8 +20,8 @@ from chainrule.curvature.estimates import (
 )
 from chainrule.curvature.graph import for_rows, for_units, map_rows
 from chainrule.curvature.memory import check_matrix
-from chainrule.curvature.names import Where, paths, select_names
-from chainrule.curvature.parameters import arguments, as_function, ravel
+from chainrule.curvature.parameters import arguments, as_function, paths, ravel
+from chainrule.nn.module.names import Where, select_names
 from chainrule.curvature.spectrum import (
     Eigenpairs,
     SpectralDensity,
@@ -71,7 +71,9 @@ class CurvatureMatrix:
             if not isinstance(leaf, Tensor):
                 raise TypeError(f"{self.op}: parameters must be Tensors, got {leaf!r}")
         every = dict(zip(paths(given), [clone(p.detach()) for p in leaves], strict=True))
-        self.names = select_names(self.op, list(every), where, _shared_names(model))
+        others = _shared_names(model)
+        known = [[name, *others.get(name, [])] for name in every]
+        self.names = [known[i][0] for i in select_names(self.op, known, where)]
         chosen = {name: every[name] for name in self.names}
         #: The parameters, a tree like those given; with ``where`` a dict of those that are meant.
         self.params = unflatten(list(chosen.values()), structure) if where is None else chosen
@@ -167,8 +169,8 @@ class CurvatureMatrix:
         return reshape(self.matrix([row], [column or row]), (*shapes[0], *shapes[1]))
 
     def _indices(self, where: Where) -> list[int]:
-        chosen = select_names(self.op, self.names, where)
-        return [i for name in chosen for i in self._ranges[name]]
+        chosen = select_names(self.op, [[name] for name in self.names], where)
+        return [i for k in chosen for i in self._ranges[self.names[k]]]
 
     def _part(self, rows: list[int], columns: list[int]) -> Tensor:
         everything = len(columns) == self.size

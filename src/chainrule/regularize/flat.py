@@ -9,14 +9,15 @@ from chainrule.autograd.functional_call import functional_call
 from chainrule.autograd.jacobian import jacrev
 from chainrule.autograd.vmap import vmap
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.evaluation import evaluating
+from chainrule.nn.module.names import Where, check_where, describe
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.creation.patterns import ones_like, zeros_like
 from chainrule.ops.elementwise.functions import log, sqrt, where
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import cat, reshape, unsqueeze
-from chainrule.regularize.evaluation import evaluating
 from chainrule.regularize.penalty import check_strength
-from chainrule.regularize.where import Where, check_where, describe, select
+from chainrule.regularize.where import select
 from chainrule.tensor import Tensor
 
 __all__ = ["FlatMinimum", "flat_box"]

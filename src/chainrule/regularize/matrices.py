@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from chainrule.nn.module.names import Where
 from chainrule.ops.creation.patterns import eye
 from chainrule.ops.linalg.decompositions import svdvals
 from chainrule.ops.elementwise.functions import relu
@@ -17,7 +18,6 @@ from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import reshape, transpose
 from chainrule.regularize.penalty import SumPenalty
-from chainrule.regularize.where import Where
 from chainrule.tensor import Tensor
 
 __all__ = ["Orthogonality", "Spectral"]

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from chainrule.nn.module.names import Where
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.elementwise.functions import log1p
 from chainrule.ops.linalg.matrices import vector_norm
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import movedim, reshape
 from chainrule.regularize.penalty import Penalty, SumPenalty, added
-from chainrule.regularize.where import Where
 from chainrule.tensor import Tensor
 
 __all__ = ["Cauchy", "GroupLasso", "L1", "L2", "WeightElimination"]

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from chainrule.nn.module.base import Module
-from chainrule.regularize.where import Where, check_where, describe, select, select_groups
+from chainrule.nn.module.names import Where, check_where, describe
+from chainrule.regularize.where import select, select_groups
 from chainrule.tensor import Tensor
 
 __all__ = ["Penalty", "SumPenalty", "added", "check_strength"]

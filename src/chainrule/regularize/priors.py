@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
+from chainrule.nn.module.names import Where
 from chainrule.regularize.penalties import L1, L2, Cauchy
-from chainrule.regularize.where import Where
 
 __all__ = ["cauchy_prior", "gaussian_prior", "laplace_prior"]
 

@@ -8,6 +8,7 @@ from typing import Any
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.names import Where, check_where, describe
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import full, linspace, zeros
 from chainrule.ops.elementwise.functions import exp, log
@@ -17,7 +18,7 @@ from chainrule.ops.reduce.reductions import logsumexp, sum
 from chainrule.ops.shape.views import cat, reshape, unsqueeze
 from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.regularize.penalty import check_strength
-from chainrule.regularize.where import Where, check_where, describe, select
+from chainrule.regularize.where import select
 from chainrule.tensor import Tensor
 
 __all__ = ["SoftWeightSharing"]

@@ -9,12 +9,12 @@ from chainrule.autograd.func import jvp, vjp
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import dtypes
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.evaluation import evaluating
 from chainrule.ops.creation.patterns import eye
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.creation.sampling import Generator, randint
 from chainrule.ops.shape.views import expand, reshape
-from chainrule.regularize.evaluation import evaluating
 from chainrule.regularize.penalty import check_strength
 from chainrule.tensor import Tensor
 

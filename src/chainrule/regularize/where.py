@@ -1,42 +1,17 @@
-"""Which parameters of a module are meant: by patterns, lists of patterns, or a predicate.
-
-A pattern is one of :mod:`fnmatch` on the dotted name: ``"*.weight"``, ``"conv?.*"``, ``"0.bias"``.
-A leading ``*.`` also matches nothing, so that ``"*.weight"`` finds the weight of a lone layer, too.
-A parameter that several modules share is one parameter; any of its names will do.
-"""
+"""The parameters of a module that are meant, with all the names they have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chainrule.curvature.names import matches
 from chainrule.nn.layers.containers import ModuleList
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.names import Where, listed, matches, select_names
 from chainrule.nn.parameter import is_lazy
+from chainrule.tensor import Tensor
 
-__all__ = ["Where", "check_where", "describe", "matches", "named", "select", "select_groups"]
-
-Where = str | Sequence[str] | Callable[[str], bool] | None
-
-
-def check_where(op: str, where: Any) -> None:
-    """Raises TypeError unless this can say which parameters are meant."""
-    if where is None or isinstance(where, str) or callable(where):
-        return
-    if isinstance(where, Sequence) and where and all(isinstance(p, str) for p in where):
-        return
-    raise TypeError(
-        f"{op}: where must be a pattern such as '*.weight', a list of patterns or a function of a "
-        f"name, got {where!r}"
-    )
-
-
-def describe(where: Any) -> str:
-    """What to show of it in a representation."""
-    if callable(where):
-        return getattr(where, "__name__", repr(where))
-    return repr(where)
+__all__ = ["named", "select", "select_groups", "select_weights"]
 
 
 def named(op: str, model: Module) -> list[tuple[list[str], Any]]:
@@ -71,25 +46,30 @@ def select(op: str, model: Module, where: Where = None) -> dict[str, Any]:
     Without ``where`` all weights: parameters of two or more dimensions, not the biases and scales.
     """
     known = named(op, model)
+    chosen = select_weights(op, known, where)
     if where is None:
-        chosen = {names[0]: p for names, p in known if p.ndim >= 2}
-        if not chosen:
-            raise ValueError(
-                f"{op}: the module has no weights (parameters of two or more dimensions) among "
-                f"{_listed(known)}; say which are meant: where='*' means all"
-            )
-        return chosen
-    for part in where if isinstance(where, Sequence) and not isinstance(where, str) else [where]:
-        if not any(matches(n, part) for names, _ in known for n in names):
-            raise ValueError(
-                f"{op}: {describe(part)} matches no parameter; the module has {_listed(known)}"
-            )
+        return {known[i][0][0]: known[i][1] for i in chosen}
     own = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     return {
         next((n for n in names if matches(n, where) and n in own), names[0]): p
-        for names, p in known
-        if any(matches(n, where) for n in names)
+        for names, p in [known[i] for i in chosen]
     }
+
+
+def select_weights(
+    op: str, known: Sequence[tuple[Sequence[str], Tensor]], where: Where
+) -> list[int]:
+    """The numbers of the parameters that are meant; those of two or more dimensions by default."""
+    chosen = select_names(op, [names for names, _ in known], where)
+    if where is not None:
+        return chosen
+    weights = [i for i in chosen if known[i][1].ndim >= 2]
+    if not weights:
+        raise ValueError(
+            f"{op}: the module has no weights (parameters of two or more dimensions) among "
+            f"{_listed(known)}; say which are meant: where='*' means all"
+        )
+    return weights
 
 
 def select_groups(
@@ -108,16 +88,12 @@ def select_groups(
         if not chosen:
             why = " that an earlier pattern has not taken" if taken else ""
             raise ValueError(
-                f"{op}: {pattern!r} matches no parameter{why}; the module has {_listed(known)}"
+                f"{op}: {pattern!r} matches no parameter{why}; there are {_listed(known)}"
             )
         taken |= {id(p) for p in chosen.values()}
         groups.append((strength, chosen))
     return groups
 
 
-def _listed(known: list[tuple[list[str], Any]], most: int = 12) -> str:
-    names = [names[0] for names, _ in known]
-    if not names:
-        return "no parameters"
-    more = f", ... ({len(names)} in all)" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _listed(known: Sequence[tuple[Sequence[str], Tensor]]) -> str:
+    return listed([names[0] for names, _ in known])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainrule import nn, optim
+from chainrule.nn.module.evaluation import evaluating
 from chainrule.ops.creation.patterns import zeros
 from chainrule.regularize.selection import simplest_adequate
 from chainrule.tensor import Tensor
@@ -232,8 +233,8 @@ class _unregularized:
 
 def _constant_loss(model: nn.Module, x: Tensor, y: Tensor, loss: WeightedLoss) -> float:
     """The loss of the best output that does not depend on the input."""
-    shape = tuple(model.eval()(x[:2]).shape[1:])
-    model.train()
+    with evaluating(model):
+        shape = tuple(model(x[:2]).shape[1:])
     c = zeros(*shape, dtype=floating_dtype(model)).requires_grad_()
     best = math.inf
     adam = optim.Adam([c], lr=0.1)

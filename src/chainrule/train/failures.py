@@ -9,6 +9,7 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.backend import dtypes
+from chainrule.nn.module.evaluation import evaluating
 from chainrule.ops.elementwise.functions import erfinv
 from chainrule.ops.creation.from_data import tensor
 from chainrule.train.batches import floating_dtype, to_tensor
@@ -94,8 +95,8 @@ def _is_solved(fits: ManyFits, i: int, data: Any, solved: Any) -> bool:
     if not callable(solved):
         return len(history) > 0 and history[-1]["loss"] <= solved
     x, y = (to_tensor(part, floating_dtype(model)) for part in data[:2])
-    output = model.eval()(x).detach()
-    model.train()
+    with evaluating(model):
+        output = model(x).detach()
     return bool(solved(output, y))
 
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from chainrule.autograd.modes import no_grad
-from chainrule.curvature.laplace import Prediction
 from chainrule.nn.layers.dropout import DropoutLayer
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.evaluation import Prediction, modes_restored
 from chainrule.ops.creation.sampling import randn_like
 from chainrule.tensor import Tensor
 
@@ -145,16 +145,10 @@ def monte_carlo_predict(model: Module, input: Tensor, samples: int = 100) -> Pre
     """
     if samples < 1:
         raise ValueError(f"monte_carlo_predict: samples must be at least 1, got {samples}")
-    modules = list(model.modules())
-    modes = [m.training for m in modules]
-    try:
-        for m in modules:
+    with modes_restored(model), no_grad():
+        for m in model.modules():
             m.training = _is_random(m)
-        with no_grad():
-            return _moments(model(input) for _ in range(samples))
-    finally:
-        for m, training in zip(modules, modes, strict=True):
-            m.training = training
+        return _moments(model(input) for _ in range(samples))
 
 
 def _is_random(module: Module) -> bool:

@@ -11,6 +11,7 @@ from chainrule import nn
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.evaluation import evaluating
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import index_select
@@ -19,7 +20,6 @@ from chainrule.random import Generator
 from chainrule.regularize.prune.flow import Flow, Link, Trace
 from chainrule.regularize.prune.layers import trace_model
 from chainrule.regularize.prune.masks import remove
-from chainrule.regularize.prune.problem import evaluating
 from chainrule.tensor import Tensor
 
 __all__ = ["SelectInputs", "compact", "example_for"]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.names import Where
 from chainrule.regularize.prune.choosing import Step, prune_lowest, remaining
 from chainrule.regularize.prune.problem import Problem
-from chainrule.regularize.where import Where
 from chainrule.tensor import Tensor
 
 __all__ = ["obd", "obd_saliency"]

@@ -7,6 +7,7 @@ from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.linalg import vector_norm
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.names import Where
 from chainrule.ops.elementwise.functions import logical_and
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import flatten, movedim, reshape
@@ -19,7 +20,6 @@ from chainrule.regularize.prune.choosing import (
     to_prune,
 )
 from chainrule.regularize.prune.masks import Weight, put_mask, weights_of
-from chainrule.regularize.where import Where
 
 __all__ = ["magnitude", "structured"]
 

@@ -19,6 +19,7 @@ from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.nn.layers.containers import ModuleList
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.names import Where
 from chainrule.nn.parameter import is_lazy
 from chainrule.nn.utils.parametrize import (
     is_parametrized,
@@ -29,7 +30,7 @@ from chainrule.ops.creation.patterns import ones_like
 from chainrule.ops.elementwise.functions import logical_and, where
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import count_nonzero
-from chainrule.regularize.where import Where, check_where, describe, matches
+from chainrule.regularize.where import select_weights
 from chainrule.tensor import Tensor
 
 __all__ = [
@@ -132,24 +133,9 @@ def _all_weights(op: str, model: Any) -> list[Weight]:
 
 def weights_of(op: str, model: Any, where: Where = None) -> list[Weight]:
     """The weights that are meant; without ``where`` all parameters of two or more dimensions."""
-    check_where(op, where)
     known = _all_weights(op, model)
-    listed = ", ".join([w.name for w in known[:12]]) + (", ..." if len(known) > 12 else "")
-    if where is None:
-        chosen = [w for w in known if w.parameter.ndim >= 2]
-        if not chosen:
-            raise ValueError(
-                f"{op}: the module has no weights (parameters of two or more dimensions) among "
-                f"[{listed}]; say which are meant: where='*' means all"
-            )
-        return chosen
-    patterns = [where] if isinstance(where, str) or callable(where) else list(where)
-    for pattern in patterns:
-        if not any(matches(n, pattern) for w in known for n in w.names):
-            raise ValueError(
-                f"{op}: {describe(pattern)} matches no parameter; the module has [{listed}]"
-            )
-    return [w for w in known if any(matches(n, where) for n in w.names)]
+    named = [(w.names, w.parameter) for w in known]
+    return [known[i] for i in select_weights(op, named, where)]
 
 
 def put_mask(weight: Weight, mask: Tensor) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from chainrule.autograd.func import hvp, value_and_grad, vjp
@@ -13,6 +12,8 @@ from chainrule.autograd.vmap import vmap
 from chainrule.backend import dtypes
 from chainrule.curvature import hessian_diagonal, hessian_matrix
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.evaluation import evaluating
+from chainrule.nn.module.names import Where
 from chainrule.ops.creation.patterns import ones, zeros
 from chainrule.ops.linalg.decompositions import eigh
 from chainrule.ops.elementwise.functions import sqrt
@@ -23,24 +24,11 @@ from chainrule.ops.index.scatter import scatter
 from chainrule.ops.shape.views import cat, expand, movedim, reshape, stack, unsqueeze
 from chainrule.random import Generator
 from chainrule.regularize.prune.masks import Weight, weights_of
-from chainrule.regularize.where import Where
 from chainrule.tensor import Tensor
 
-__all__ = ["Problem", "evaluating"]
+__all__ = ["Problem"]
 
 BYTES_AT_ONCE = 1 << 28  # of gradients of single samples
-
-
-@contextlib.contextmanager
-def evaluating(model: Module) -> Iterator[None]:
-    """Evaluation mode, and afterwards each module as it was."""
-    modes = [(m, m.training) for m in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
 
 
 class Problem:

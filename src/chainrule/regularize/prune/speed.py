@@ -8,9 +8,9 @@ from typing import Any
 
 from chainrule.autograd.modes import inference_mode
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.evaluation import evaluating
 from chainrule.ops.reduce.reductions import count_nonzero
 from chainrule.regularize.prune.masks import weights_of
-from chainrule.regularize.prune.problem import evaluating
 from chainrule.tensor import Tensor
 
 __all__ = ["Speedup", "speedup"]

@@ -10,6 +10,7 @@ from typing import Any
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.names import Where
 from chainrule.ops.creation.patterns import ones_like, zeros
 from chainrule.ops.elementwise.functions import where as choose
 from chainrule.ops.creation.from_data import tensor
@@ -21,7 +22,6 @@ from chainrule.regularize.prune.choosing import Step, remaining, to_prune
 from chainrule.regularize.prune.inverses import Inverse, inverse_of
 from chainrule.regularize.prune.masks import put_mask
 from chainrule.regularize.prune.problem import Problem
-from chainrule.regularize.where import Where
 from chainrule.tensor import Tensor
 
 __all__ = ["obs", "obs_cost"]

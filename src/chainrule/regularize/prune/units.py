@@ -11,6 +11,8 @@ from typing import Any
 from chainrule.autograd.func import hvp, value_and_grad
 from chainrule.autograd.modes import no_grad
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.evaluation import evaluating
+from chainrule.nn.module.names import Where, check_where, describe, matches
 from chainrule.ops.creation.patterns import zeros
 from chainrule.ops.elementwise.functions import logical_and
 from chainrule.ops.creation.from_data import tensor
@@ -24,8 +26,7 @@ from chainrule.regularize.prune.compact import example_for
 from chainrule.regularize.prune.flow import INPUT, Flow, Trace, varying
 from chainrule.regularize.prune.layers import trace_model
 from chainrule.regularize.prune.masks import put_mask, remove, weights_of
-from chainrule.regularize.prune.problem import Problem, evaluating
-from chainrule.regularize.where import Where, check_where, describe, matches
+from chainrule.regularize.prune.problem import Problem
 from chainrule.tensor import Tensor
 
 __all__ = ["Unit", "remove_units", "skeletonize", "unit_relevance", "units"]
