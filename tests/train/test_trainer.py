@@ -504,3 +504,14 @@ def test_metrics_count_each_sample_once_however_often_a_step_looks_at_them() -> 
     trainer = train.Trainer(model, "cross_entropy", optimizer, metrics={"size": size})
     trainer.fit((x, y), epochs=2, batch_size=96)
     assert sizes == [(96, 96)] * 2
+
+
+def test_an_error_of_the_optimizer_that_is_no_divergence_stays_what_it_is() -> None:
+    class Failing(chainrule.optim.SGD):
+        def update(self, group: Any, params: Any) -> None:
+            raise RuntimeError("no parameter was changed: a message of another kind")
+
+    trainer = train.Trainer(nn.Linear(2, 1), "mse", lambda p: Failing(p, lr=0.1), progress=False)
+    with pytest.raises(RuntimeError, match="of another kind") as caught:
+        trainer.fit((chainrule.ones(4, 2), chainrule.ones(4, 1)), epochs=1)
+    assert not isinstance(caught.value, train.DivergedError)

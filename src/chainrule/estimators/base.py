@@ -25,8 +25,8 @@ from chainrule.estimators.network import (
     dense,
     has_batch_norm,
     is_stochastic,
-    make_optimizer,
     output_of,
+    solver_optimizer,
 )
 from chainrule.estimators.targets import Target
 from chainrule.ops.creation.conversion import clone
@@ -315,7 +315,7 @@ class NetworkEstimator(BaseEstimator):
             "tol",
         )
         given = {name: getattr(self, name) for name in names}
-        self._optimizer = make_optimizer(self.solver, parameters, **given)
+        self._optimizer = solver_optimizer(self.solver, parameters, **given)
         group = self._optimizer.param_groups[0]
         if self.learning_rate != "constant" and "lr" not in group:
             raise ValueError(

@@ -14,7 +14,7 @@ from chainrule.models import MLP
 from chainrule.ops.elementwise.functions import square
 from chainrule.ops.reduce.reductions import sum
 from chainrule.optim.minimizer import Minimizer
-from chainrule.optim.names import optimizer_class
+from chainrule.optim.names import make_optimizer, optimizer_class
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype
 
@@ -26,8 +26,8 @@ __all__ = [
     "dense",
     "has_batch_norm",
     "is_stochastic",
-    "make_optimizer",
     "output_of",
+    "solver_optimizer",
 ]
 
 _RENAMED = {"logistic": "sigmoid"}  # scikit-learn's names
@@ -163,7 +163,7 @@ def is_stochastic(solver: Any) -> bool:
     return not (isinstance(made, type) and issubclass(made, Minimizer))
 
 
-def make_optimizer(solver: Any, parameters: Any, **given: Any) -> optim.Optimizer:
+def solver_optimizer(solver: Any, parameters: Any, **given: Any) -> optim.Optimizer:
     """The optimizer with those of the settings that are not None.
 
     Args:
@@ -209,9 +209,4 @@ def make_optimizer(solver: Any, parameters: Any, **given: Any) -> optim.Optimize
             default = known[key].default
             value = tuple(d if b is None else b for b, d in zip(betas, default, strict=True))
         options[key] = value
-    made = make(parameters, **options)
-    if not isinstance(made, optim.Optimizer):
-        raise TypeError(
-            f"solver: expected an optimizer of chainrule.optim, got {type(made).__name__}"
-        )
-    return made
+    return make_optimizer("solver", make, parameters, **options)

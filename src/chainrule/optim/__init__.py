@@ -32,7 +32,7 @@ from chainrule.optim.minimize import minimize
 from chainrule.optim.minimizer import Minimizer, Report
 from chainrule.optim.momentum import AveragedMomentum, Lion, SGDW
 from chainrule.optim.newton import DampedNewton, Newton, SaddleFreeNewton
-from chainrule.optim.optimizer import Optimizer
+from chainrule.optim.optimizer import NotFiniteError, Optimizer
 from chainrule.optim.quickprop import Quickprop
 from chainrule.optim.rate_search import (
     LogarithmicSearch,
@@ -74,6 +74,7 @@ __all__ = [
     "Minimizer",
     "NAdam",
     "Newton",
+    "NotFiniteError",
     "Optimizer",
     "Quickprop",
     "RAdam",

@@ -18,6 +18,7 @@ from chainrule.ops.shape.views import cat, squeeze, unsqueeze
 from chainrule.ops.reduce.sort import argsort
 from chainrule.optim.minimizer import Callback, Minimizer, Report
 from chainrule.optim.objective import Objective
+from chainrule.optim.optimizer import NotFiniteError
 from chainrule.optim.settings import NOT_NEGATIVE, UNIT, Interval
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
@@ -164,7 +165,7 @@ class GeneticAlgorithm(Minimizer[Objective]):
         """The best individual; the first of equals, so that the parameters move to a lower loss."""
         loss = min(losses)
         if loss == math.inf:
-            raise RuntimeError(
+            raise NotFiniteError(
                 f"GeneticAlgorithm: the loss of all {len(losses)} individuals is not finite; no "
                 "parameter was changed. Start from other values, or with a smaller spread"
             )

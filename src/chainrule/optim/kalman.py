@@ -17,7 +17,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import sum as sum_over
 from chainrule.ops.shape.views import cat, expand, permute, reshape, transpose, unsqueeze
 from chainrule.ops.linalg.solving import solve
-from chainrule.optim.optimizer import Optimizer
+from chainrule.optim.optimizer import NotFiniteError, Optimizer
 from chainrule.optim.settings import NOT_NEGATIVE, Interval
 from chainrule.tensor import Tensor
 from chainrule.typing import Params
@@ -140,7 +140,7 @@ class ExtendedKalmanFilter(Optimizer):
         error = self._innovation(y, target)
         jacobian = self._jacobian(y, params)
         if not K.all_finite([error.array, jacobian.array]):
-            raise RuntimeError(
+            raise NotFiniteError(
                 "ExtendedKalmanFilter.step: the error or the derivative of the outputs by the "
                 "parameters has NaN or infinite values; no parameter was changed"
             )

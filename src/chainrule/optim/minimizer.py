@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast, overload
 
 from chainrule.backend import K
 from chainrule.optim.objective import Closure, Objective, Outputs
-from chainrule.optim.optimizer import Optimizer
+from chainrule.optim.optimizer import NotFiniteError, Optimizer
 from chainrule.optim.settings import check_range
 from chainrule.tensor import Tensor
 from chainrule.typing import Params
@@ -62,7 +62,7 @@ def check_start(name: str, loss: float, g: Tensor) -> None:
     """Refuses to start where the loss or its gradient is not finite."""
     if not math.isfinite(loss) or not bool(g.isfinite().all()):
         what = "gradient" if math.isfinite(loss) else "loss"
-        raise RuntimeError(
+        raise NotFiniteError(
             f"{name}: the {what} at the starting point is not finite; no parameter was changed. "
             "Start from other values (a logarithm or root of a negative number?), or find the "
             "operation with autograd.detect_anomaly()"

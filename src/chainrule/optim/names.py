@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from chainrule import optim
+from chainrule.optim.making import made_by
 from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.optimizer import Optimizer
+from chainrule.typing import Params
 
-__all__ = ["optimizer_class"]
+__all__ = ["make_optimizer", "optimizer_class"]
 
 # The bases of others, and what learns one layer without a loss.
 _NOT_BY_NAME = (Optimizer, Minimizer, optim.Hebbian)
@@ -29,3 +34,26 @@ def optimizer_class(name: str, asked_by: str = "") -> type[Optimizer]:
         asked = f"{asked_by}: " if asked_by else ""
         raise ValueError(f"{asked}unknown optimizer {name!r}; select from {sorted(known)}")
     return known[key]
+
+
+def make_optimizer(
+    asked_by: str,
+    optimizer: str | Optimizer | Callable[..., Optimizer] | None,
+    params: Params,
+    **options: Any,
+) -> Optimizer:
+    """An optimizer of some parameters: the one given, or by its name, class or function.
+
+    Args:
+        asked_by: who asks, for messages.
+        optimizer: an optimizer, which is returned as it is; or what makes one, by default Adam.
+        params: what it changes, or groups of that.
+        options: its settings.
+
+    >>> import chainrule
+    >>> make_optimizer("Trainer", "sgd", [chainrule.ones(2)], lr=0.1).defaults["lr"]
+    0.1
+    """
+    if isinstance(optimizer, str):
+        optimizer = optimizer_class(optimizer, asked_by)
+    return made_by(asked_by, optim.Adam if optimizer is None else optimizer, params, **options)

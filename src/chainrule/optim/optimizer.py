@@ -35,9 +35,13 @@ from chainrule.optim.state_dict import StateDict
 from chainrule.tensor import Tensor
 from chainrule.typing import Params, Rate, Value
 
-__all__ = ["Loss", "Optimizer", "check_range", "decayed", "root"]
+__all__ = ["Loss", "NotFiniteError", "Optimizer", "check_range", "decayed", "root"]
 
 Loss = TypeVar("Loss", bound=SupportsFloat)  # what a closure returns: a tensor or a number
+
+
+class NotFiniteError(RuntimeError):
+    """A loss or a gradient is NaN or infinite; no parameter was changed."""
 
 
 def decayed(p: Value, g: Value, weight_decay: float, maximize: bool = False) -> Value:
@@ -219,7 +223,7 @@ class Optimizer(StateDict):
                     place = self._place(self.param_groups[number], p)
                     n_nan = int(p._grad.isnan().sum())
                     n_inf = int(p._grad.isinf().sum())
-                    raise RuntimeError(
+                    raise NotFiniteError(
                         f"{self._name}.step: the gradient of {place} in group {number} has {n_nan} "
                         f"NaN and {n_inf} infinite values; no parameter was changed. Find the "
                         "operation with autograd.detect_anomaly(), lower the learning rate, or "

@@ -19,6 +19,7 @@ from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import is_lazy
 from chainrule.ops.creation.conversion import clone
+from chainrule.optim.making import made_by
 from chainrule.optim.optimizer import Optimizer, check_range
 from chainrule.random import fork_rng
 from chainrule.tensor import Tensor
@@ -292,9 +293,7 @@ def _optimizer(name: str, model: Module, optimizer: Optimizer | Factory) -> Opti
         raise ValueError(
             f"{name}: the model has tensors without a shape yet; call it once on a batch first"
         )
-    made = optimizer if isinstance(optimizer, Optimizer) else optimizer(model.parameters())
-    if not isinstance(made, Optimizer):
-        raise TypeError(f"{name}: expected an Optimizer, got {type(made).__name__}")
+    made = made_by(name, optimizer, model.parameters())
     own = {id(p) for p in held}
     for group in made.param_groups:
         if "lr" not in group:

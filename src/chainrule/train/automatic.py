@@ -29,7 +29,7 @@ from chainrule.models import MLP
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.layers.softmax import softmax
-from chainrule.optim.names import optimizer_class
+from chainrule.optim.names import make_optimizer, optimizer_class
 from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
 from chainrule.train import metrics
@@ -231,9 +231,9 @@ def make_network(parts: Parts, settings: Settings) -> nn.Module:
 # --- training -------------------------------------------------------------------------------------
 
 
-def make_optimizer(settings: Settings, model: nn.Module) -> optim.Optimizer:
+def optimizer_of(settings: Settings, model: nn.Module) -> optim.Optimizer:
     """The optimizer that the settings name, with their rate and decay."""
-    cls: Any = optimizer_class(settings.optimizer)
+    cls = optimizer_class(settings.optimizer)
     options: dict[str, Any] = {}
     if settings.lr is not None:
         options["lr"] = settings.lr
@@ -242,7 +242,7 @@ def make_optimizer(settings: Settings, model: nn.Module) -> optim.Optimizer:
     if settings.weight_decay:
         options["weight_decay"] = settings.weight_decay
     try:
-        return cls(model.parameters(), **options)
+        return make_optimizer("fit", cls, model.parameters(), **options)
     except TypeError as error:
         raise ValueError(
             f"the optimizer {settings.optimizer!r} does not take these: {error}"
@@ -258,7 +258,7 @@ def train_network(
     trainer = Trainer(
         model,
         "cross_entropy" if classes else "mse",
-        make_optimizer(settings, model),
+        optimizer_of(settings, model),
         metrics=["accuracy"] if classes else ["r2"],
         class_weight=settings.class_weight,
         callbacks=[norms],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chainrule import nn, optim
@@ -18,8 +18,23 @@ __all__ = [
     "check_penalties",
     "check_stackable",
     "learned",
+    "named_penalties",
     "penalty_values",
 ]
+
+
+def named_penalties(given: Any) -> dict[str, Callable[[nn.Module], Tensor]]:
+    """Penalties by name."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    listed: Sequence[Any] = [given] if callable(given) else list(given)
+    named: dict[str, Any] = {}
+    for one in listed:
+        name: str = getattr(one, "name", "") or getattr(one, "__name__", type(one).__name__.lower())
+        while name in named:
+            name += "'"
+        named[name] = one
+    return named
 
 
 def changes_gradient(penalty: Any) -> bool:

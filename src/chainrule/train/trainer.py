@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from chainrule import nn, optim
-from chainrule.autograd.modes import inference_mode
 from chainrule.files import load, save
 from chainrule.inspect.autopsy import Autopsy, autopsy
 from chainrule.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.shape.views import cat
 from chainrule.optim.lr_scheduler import ReduceLROnPlateau
 from chainrule.optim.minimizer import Minimizer
-from chainrule.optim.names import optimizer_class
-from chainrule.random import Generator, get_rng_state, set_rng_state
+from chainrule.optim.names import make_optimizer
+from chainrule.random import Generator
 from chainrule.tensor import Tensor
-from chainrule.train.batches import (
-    Batch,
-    FirstBatches,
-    as_loader,
-    batches,
-    floating_dtype,
-    to_tensor,
-)
+from chainrule.train.batches import Batch, FirstBatches, as_loader, batches
 from chainrule.train.callbacks import Callback, EarlyStopping
+from chainrule.train.checkpoints import restore, state_of
+from chainrule.train.evaluation import evaluate, measure, predict
 from chainrule.train.history import History
 from chainrule.train.losses import WeightedLoss
 from chainrule.train.metrics import metric_functions
@@ -40,12 +32,13 @@ from chainrule.train.penalties import (
     changes_gradient,
     check_penalties,
     learned,
+    named_penalties,
     penalty_values,
 )
 from chainrule.train.progress import Progress
 from chainrule.train.weights import class_weights
 
-__all__ = ["DivergedError", "Trainer", "optimizer_for", "named_penalties"]
+__all__ = ["DivergedError", "Trainer"]
 
 
 class DivergedError(RuntimeError):
@@ -121,7 +114,9 @@ class Trainer:
         self.model = model
         self.loss = WeightedLoss(loss)
         self.penalties = named_penalties(penalties)
-        self.optimizer = _optimizer(optimizer, [model, *learned(self.penalties).values()])
+        modules = [model, *learned(self.penalties).values()]
+        learnable = [p for m in modules for p in m.parameters() if p.requires_grad]
+        self.optimizer = make_optimizer("Trainer", optimizer, learnable)
         check_penalties(self.penalties, self.optimizer)
         made = callable(schedule) and not hasattr(schedule, "step")
         self.schedule = schedule(self.optimizer) if made else schedule
@@ -136,6 +131,8 @@ class Trainer:
         self.epoch = 0  # how many are finished
         self._stop = ""
         self._best: dict[str, Any] | None = None
+        self._running = self.callbacks
+        self._loader: Any = None
 
     # --- training ---------------------------------------------------------------------------------
 
@@ -258,7 +255,7 @@ class Trainer:
             raise ValueError("fit: the training data has no batches")
         means = {key: value / n for key, value in totals.items()}
         if self.metrics:
-            means |= self._measure(cat(outputs), cat(targets))
+            means |= measure(self.metrics, cat(outputs), cat(targets))
         return means
 
     def _update(
@@ -306,9 +303,7 @@ class Trainer:
             self._clip()
             try:
                 self.optimizer.step()
-            except RuntimeError as error:
-                if "no parameter was changed" not in str(error):
-                    raise
+            except optim.NotFiniteError:
                 self._diverged("a gradient", group[-1], number)
         if self.schedule is not None and self.schedule_each == "batch":
             self._step_schedule(totals["loss"] / count)
@@ -370,124 +365,21 @@ class Trainer:
     def evaluate(self, data: Any, batch_size: int = 256) -> dict[str, float]:
         """The mean loss and the metrics on some data, in evaluation mode."""
         loader = as_loader(data, self.model, batch_size)
-        total, n = 0.0, 0.0
-        outputs, targets = [], []
-        with _evaluating(self.model), inference_mode():
-            for batch in batches(loader):
-                output = self.model(*batch.inputs)
-                size = batch.size if batch.weight is None else float(batch.weight.sum())
-                total += float(self.loss(output, batch.target, batch.weight)) * size
-                n += size
-                outputs.append(output)
-                targets.append(batch.target)
-            if n == 0:
-                raise ValueError("evaluate: the data has no batches")
-            measured = self._measure(cat(outputs), cat(targets)) if self.metrics else {}
-        return {"loss": total / n, **measured}
-
-    def _measure(self, output: Tensor, target: Tensor) -> dict[str, float]:
-        return {name: float(metric(output, target)) for name, metric in self.metrics.items()}
+        return evaluate(self.model, loader, self.loss, self.metrics)
 
     def predict(self, x: Any, batch_size: int = 1024) -> Tensor:
         """The outputs of the model for inputs x, in evaluation mode."""
-        several = x if isinstance(x, tuple) else (x,)
-        inputs = [to_tensor(part, floating_dtype(self.model)) for part in several]
-        with _evaluating(self.model), inference_mode():
-            parts = [
-                self.model(*[t[i : i + batch_size] for t in inputs])
-                for i in range(0, max(1, int(inputs[0].shape[0])), batch_size)
-            ]
-        return clone(parts[0] if len(parts) == 1 else cat(parts))
+        return predict(self.model, x, batch_size)
 
     # --- files ------------------------------------------------------------------------------------
 
     def save_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Saves all that a run depends on, so that ``fit(..., resume=path)`` goes on with it."""
-        loader: Any = getattr(self, "_loader", None)
-        save(
-            {
-                "epoch": self.epoch,
-                "model": dict(self.model.state_dict()),
-                "optimizer": self.optimizer.state_dict(),
-                "schedule": None if self.schedule is None else self.schedule.state_dict(),
-                "random": as_tensor(get_rng_state()),
-                "generator": None if self.generator is None else self.generator.get_state(),
-                "loader": loader.state_dict() if hasattr(loader, "state_dict") else None,
-                "history": self.history.rows,
-                "penalties": {k: dict(p.state_dict()) for k, p in learned(self.penalties).items()},
-                "best": self._best,
-                "callbacks": [c.state_dict() for c in getattr(self, "_running", self.callbacks)],
-            },
-            path,
-            folder=False,
-        )
+        save(state_of(self), path, folder=False)
 
     def load_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Takes everything back that :meth:`save_checkpoint` saved."""
-        kept = load(path)
-        missing = {"model", "optimizer", "epoch", "random"} - set(kept)
-        if missing:
-            raise ValueError(f"fit: {path} is not a checkpoint of a Trainer: it lacks {missing}")
-        running = getattr(self, "_running", self.callbacks)
-        if len(kept["callbacks"]) != len(running):
-            raise ValueError(
-                f"fit: the checkpoint {path} was made with {len(kept['callbacks'])} callbacks, "
-                f"this trainer has {len(running)}; resume with the same ones"
-            )
-        if (kept["schedule"] is None) != (self.schedule is None):
-            raise ValueError(f"fit: the checkpoint {path} and this trainer differ in the schedule")
-        own = learned(self.penalties)
-        if set(kept.get("penalties", ())) != set(own):
-            raise ValueError(f"fit: the checkpoint {path} and this trainer differ in the penalties")
-        self.model.load_state_dict(kept["model"])
-        for name, module in own.items():
-            module.load_state_dict(kept["penalties"][name])
-        self.optimizer.load_state_dict(kept["optimizer"])
-        if self.schedule is not None:
-            self.schedule.load_state_dict(kept["schedule"])
-        for callback, state in zip(running, kept["callbacks"], strict=True):
-            callback.load_state_dict(state)
-        self.history = History(kept["history"])
-        self.epoch, self._best = kept["epoch"], kept["best"]
-        loader: Any = getattr(self, "_loader", None)
-        if kept["loader"] is not None and hasattr(loader, "load_state_dict"):
-            loader.load_state_dict(kept["loader"])
-        if self.generator is not None and kept["generator"] is not None:
-            self.generator.set_state(kept["generator"])
-        set_rng_state(kept["random"])
-
-
-def _optimizer(optimizer: Any, modules: list[nn.Module]) -> Any:
-    """An optimizer for some modules: the one given, or of the class or name given."""
-    if isinstance(optimizer, optim.Optimizer):
-        return optimizer
-    return optimizer_for(optimizer, [p for m in modules for p in m.parameters() if p.requires_grad])
-
-
-def optimizer_for(optimizer: Any, params: list[Tensor]) -> Any:
-    """An optimizer of some parameters by its name (default: Adam), class or function."""
-    if optimizer is None:
-        optimizer = optim.Adam
-    if isinstance(optimizer, str):
-        optimizer = optimizer_class(optimizer, "Trainer")
-    made = optimizer(params)
-    if not isinstance(made, optim.Optimizer):
-        raise TypeError(f"Trainer: expected an optimizer, got {type(made).__name__}")
-    return made
-
-
-def named_penalties(given: Any) -> dict[str, Callable[[nn.Module], Tensor]]:
-    """Penalties by name."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    listed: Sequence[Any] = [given] if callable(given) else list(given)
-    named: dict[str, Any] = {}
-    for one in listed:
-        name: str = getattr(one, "name", "") or getattr(one, "__name__", type(one).__name__.lower())
-        while name in named:
-            name += "'"
-        named[name] = one
-    return named
+        restore(self, load(path), path)
 
 
 def _early(given: int | EarlyStopping | None) -> list[Callback]:
@@ -505,15 +397,3 @@ def _length(loader: Any) -> int | None:
 
 def _copy(value: Any) -> Any:
     return clone(value) if isinstance(value, Tensor) else copy.deepcopy(value)
-
-
-@contextlib.contextmanager
-def _evaluating(model: nn.Module) -> Any:
-    """Evaluation mode, and afterwards each module as it was."""
-    modes = [(m, m.training) for m in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training

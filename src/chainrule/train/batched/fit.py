@@ -21,6 +21,7 @@ from chainrule.ops.elementwise.functions import clamp, isfinite, sqrt, where
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.reduce.reductions import all as all_of, sum as sum_of
 from chainrule.ops.shape.views import cat, expand, flatten, reshape, stack
+from chainrule.optim.names import make_optimizer
 from chainrule.random import Streams
 from chainrule.tensor import Tensor
 from chainrule.train.callbacks import EarlyStopping
@@ -30,8 +31,7 @@ from chainrule.train.losses import WeightedLoss
 from chainrule.train.batched.networks import Network, make_networks
 from chainrule.train.metrics import metric_functions
 from chainrule.train.batched.stacking import Stack, is_steady
-from chainrule.train.penalties import check_stackable
-from chainrule.train.trainer import named_penalties, optimizer_for
+from chainrule.train.penalties import check_stackable, named_penalties
 
 __all__ = ["ManyFits", "fit_many"]
 
@@ -189,7 +189,7 @@ class _Job:
         self.validation = Columns(held_out) if held_out else None
 
     def _optimizer(self) -> Any:
-        made = optimizer_for(self.networks[0].optimizer, self.stack.parameters)
+        made = make_optimizer("fit_many", self.networks[0].optimizer, self.stack.parameters)
         kind = type(made)
         if kind.step is not optim.Optimizer.step or kind.update is not optim.Optimizer.update:
             raise ValueError(
