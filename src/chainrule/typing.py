@@ -31,6 +31,8 @@ __all__ = [
     "DType",
     "Factory",
     "Gradients",
+    "HasArray",
+    "HasMemory",
     "Index",
     "Number",
     "Operand",
@@ -84,6 +86,19 @@ class Value(Protocol):
 # The same kind as what was given: of a subclass of Tensor, a Tensor.
 V = TypeVar("V", "Tensor", "Array", Value)
 
+
+class HasArray(Protocol):
+    """What NumPy can read: its scalars, the columns of a table."""
+
+    def __array__(self) -> Any: ...
+
+
+class HasMemory(Protocol):
+    """An array of another library whose memory can be shared, through DLPack."""
+
+    def __dlpack__(self) -> Any: ...
+
+
 Gradients: TypeAlias = Sequence[Value | None]  # one for each input, None where not asked
 Tangents: TypeAlias = Sequence[Value | None]  # one for each input, None where it is zero
 
@@ -110,7 +125,7 @@ Index: TypeAlias = Union[
 Operand: TypeAlias = Union["Tensor", "Array", Number]  # of an operator beside a tensor
 Random: TypeAlias = Union["Generator", None]  # None: the default generator
 # Numbers in any form that chainrule.tensor takes: nested sequences, arrays, tensors.
-ArrayLike: TypeAlias = Union["Tensor", "Array", Number, Sequence[Any]]
+ArrayLike: TypeAlias = Union["Tensor", "Array", Number, Sequence[Any], HasArray]
 # What an optimizer takes: parameters, named ones, or groups with settings of their own.
 Params: TypeAlias = Union[
     "Iterable[Tensor]", "Iterable[tuple[str, Tensor]]", "Iterable[dict[str, Any]]"

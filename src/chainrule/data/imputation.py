@@ -64,7 +64,7 @@ class Imputer(Transform):
         if x.ndim > 2:
             values = reshape(movedim(values, 1, -1), (-1, x.shape[1]))
         gaps = isnan(values)
-        if self.strategy == "constant":
+        if self.fill_value is not None:
             fill = full_like(values[0], self.fill_value)
         else:
             empty = [i for i, e in enumerate(all_of(gaps, 0).tolist()) if e]

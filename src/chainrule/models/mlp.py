@@ -145,6 +145,10 @@ def xor_network() -> nn.Sequential:
     [0.0, 1.0, 1.0, 0.0]
     """
     network = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1, bias=False))
-    state = {"0.weight": [[1.0, 1], [1, 1]], "0.bias": [0.0, -1], "2.weight": [[1.0, -2]]}
+    state: dict[str, list[Any]] = {
+        "0.weight": [[1.0, 1], [1, 1]],
+        "0.bias": [0.0, -1],
+        "2.weight": [[1.0, -2]],
+    }
     network.load_state_dict({name: tensor(values) for name, values in state.items()})
     return network

@@ -5,15 +5,15 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from types import NoneType
-from typing import Any
+from typing import Any, TypeGuard, overload
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import check_device, tensor_argument
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.primitive import Linear
 from chainrule.graph import Box
-from chainrule.tensor import Tensor
-from chainrule.tensor import device as Device
+from chainrule.tensor import Tensor, device
+from chainrule.typing import DType, Device, V
 
 __all__ = ["clone", "is_complex", "is_floating_point", "is_nonzero", "is_tensor", "numel"]
 METHODS = (
@@ -43,7 +43,7 @@ INPLACE: tuple[str, ...] = ()
 _clone = Linear("clone", lambda g, shape_in: g, kernel="copy")
 
 
-def clone(input: Any) -> Any:
+def clone(input: V) -> V:
     """A copy of ``input`` with its own memory, through which gradients flow back to ``input``."""
     return _clone(input)
 
@@ -55,7 +55,33 @@ def contiguous(input: Tensor) -> Tensor:
     return clone(input)
 
 
-def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+@overload
+def to(
+    input: Tensor,
+    dtype: DType,
+    non_blocking: builtins.bool = False,
+    copy: builtins.bool = False,
+) -> Tensor: ...
+@overload
+def to(
+    input: Tensor,
+    device: Device | None = None,
+    dtype: DType | None = None,
+    non_blocking: builtins.bool = False,
+    copy: builtins.bool = False,
+) -> Tensor: ...
+@overload
+def to(
+    input: Tensor,
+    other: Tensor,
+    non_blocking: builtins.bool = False,
+    copy: builtins.bool = False,
+) -> Tensor: ...
+def to(
+    input: Tensor,
+    *args: DType | Device | Tensor | builtins.bool | None,
+    **kwargs: DType | Device | Tensor | builtins.bool | None,
+) -> Tensor:
     """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``.
 
     The tensor itself if it already has the type, unless ``copy=True``.
@@ -65,7 +91,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return clone(out) if copy and out is input else out
 
 
-def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | None, builtins.bool]:
     """The type asked for (None for the same) and whether a copy is asked for."""
     unknown = set(kwargs) - {"device", "dtype", "other", "non_blocking", "copy"}
     if unknown:
@@ -74,7 +100,7 @@ def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     names = ["non_blocking", "copy"]
     if args and isinstance(args[0], Tensor):
         other = args[0]
-    elif args and isinstance(args[0], (str, Device, NoneType)) and not _names_type(args[0]):
+    elif args and isinstance(args[0], (str, device, NoneType)) and not _names_type(args[0]):
         place, names = args[0], ["dtype", *names]
     elif args:
         dtype = _as_dtype(args[0])
@@ -90,11 +116,11 @@ def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     return dtype, rest.get("copy", kwargs.get("copy", False))
 
 
-def _names_type(name: Any) -> Any:
+def _names_type(name: object) -> builtins.bool:
     return isinstance(name, str) and name.removeprefix("chainrule.") in _NAMES
 
 
-def _as_dtype(d: Any) -> dtypes.dtype:
+def _as_dtype(d: DType) -> dtypes.dtype:
     if isinstance(d, builtins.int):
         raise RuntimeError(f"to: there is no device {d!r}; tensors live on 'cpu'")
     return dtypes.as_dtype(d)
@@ -128,7 +154,13 @@ _TENSOR_NAMES = {
 }
 
 
-def type(input: Tensor, dtype: Any = None, non_blocking: Any = False) -> Any:
+@overload
+def type(input: Tensor) -> str: ...
+@overload
+def type(input: Tensor, dtype: DType, non_blocking: builtins.bool = False) -> Tensor: ...
+def type(
+    input: Tensor, dtype: DType | None = None, non_blocking: builtins.bool = False
+) -> str | Tensor:
     """The name of the tensor's type, or the tensor in another type."""
     if dtype is None:
         return "chainrule." + _TENSOR_NAMES[input.dtype.name]
@@ -140,7 +172,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: Any = False) -> Any:
     return cast(input, dtype)
 
 
-def _in_type(d: dtypes.dtype, name: str) -> Callable[..., Tensor]:
+def _in_type(d: dtypes.dtype, name: str) -> Callable[[Tensor], Tensor]:
     def method(input: Tensor) -> Tensor:
         return cast(input, d)
 
@@ -169,27 +201,27 @@ cfloat, cdouble = _in_type(dtypes.complex64, "cfloat"), _in_type(dtypes.complex1
 # --- questions ------------------------------------------------------------------------------------
 
 
-def is_tensor(obj: Any) -> Any:
+def is_tensor(obj: object) -> TypeGuard[Tensor]:
     """Whether ``obj`` is a Tensor."""
     return isinstance(obj, Tensor)
 
 
-def is_floating_point(input: Tensor) -> Any:
+def is_floating_point(input: Tensor) -> builtins.bool:
     """Whether the elements are floating-point numbers."""
     return tensor_argument("is_floating_point", input).dtype.is_floating_point
 
 
-def is_complex(input: Tensor) -> Any:
+def is_complex(input: Tensor) -> builtins.bool:
     """Whether the elements are complex numbers."""
     return tensor_argument("is_complex", input).dtype.is_complex
 
 
-def is_nonzero(input: Tensor) -> Any:
+def is_nonzero(input: Tensor) -> builtins.bool:
     """Whether the one element of ``input`` is not zero."""
     return input.__bool__()
 
 
-def numel(input: Tensor) -> Any:
+def numel(input: Tensor) -> builtins.int:
     """The number of elements."""
     return tensor_argument("numel", input).array.size
 
@@ -197,6 +229,6 @@ def numel(input: Tensor) -> Any:
 nelement = numel
 
 
-def ndimension(input: Tensor) -> Any:
+def ndimension(input: Tensor) -> builtins.int:
     """The number of dimensions."""
     return input.ndim

@@ -18,6 +18,7 @@ from chainrule.ops.creation.sampling import (
 )
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Random
 
 __all__: list[str] = []
 METHODS = (
@@ -75,7 +76,7 @@ def cauchy_(
     return _fill(input, "cauchy_", generator, K.random_cauchy, m, s)
 
 
-def _positive(op: str, name: str, value: Any) -> Any:
+def _positive(op: str, name: str, value: float) -> float:
     out = number(op, name, value)
     if not out > 0:
         raise RuntimeError(f"{op}: expects {name} > 0.0, but found {name}={out}")
@@ -83,7 +84,7 @@ def _positive(op: str, name: str, value: Any) -> Any:
 
 
 def _fill(
-    input: Tensor, op: str, generator: Any, kernel: Callable[..., Any], *params: Any
+    input: Tensor, op: str, generator: Random, kernel: Callable[..., Any], *params: Any
 ) -> Tensor:
     """Fills a floating-point tensor from a continuous distribution."""
     if op in ("normal_", "uniform_"):
@@ -109,23 +110,29 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     return assign(input, out, "geometric_")
 
 
-def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+def bernoulli_(
+    input: Tensor, p: float | Tensor = 0.5, *, generator: Generator | None = None
+) -> Tensor:
     """Fills the tensor with ones (with probability p, a number or a tensor) and zeros."""
     out = bits("bernoulli_", tuple(input.shape), p, input.dtype, generator)
     return assign(input, out, "bernoulli_")
 
 
 def random_(
-    input: Tensor, from_: Any = None, to: Any = None, *, generator: Generator | None = None
+    input: Tensor,
+    from_: int | None = None,
+    to: int | None = None,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fills the tensor with integers from ``from_`` (0) up to, without, ``to``.
 
     ``x.random_(to)`` starts at 0; without limits, all that the type holds exactly from 0 upwards.
     """
     if to is None:
-        from_, to = 0, from_
+        from_, to = None, from_
     d = input.dtype
     if to is None:
         to = K.integer_limits(d.array_dtype)[1] + (1 if d.category <= dtypes.INTEGER else 0)
-    out = draw_integers("random_", tuple(input.shape), from_, to, d, generator)
+    out = draw_integers("random_", tuple(input.shape), from_ or 0, to, d, generator)
     return assign(input, out, "random_")

@@ -7,8 +7,9 @@ from typing import Any
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import check_device, made, type_of_number
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.core.promotion import Number, cast
+from chainrule.ops.core.promotion import Number as NUMBERS, cast
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, ArrayLike, DType, Device, HasMemory
 
 __all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "tensor"]
 METHODS = ("new_tensor",)
@@ -16,7 +17,11 @@ INPLACE: tuple[str, ...] = ()
 
 
 def tensor(
-    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    data: ArrayLike,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A new tensor with a copy of ``data``: numbers, nested lists, arrays.
 
@@ -29,7 +34,7 @@ def tensor(
     return made(_copied(data, dtype), requires_grad)
 
 
-def _copied(data: Any, dtype: Any) -> Any:
+def _copied(data: ArrayLike, dtype: DType | None) -> Array:
     """The data as an array that shares memory with nothing."""
     target = None if dtype is None else dtypes.as_dtype(dtype)
     if isinstance(data, Tensor):
@@ -50,7 +55,7 @@ def _copied(data: Any, dtype: Any) -> Any:
         raise _reason(values, dtype, error) from None
 
 
-def _converted(array: Any, target: dtypes.dtype | None, copy: bool) -> Any:
+def _converted(array: Array, target: dtypes.dtype | None, copy: bool) -> Array:
     """An array with elements of the target's type (or of its own, if a tensor can hold it)."""
     source = dtypes.from_array_dtype(array.dtype)
     if target is None or target is source:
@@ -62,7 +67,7 @@ def _converted(array: Any, target: dtypes.dtype | None, copy: bool) -> Any:
     return K.copy(out) if copy and source.is_complex else out
 
 
-_PYTHON = frozenset(Number)
+_PYTHON = frozenset(NUMBERS)
 
 
 def _scan(data: Any, found: set[dtypes.dtype]) -> Any:
@@ -81,7 +86,7 @@ def _scan(data: Any, found: set[dtypes.dtype]) -> Any:
     if isinstance(data, K.ArrayLike):
         found.add(dtypes.from_array_dtype(data.dtype))
         return data
-    if isinstance(data, Number):
+    if isinstance(data, NUMBERS):
         found.add(type_of_number(data))
         return data
     if isinstance(data, str):
@@ -105,7 +110,7 @@ def _common(found: set[dtypes.dtype]) -> dtypes.dtype:
     return first
 
 
-def _reason(values: Any, dtype: Any, error: Exception) -> Exception:
+def _reason(values: Any, dtype: DType | None, error: Exception) -> Exception:
     """Why these values do not make an array, as PyTorch says it."""
     if isinstance(error, OverflowError) or "NaN" in str(error):
         if dtype is None:
@@ -142,7 +147,7 @@ def _is_nested(value: Any) -> bool:
     return hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
 
 
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(data: ArrayLike, dtype: DType | None = None, device: Device | None = None) -> Tensor:
     """``data`` as a tensor, sharing its memory if it is a tensor or an array of that type."""
     check_device("as_tensor", device)
     if isinstance(data, Tensor):
@@ -154,10 +159,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def asarray(
-    obj: Any,
+    obj: ArrayLike | HasMemory,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
@@ -165,18 +170,19 @@ def asarray(
     check_device("asarray", device)
     if copy is False:
         _check_shareable(obj, dtype)
-    if copy and isinstance(obj, Tensor):
-        out = as_tensor(clone(obj), dtype)
-    elif not copy and hasattr(obj, "__dlpack__") and not isinstance(obj, (Tensor, K.ArrayLike)):
-        out = as_tensor(from_dlpack(obj), dtype)
+    data: Any = obj
+    if copy and isinstance(data, Tensor):
+        out = as_tensor(clone(data), dtype)
+    elif not copy and hasattr(data, "__dlpack__") and not isinstance(data, (Tensor, K.ArrayLike)):
+        out = as_tensor(from_dlpack(data), dtype)
     else:
-        out = made(_copied(obj, dtype)) if copy else as_tensor(obj, dtype)
+        out = made(_copied(data, dtype)) if copy else as_tensor(data, dtype)
     if requires_grad:
         return out.requires_grad_()
     return out.detach() if requires_grad is False and out.requires_grad else out
 
 
-def _check_shareable(obj: Any, dtype: Any) -> None:
+def _check_shareable(obj: Any, dtype: DType | None) -> None:
     if not isinstance(obj, (Tensor, K.Array)) and not hasattr(obj, "__dlpack__"):
         raise ValueError(
             f"asarray: can't alias arbitrary sequence into a tensor: {type(obj).__name__} has no "
@@ -189,14 +195,14 @@ def _check_shareable(obj: Any, dtype: Any) -> None:
         )
 
 
-def from_numpy(ndarray: Any) -> Tensor:
+def from_numpy(ndarray: Array) -> Tensor:
     """A tensor that shares the memory of a NumPy array."""
     if not isinstance(ndarray, K.Array):
         raise TypeError(f"from_numpy: expected np.ndarray (got {type(ndarray).__name__})")
     return made(_converted(K.asarray(ndarray), None, copy=False))
 
 
-def from_dlpack(ext_tensor: Any) -> Tensor:
+def from_dlpack(ext_tensor: HasMemory) -> Tensor:
     """A tensor that shares the memory of another library's array, through DLPack."""
     if not hasattr(ext_tensor, "__dlpack__"):
         raise TypeError(
@@ -206,7 +212,12 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
 
 
 def new_tensor(
-    input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    data: ArrayLike,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A new tensor with a copy of ``data`` in the type of this one."""
     return tensor(

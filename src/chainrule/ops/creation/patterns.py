@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
@@ -20,6 +19,7 @@ from chainrule.ops.core.arguments import (
 )
 from chainrule.graph import Box
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, DType, Device, Number, Real, Shape
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace", "ones",
@@ -32,10 +32,10 @@ INPLACE: tuple[str, ...] = ()
 
 
 def zeros(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: int | Shape,
+    size: Shape | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """A tensor of zeros.
@@ -50,10 +50,10 @@ def zeros(
 
 
 def ones(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: int | Shape,
+    size: Shape | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """A tensor of ones."""
@@ -62,10 +62,10 @@ def ones(
 
 
 def empty(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: int | Shape,
+    size: Shape | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """A tensor whose elements are whatever its memory held before."""
@@ -74,11 +74,11 @@ def empty(
 
 
 def full(
-    size: Any,
-    fill_value: Any,
+    size: Shape,
+    fill_value: Number | Tensor,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """A tensor of one value everywhere; its type is the value's unless given."""
@@ -89,7 +89,7 @@ def full(
     return made(_filled(shape, value, dtypes.as_dtype(dtype)), requires_grad)
 
 
-def _filled(shape: tuple[int, ...], value: Any, d: dtypes.dtype) -> Any:
+def _filled(shape: tuple[int, ...], value: Number, d: dtypes.dtype) -> Array:
     if d.category < dtypes.category(value):
         # A float fill of an integer tensor is truncated, as a conversion would.
         value = {dtypes.BOOL: bool, dtypes.INTEGER: int, dtypes.FLOATING: float}[d.category](value)
@@ -97,7 +97,11 @@ def _filled(shape: tuple[int, ...], value: Any, d: dtypes.dtype) -> Any:
 
 
 def zeros_like(
-    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Zeros in the shape and type of ``input``."""
     shape, d = _like("zeros_like", input, dtype, device)
@@ -105,7 +109,11 @@ def zeros_like(
 
 
 def ones_like(
-    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Ones in the shape and type of ``input``."""
     shape, d = _like("ones_like", input, dtype, device)
@@ -113,7 +121,11 @@ def ones_like(
 
 
 def empty_like(
-    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """An uninitialized tensor in the shape and type of ``input``."""
     shape, d = _like("empty_like", input, dtype, device)
@@ -122,10 +134,10 @@ def empty_like(
 
 def full_like(
     input: Tensor,
-    fill_value: Any,
+    fill_value: Number | Tensor,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """One value everywhere, in the shape and type of ``input``."""
@@ -141,7 +153,9 @@ def _beside(input: Tensor, out: Tensor) -> Tensor:
     return out
 
 
-def _like(op: str, input: Any, dtype: Any, device: Any) -> tuple[tuple[int, ...], Any]:
+def _like(
+    op: str, input: Tensor, dtype: DType | None, device: Device | None
+) -> tuple[tuple[int, ...], Any]:
     """The shape and array type that a ``..._like`` function makes."""
     check_device(op, device)
     array = tensor_argument(op, input).array
@@ -149,7 +163,11 @@ def _like(op: str, input: Any, dtype: Any, device: Any) -> tuple[tuple[int, ...]
 
 
 def scalar_tensor(
-    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    s: Number | Tensor,
+    *,
+    dtype: DType | None = None,
+    device: Device | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A zero-dimensional tensor of the default floating type."""
     return full((), s, dtype=float_type(dtype), device=device, requires_grad=requires_grad)
@@ -159,12 +177,12 @@ def scalar_tensor(
 
 
 def arange(
-    *bounds: Any,
-    start: Any = None,
-    end: Any = None,
-    step: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *bounds: Real | Tensor,
+    start: Real | Tensor | None = None,
+    end: Real | Tensor | None = None,
+    step: Real | Tensor | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """The numbers from ``start`` (0) up to, without, ``end``, by ``step`` (1).
@@ -196,7 +214,12 @@ def arange(
     return made(K.arange(first, last, by, d.array_dtype), requires_grad)
 
 
-def _range_argument(bounds: tuple[Any, ...], start: Any, end: Any, step: Any) -> tuple[Any, ...]:
+def _range_argument(
+    bounds: tuple[Real | Tensor, ...],
+    start: Real | Tensor | None,
+    end: Real | Tensor | None,
+    step: Real | Tensor | None,
+) -> tuple[Any, ...]:
     given = list(bounds)
     if len(given) > 3 or (not given and end is None):
         raise TypeError(
@@ -216,12 +239,12 @@ def _range_argument(bounds: tuple[Any, ...], start: Any, end: Any, step: Any) ->
 
 
 def linspace(
-    start: Any,
-    end: Any,
+    start: Number | Tensor,
+    end: Number | Tensor,
     steps: int,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """``steps`` numbers evenly spaced from ``start`` to ``end``, both included."""
@@ -230,13 +253,13 @@ def linspace(
 
 
 def logspace(
-    start: Any,
-    end: Any,
+    start: Number | Tensor,
+    end: Number | Tensor,
     steps: int,
     base: float = 10.0,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """``steps`` numbers from ``base**start`` to ``base**end``, their logarithms evenly spaced."""
@@ -244,7 +267,9 @@ def logspace(
     return made(K.logspace(first, last, count, base, _span_type(first, last, dtype)), requires_grad)
 
 
-def _spaced(op: str, start: Any, end: Any, steps: Any, device: Any) -> tuple[Any, Any, int]:
+def _spaced(
+    op: str, start: Number | Tensor, end: Number | Tensor, steps: int, device: Device | None
+) -> tuple[Number, Number, int]:
     check_device(op, device)
     count = whole(op, "steps", steps)
     if count < 0:
@@ -252,7 +277,7 @@ def _spaced(op: str, start: Any, end: Any, steps: Any, device: Any) -> tuple[Any
     return number(op, "start", start), number(op, "end", end), count
 
 
-def _span_type(start: Any, end: Any, dtype: Any) -> Any:
+def _span_type(start: Number, end: Number, dtype: DType | None) -> Any:
     if dtype is None and dtypes.COMPLEX in (dtypes.category(start), dtypes.category(end)):
         return type_of_number(1j).array_dtype
     return float_type(dtype)
@@ -262,8 +287,8 @@ def eye(
     n: int,
     m: int | None = None,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """A matrix of n rows (and m columns) with ones on the diagonal and zeros elsewhere."""
@@ -277,20 +302,32 @@ def eye(
 
 
 def tril_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: DType = dtypes.int64,
+    device: Device | None = None,
 ) -> Tensor:
     """The row and column indices of the lower triangle of a matrix, as a tensor of shape (2, N)."""
     return made(_triangle("tril_indices", row, col, offset, device, dtype))
 
 
 def triu_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: DType = dtypes.int64,
+    device: Device | None = None,
 ) -> Tensor:
     """The row and column indices of the upper triangle of a matrix, as a tensor of shape (2, N)."""
     return made(_triangle("triu_indices", row, col, offset, device, dtype))
 
 
-def _triangle(op: str, row: Any, col: Any, offset: int, device: Any, dtype: Any) -> Any:
+def _triangle(
+    op: str, row: int, col: int, offset: int, device: Device | None, dtype: DType
+) -> Array:
     check_device(op, device)
     for name, value in (("row", row), ("col", col)):
         if whole(op, name, value) < 0:
@@ -303,10 +340,10 @@ def _triangle(op: str, row: Any, col: Any, offset: int, device: Any, dtype: Any)
 
 def new_zeros(
     input: Tensor,
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: int | Shape,
+    size: Shape | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Zeros of the given size in the type of this tensor."""
@@ -321,10 +358,10 @@ def new_zeros(
 
 def new_ones(
     input: Tensor,
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: int | Shape,
+    size: Shape | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones of the given size in the type of this tensor."""
@@ -339,10 +376,10 @@ def new_ones(
 
 def new_empty(
     input: Tensor,
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: int | Shape,
+    size: Shape | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """An uninitialized tensor of the given size in the type of this tensor."""
@@ -357,11 +394,11 @@ def new_empty(
 
 def new_full(
     input: Tensor,
-    size: Sequence[int],
-    fill_value: Any,
+    size: Shape,
+    fill_value: Number | Tensor,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """One value everywhere, of the given size, in the type of this tensor."""

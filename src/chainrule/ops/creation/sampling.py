@@ -35,6 +35,7 @@ from chainrule.random import (
 )
 from chainrule.graph import Box
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, DType, Device, Random, Real, Shape
 
 __all__ = [
     "Generator",
@@ -79,7 +80,7 @@ class Hooks(threading.local):
 batch_draw = Hooks()
 
 
-def draw(shape: tuple[int, ...], sampler: Callable[[tuple[int, ...]], Any]) -> Tensor:
+def draw(shape: tuple[int, ...], sampler: Callable[[tuple[int, ...]], Array]) -> Tensor:
     """A tensor of the shape from the array that ``sampler(shape)`` makes."""
 
     def sample(shape: tuple[int, ...]) -> Tensor:
@@ -88,7 +89,7 @@ def draw(shape: tuple[int, ...], sampler: Callable[[tuple[int, ...]], Any]) -> T
     return batch_draw[-1](shape, sample) if batch_draw.stack else sample(shape)
 
 
-def stream(op: str, generator: Any) -> Any:
+def stream(op: str, generator: Random) -> Any:
     """The stream to draw from."""
     if generator is None:
         return default_generator.raw
@@ -99,7 +100,7 @@ def stream(op: str, generator: Any) -> Any:
     return generator.raw
 
 
-def real_type(op: str, dtype: Any) -> Any:
+def real_type(op: str, dtype: DType | None) -> Any:
     """The array type of continuous random numbers."""
     target = float_type(dtype)
     if target.kind not in "fc":
@@ -118,11 +119,11 @@ def _finished(out: Tensor, requires_grad: bool) -> Tensor:
 
 
 def rand(
-    *sizes: Any,
-    size: Any = None,
+    *sizes: int | Shape,
+    size: Shape | None = None,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Random numbers, uniform in [0, 1).
@@ -138,11 +139,11 @@ def rand(
 
 
 def randn(
-    *sizes: Any,
-    size: Any = None,
+    *sizes: int | Shape,
+    size: Shape | None = None,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Random numbers, normal with mean 0 and variance 1."""
@@ -153,13 +154,13 @@ def randn(
 
 
 def randint(
-    *bounds: Any,
-    low: Any = None,
-    high: Any = None,
-    size: Any = None,
+    *bounds: int | Shape,
+    low: int | None = None,
+    high: int | None = None,
+    size: Shape | None = None,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Random integers from ``low`` up to, without, ``high``: ``randint(high, size)`` starts at 0.
@@ -173,7 +174,9 @@ def randint(
     return _finished(draw_integers("randint", shape, low, high, d, generator), requires_grad)
 
 
-def _randint_arguments(given: list[Any], low: Any, high: Any, size: Any) -> tuple[Any, Any, Any]:
+def _randint_arguments(
+    given: list[Any], low: int | None, high: int | None, size: Shape | None
+) -> tuple[int, int, Shape]:
     if size is None and given:
         size = given.pop()
     if high is None and given:
@@ -186,7 +189,7 @@ def _randint_arguments(given: list[Any], low: Any, high: Any, size: Any) -> tupl
 
 
 def draw_integers(
-    op: str, shape: tuple[int, ...], low: Any, high: Any, d: dtypes.dtype, generator: Any
+    op: str, shape: tuple[int, ...], low: int, high: int, d: dtypes.dtype, generator: Random
 ) -> Tensor:
     first, end = whole(op, "low", low), whole(op, "high", high)
     if first >= end:
@@ -205,8 +208,8 @@ def randperm(
     n: int,
     *,
     generator: Generator | None = None,
-    dtype: Any = dtypes.int64,
-    device: Any = None,
+    dtype: DType = dtypes.int64,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """The integers 0, ..., n - 1 in random order."""
@@ -223,8 +226,8 @@ def rand_like(
     input: Tensor,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Uniform numbers in [0, 1) in the shape and type of ``input``."""
@@ -236,8 +239,8 @@ def randn_like(
     input: Tensor,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Standard normal numbers in the shape and type of ``input``."""
@@ -247,12 +250,12 @@ def randn_like(
 
 def randint_like(
     input: Tensor,
-    *bounds: Any,
-    low: Any = None,
-    high: Any = None,
+    *bounds: int,
+    low: int | None = None,
+    high: int | None = None,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Random integers from ``low`` (0) to ``high - 1`` in the shape and type of ``input``."""
@@ -273,13 +276,13 @@ def randint_like(
 
 
 def normal(
-    mean: Any,
-    std: Any = 1.0,
-    size: Any = None,
+    mean: Real | Tensor,
+    std: Real | Tensor = 1.0,
+    size: Shape | None = None,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Normal numbers; mean and standard deviation are tensors, or numbers given with a size.
@@ -291,23 +294,21 @@ def normal(
         if size is None:
             raise TypeError("normal(): with a number as mean and as std, a size must be given")
         g, d = stream("normal", generator), real_type("normal", dtype)
-        m, s = number("normal", "mean", mean), nonnegative("normal", std)
+        center, spread = number("normal", "mean", mean), nonnegative("normal", std)
         shape = checked_size("normal", size)
-        out = draw(shape, lambda shape: K.random_normal(g, shape, d, m, s))
+        out = draw(shape, lambda shape: K.random_normal(g, shape, d, center, spread))
         return _finished(out, requires_grad)
-    if isinstance(std, Tensor):
-        std = _detached_std(std)
-    else:
-        std = nonnegative("normal", std)
-    mean = mean.detach() if isinstance(mean, Tensor) else number("normal", "mean", mean)
-    d = (mean if isinstance(mean, Tensor) else std).dtype
+    s = _detached_std(std) if isinstance(std, Tensor) else nonnegative("normal", std)
+    m = mean.detach() if isinstance(mean, Tensor) else number("normal", "mean", mean)
+    tensors = [x for x in (m, s) if isinstance(x, Tensor)]
+    d = tensors[0].dtype
     target, g = real_type("normal", d), stream("normal", generator)
-    shape = broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)], op="normal")
+    shape = broadcast_shapes(*[x.shape for x in tensors], op="normal")
     noise = draw(tuple(shape), lambda shape: K.random_normal(g, shape, target))
-    return cast(noise * std + mean, d)
+    return cast(noise * s + m, d)
 
 
-def nonnegative(op: str, std: Any) -> Any:
+def nonnegative(op: str, std: Real | Tensor) -> Real:
     value = number(op, "std", std)
     if not value >= 0:
         raise RuntimeError(f"{op}: expects std >= 0.0, but found std {value}")
@@ -323,7 +324,9 @@ def _detached_std(std: Tensor) -> Tensor:
     return std
 
 
-def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = None) -> Tensor:
+def bernoulli(
+    input: Tensor, p: float | None = None, *, generator: Generator | None = None
+) -> Tensor:
     """1 with the probability that ``input`` holds (or with probability p), else 0.
 
     A choice has no derivative: no gradient flows to the probabilities.
@@ -338,7 +341,9 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
     return bits("bernoulli", tuple(input.shape), input, input.dtype, generator)
 
 
-def bits(op: str, shape: tuple[int, ...], p: Any, dtype: Any, generator: Any) -> Tensor:
+def bits(
+    op: str, shape: tuple[int, ...], p: float | Tensor, dtype: DType, generator: Random
+) -> Tensor:
     """0 and 1 of the given type, 1 with probability p."""
     g = stream(op, generator)
     if isinstance(p, Tensor):
@@ -353,7 +358,7 @@ def bits(op: str, shape: tuple[int, ...], p: Any, dtype: Any, generator: Any) ->
     return cast(draw(shape, lambda shape: K.random_bits(g, shape, value)), dtype)
 
 
-def mask(op: str, shape: tuple[int, ...], p: float, dtype: Any, value: float) -> Tensor:
+def mask(op: str, shape: tuple[int, ...], p: float, dtype: dtypes.dtype, value: float) -> Tensor:
     """``value`` with probability p and 0 else, of the given type."""
     g = stream(op, None)
     return draw(shape, lambda shape: K.random_mask(g, shape, dtype.array_dtype, p, value))
