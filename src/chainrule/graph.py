@@ -6,14 +6,19 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 if TYPE_CHECKING:
+    from chainrule.ops.core.apply import Select
+    from chainrule.ops.core.primitive import Op
     from chainrule.tensor import Tensor
+    from chainrule.typing import Array, V
 
 __all__ = [
     "ORDINARY",
     "Box",
+    "Edge",
     "Extra",
     "Mode",
     "Node",
@@ -23,6 +28,9 @@ __all__ = [
     "next_seq",
     "repeated",
 ]
+
+# What a gradient is handed to: the node that made a tensor, or the tensor itself if it is a leaf.
+Edge: TypeAlias = Union["Node", "Tensor"]
 
 # Numbers nodes and in-place writes in one order: a node is younger than its inputs, and a saved
 # tensor is stale exactly if its memory was written after the node that saved it was made.
@@ -66,11 +74,11 @@ class View:
         self.stamp = next_seq()
         self.made_without_grad = made_without_grad
 
-    def replay(self, base: Any) -> Any:
+    def replay(self, base: Tensor) -> Tensor:
         return repeated(self.steps, base)
 
 
-def repeated(steps: tuple[Any, ...], base: Any) -> Any:
+def repeated(steps: tuple[Any, ...], base: V) -> V:
     """What the steps of a view make of a base."""
     for op, params in steps:
         base = op(base, **params)
@@ -98,8 +106,21 @@ class Node:
         "shapes",
     )
 
+    # What there is of these depends on the operation, whose rule reads them.
+    op: Any
+    saved: Any
+    out: Any
+    shapes: Any
+    params: Any
+
     def __init__(
-        self, op: Any, edges: Any, saved: Any, out: Any, shapes: Any = None, params: Any = None
+        self,
+        op: Op | Select,
+        edges: tuple[Any, ...],
+        saved: tuple[Tensor | None, ...] | None,
+        out: Array | tuple[Array, ...] | None,
+        shapes: Sequence[tuple[int, ...]] | None = None,
+        params: dict[str, Any] | None = None,
     ):
         self.op = op
         self.edges = edges
@@ -165,7 +186,9 @@ class Box:
     def size(self) -> int:
         return math.prod(self.shape)
 
-    def process(self, op: Any, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
+    def process(
+        self, op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]
+    ) -> Box | tuple[Box, ...]:
         raise TypeError(f"{type(self).__name__} cannot be computed with")
 
     def held(self) -> tuple[Tensor, ...]:
@@ -180,7 +203,7 @@ class Box:
         """The same value as a constant, of this transformation and of all that hold it."""
         return self
 
-    def numbers(self, what: str) -> Any:
+    def numbers(self, what: str) -> Array:
         """The values as a NumPy array, where they have one."""
         raise RuntimeError(
             f"{what}: the numbers of a tensor are not available inside {self.transformation}; "

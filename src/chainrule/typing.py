@@ -7,7 +7,7 @@ an ordinary backward pass. A function that takes either and returns the same kin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypedDict, TypeVar, Union
 
@@ -44,6 +44,8 @@ __all__ = [
     "Shape",
     "Sizes",
     "Tangents",
+    "Tensors",
+    "Tree",
     "V",
     "Value",
 ]
@@ -126,10 +128,11 @@ Operand: TypeAlias = Union["Tensor", "Array", Number]  # of an operator beside a
 Random: TypeAlias = Union["Generator", None]  # None: the default generator
 # Numbers in any form that chainrule.tensor takes: nested sequences, arrays, tensors.
 ArrayLike: TypeAlias = Union["Tensor", "Array", Number, Sequence[Any], HasArray]
+Tensors: TypeAlias = Union["Tensor", Sequence["Tensor"]]
+# Nested tuples, lists and dicts of tensors, as the transformations of functions take them.
+Tree: TypeAlias = Union["Tensor", Sequence["Tree"], Mapping[str, "Tree"]]
 # What an optimizer takes: parameters, named ones, or groups with settings of their own.
-Params: TypeAlias = Union[
-    "Iterable[Tensor]", "Iterable[tuple[str, Tensor]]", "Iterable[dict[str, Any]]"
-]
+Params: TypeAlias = Iterable[Union["Tensor", "tuple[str, Tensor]", dict[str, Any]]]
 Rate: TypeAlias = Union[float, "Tensor"]  # a tensor: one rate for each number of a parameter
 Rates: TypeAlias = Rate | Sequence[Rate]  # one for all parameters of a group, or for each
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 from chainrule.autograd import forward_ad, functional
 from chainrule.autograd.anomaly import detect_anomaly, record_lines, set_detect_anomaly
@@ -51,7 +51,7 @@ def _backward(
     gradient: Tensor | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Any = None,
+    inputs: Tensor | Iterable[Tensor] | None = None,
 ) -> None:
     """Adds the gradient of this tensor to the ``.grad`` of every leaf it was computed from."""
     backward(self, gradient, retain_graph, create_graph, inputs)

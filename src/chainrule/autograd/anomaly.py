@@ -6,7 +6,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from chainrule.autograd.modes import _Flags
 from chainrule.backend import K
@@ -14,6 +13,7 @@ from chainrule.ops.core.apply import on_recorded, SELECT
 from chainrule.ops.core.primitive import Op
 from chainrule.graph import Box, Mode, Node, mode
 from chainrule.tensor import Tensor
+from chainrule.typing import Value
 
 __all__ = ["check_gradients", "detect_anomaly", "record_lines", "set_detect_anomaly", "user_line"]
 
@@ -64,7 +64,7 @@ def set_detect_anomaly(mode_: bool, check_nan: bool = True) -> None:
     mode.flags = mode.flags | flags if mode_ else mode.flags & ~(Mode.ANOMALY | Mode.TRACE)
 
 
-def _non_finite(array: Any) -> int:
+def _non_finite(array: Value | Box) -> int:
     """How many elements are NaN or infinite."""
     if isinstance(array, Tensor):
         array = array.array
@@ -73,7 +73,7 @@ def _non_finite(array: Any) -> int:
     return int((~K.isfinite(array)).sum())
 
 
-def _note(op: Op, result: Any, inputs: tuple[Tensor, ...]) -> None:
+def _note(op: Op, result: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ...]) -> None:
     outputs = result if isinstance(result, tuple) else (result,)
     line = user_line()
     for out in outputs:
@@ -96,7 +96,7 @@ def _note(op: Op, result: Any, inputs: tuple[Tensor, ...]) -> None:
 on_recorded.append(_note)
 
 
-def check_gradients(node: Node, g: Any, parts: Sequence[Any]) -> None:
+def check_gradients(node: Node, g: object, parts: Sequence[Value | None]) -> None:
     """Raises if a backward rule returned NaN or Inf."""
     for i, part in enumerate(parts):
         if part is not None and _non_finite(part):

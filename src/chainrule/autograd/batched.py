@@ -7,7 +7,7 @@ as its first dimension. An operation that meets one is carried out by its batchi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from chainrule.graph import ORDINARY, Box, Mode, mode
 from chainrule.ops.core.apply import Array, apply, edge_of, wrap
@@ -32,7 +32,9 @@ class Batched(Box):
         self.shape = value.array.shape[1:] if mapped else value.array.shape
         self.dtype = value.array.dtype
 
-    def process(self, op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
+    def process(
+        self, op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]
+    ) -> Batched | tuple[Batched, ...]:
         """Carries the operation out for all samples at once."""
         level, size, flags = self.level, self.size_of_batch, mode.flags
         values: list[Tensor] = []
@@ -73,7 +75,7 @@ class Batched(Box):
     def detached(self) -> Batched:
         return Batched(self.level, self.value.detach(), self.size_of_batch, self.mapped)
 
-    def numbers(self, what: str) -> Any:
+    def numbers(self, what: str) -> NoReturn:
         raise RuntimeError(
             f"{what}: inside vmap a tensor has a different value for every sample, so its numbers "
             "(and anything that depends on them, like `if x > 0`) are not available; use where(...)"

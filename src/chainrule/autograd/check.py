@@ -7,8 +7,8 @@ the accuracy of a difference: <g, J t> = <J^T g, t>.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict, Unpack
 
 from chainrule.autograd.engine import grad
 from chainrule.autograd.func import jvp, vjp
@@ -17,6 +17,7 @@ from chainrule.autograd.vectors import count, flat, locate, made_up, split
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K, dtypes
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, Tensors
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -27,7 +28,7 @@ class GradcheckError(RuntimeError):
 
 def gradcheck(
     func: Callable[..., Any],
-    inputs: Any,
+    inputs: Tensor | Sequence[Any],
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,
@@ -71,15 +72,24 @@ def gradcheck(
     return True
 
 
+class _Options(TypedDict, total=False):
+    eps: float
+    atol: float
+    rtol: float
+    raise_exception: bool
+    nondet_tol: float
+    check_batched_grad: bool
+
+
 def gradgradcheck(
     func: Callable[..., Any],
-    inputs: Any,
-    grad_outputs: Any = None,
+    inputs: Tensor | Sequence[Any],
+    grad_outputs: Tensors | None = None,
     *,
     check_fwd_over_rev: bool = True,
     check_rev_over_rev: bool = True,
     check_over_fwd: bool = False,
-    **options: Any,
+    **options: Unpack[_Options],
 ) -> bool:
     """Whether the second derivatives of ``func`` are those of differences of its first ones.
 
@@ -109,7 +119,7 @@ def gradgradcheck(
 class _Point:
     """A function and where to check it. Its derivatives map vectors (all inputs) to vectors."""
 
-    def __init__(self, func: Callable[..., Any], inputs: Any):
+    def __init__(self, func: Callable[..., Any], inputs: Tensor | Sequence[Any]):
         self.func, self.arguments = func, _tuple(inputs)
         tensors = [(i, x) for i, x in enumerate(self.arguments) if isinstance(x, Tensor)]
         self.places = [i for i, x in tensors if x.requires_grad]
@@ -133,7 +143,7 @@ class _Point:
             raise ValueError("gradcheck: the function returns no tensor of a floating point dtype")
         return tuple(floating)
 
-    def difference(self, step: Any, eps: float) -> Any:
+    def difference(self, step: Array, eps: float) -> Array:
         """J times a unit vector, from the function at both sides of the point."""
         x = flat(self.inputs)
         ahead, behind = x + eps * step, x - eps * step
@@ -142,14 +152,14 @@ class _Point:
         width = float((ahead - behind)[int(step.argmax())])
         return (right - left) / (width if width == width else 2 * eps)
 
-    def push(self, t: Any) -> Any:
+    def push(self, t: Array) -> Array:
         """J t, in forward mode."""
         outputs, tangents = jvp(self, self.inputs, split(t, self.inputs))
         for j, (y, tangent) in enumerate(zip(outputs, tangents, strict=True)):
             _check_like(f"the tangent of output {j}", tangent, y)
         return flat(tangents)
 
-    def pull(self, g: Any) -> Any:
+    def pull(self, g: Array) -> Array:
         """J^T g, in reverse mode."""
         pairs = zip(self.outputs, split(g, self.outputs), strict=True)
         used = [(y, part) for y, part in pairs if y.requires_grad and bool(part.array.any())]
@@ -161,21 +171,23 @@ class _Point:
             _check_like(f"the gradient of input {i}", gradient, x)
         return flat(grads)
 
-    def columns(self, derivative: Callable[[Any], Any]) -> Any:
+    def columns(self, derivative: Callable[[Array], Array]) -> Array:
         """The Jacobian, from what a derivative makes of each unit vector."""
         columns = [derivative(unit)[:, None] for unit in K.eye(count(self.inputs))]
         return K.cat(K.zeros((count(self.outputs), 0)), *columns, dim=1)
 
-    def rows(self) -> Any:
+    def rows(self) -> Array:
         rows = [self.pull(unit)[None] for unit in K.eye(count(self.outputs))]
         return K.cat(K.zeros((0, count(self.inputs))), *rows, dim=0)
 
-    def rows_at_once(self) -> Any:
+    def rows_at_once(self) -> Array:
         units = split(K.eye(count(self.outputs)), self.outputs)
         grads = vmap(vjp(self, *self.inputs)[1])(units)
         return K.cat(*[g.array.reshape(len(g), -1) for g in grads if g.numel()], dim=1)
 
-    def compare(self, how: str, numerical: Any, analytical: Any, atol: float, rtol: float) -> None:
+    def compare(
+        self, how: str, numerical: Array, analytical: Array, atol: float, rtol: float
+    ) -> None:
         """Raises for the entry that deviates most, if any deviates too much."""
         deviation = K.abs(analytical - numerical)
         if bool((deviation <= atol + rtol * K.abs(numerical)).all()):
@@ -218,5 +230,5 @@ def _check_like(what: str, value: Tensor, model: Tensor) -> None:
         raise GradcheckError(f"gradcheck: {what} is {its_shape} {its_dtype}, not {shape} {dtype}")
 
 
-def _tuple(x: Any) -> tuple[Any, ...]:
+def _tuple(x: object) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)

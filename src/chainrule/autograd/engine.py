@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, overload
 
 from chainrule.autograd.hooks import hooks_left, run_hooks
-from chainrule.autograd.roots import any_boxed, recording, roots_of, sequence
+from chainrule.autograd.roots import Cotangents, any_boxed, recording, roots_of, sequence
 from chainrule.autograd.walk import leading_to, walk, youngest_first
 from chainrule.backend import K
 from chainrule.graph import Node
@@ -17,11 +17,11 @@ __all__ = ["backward", "grad", "watch_backward"]
 
 
 def backward(
-    tensors: Any,
-    grad_tensors: Any = None,
+    tensors: Tensor | Iterable[Tensor],
+    grad_tensors: Cotangents = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Any = None,
+    inputs: Tensor | Iterable[Tensor] | None = None,
 ) -> None:
     """Adds the gradients of ``tensors`` to the ``.grad`` of every leaf they were computed from.
 
@@ -35,7 +35,8 @@ def backward(
     order = youngest_first(roots)
     wanted: set[Any] = set()
     if inputs is not None:
-        wanted = {edge_of(t) for t in sequence(inputs)}
+        inputs = sequence(inputs)
+        wanted = {edge_of(t) for t in inputs}
         order = leading_to(order, wanted)
     keep = create_graph if retain_graph is None else retain_graph
     if on_tensors:
@@ -44,7 +45,7 @@ def backward(
     else:
         walk(gradients, order, wanted, False, keep)
     if inputs is not None:
-        for t in sequence(inputs):
+        for t in inputs:
             edge = edge_of(t)
             if edge in gradients:
                 _accumulate(t, gradients[edge], on_tensors, given)
@@ -84,15 +85,46 @@ def _accumulate(leaf: Tensor, g: Any, on_tensors: bool, given: set[int]) -> None
         old.array = K.write_into(K.add, old.array, old.array, g)
 
 
+@overload
 def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: Tensor | Iterable[Tensor],
+    inputs: Tensor | Iterable[Tensor],
+    grad_outputs: Cotangents = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: Literal[False] | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]: ...
+@overload
+def grad(
+    outputs: Tensor | Iterable[Tensor],
+    inputs: Tensor | Iterable[Tensor],
+    grad_outputs: Cotangents = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    *,
+    materialize_grads: Literal[True],
+) -> tuple[Tensor, ...]: ...
+@overload
+def grad(
+    outputs: Tensor | Iterable[Tensor],
+    inputs: Tensor | Iterable[Tensor],
+    grad_outputs: Cotangents = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Tensor | None, ...]: ...
+def grad(
+    outputs: Tensor | Iterable[Tensor],
+    inputs: Tensor | Iterable[Tensor],
+    grad_outputs: Cotangents = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
     """The gradients of ``outputs`` with respect to ``inputs``, as new tensors.
 
     >>> import chainrule

@@ -17,6 +17,7 @@ from chainrule.ops.core.apply import apply
 from chainrule.ops.core.primitive import Op
 from chainrule.graph import Box, mode
 from chainrule.tensor import Tensor
+from chainrule.typing import Array
 
 __all__ = ["Dual", "dual_level", "make_dual", "unpack", "unpack_dual"]
 
@@ -34,7 +35,9 @@ class Dual(Box):
         self.shape = primal.array.shape
         self.dtype = primal.array.dtype
 
-    def process(self, op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
+    def process(
+        self, op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]
+    ) -> Dual | tuple[Dual, ...]:
         """f(x + eps t) = f(x) + eps f'(x) t: the operation on primals, its jvp on tangents."""
         primals: list[Tensor] = []
         tangents: list[Tensor | None] = []
@@ -72,7 +75,7 @@ class Dual(Box):
     def detached(self) -> Dual:
         return Dual(self.level, self.primal.detach())
 
-    def numbers(self, what: str) -> Any:
+    def numbers(self, what: str) -> Array:
         return self.primal._numbers(what)
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
 from chainrule.autograd.forward_ad import Dual, check_tangent, tangent_of, unpack
 from chainrule.autograd.levels import new_level
-from chainrule.autograd.nested import flatten, map_tree, unflatten
+from chainrule.autograd.nested import Structure, flatten, map_tree, unflatten
 from chainrule.autograd.traced import Traced, select, split_aux, substitute, unpack_single
 from chainrule.backend import K
 from chainrule.tensor import Tensor
+from chainrule.typing import Tree
 
 __all__ = [
     "grad",
@@ -28,13 +29,19 @@ __all__ = [
 ]
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+Pull: TypeAlias = Callable[..., tuple[Any, ...]]
+
+
 def grad_and_value(
-    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+    func: Callable[P, R], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[P, tuple[Any, R]]:
     """The function that returns the gradient of ``func`` and its value (or ``(value, aux)``)."""
 
     @functools.wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
         selected = substitute(func, args, argnums, kwargs)
         traced = Traced(selected, select(args, argnums), has_aux)
         if len(traced.outputs) != 1 or traced.outputs[0].array.shape != ():
@@ -52,8 +59,8 @@ def grad_and_value(
 
 
 def grad(
-    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+    func: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[P, Any]:
     """The function that computes the gradient of a scalar-valued ``func``.
 
     >>> import chainrule
@@ -63,7 +70,7 @@ def grad(
     """
 
     @functools.wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
         gradient, value = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
@@ -71,19 +78,27 @@ def grad(
 
 
 def value_and_grad(
-    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
-) -> Callable[..., Any]:
+    func: Callable[P, R], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[P, tuple[R, Any]]:
     """Like :func:`grad_and_value`, the value first."""
 
     @functools.wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
         gradient, value = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
         return value, gradient
 
     return wrapped
 
 
-def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+@overload
+def vjp(
+    func: Callable[..., R], *primals: Tree, has_aux: Literal[False] = False
+) -> tuple[R, Pull]: ...
+@overload
+def vjp(
+    func: Callable[..., tuple[R, A]], *primals: Tree, has_aux: Literal[True]
+) -> tuple[R, Pull, A]: ...
+def vjp(func: Callable[..., Any], *primals: Tree, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of ``func`` at the primals, and the function that maps a cotangent of the output to
     cotangents of the inputs.
 
@@ -95,7 +110,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     """
     traced = Traced(func, primals, has_aux)
 
-    def pull(*cotangents: Any) -> Any:
+    def pull(*cotangents: Tree) -> tuple[Any, ...]:
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         leaves, structure = flatten(given)
         if structure != traced.out_structure and len(leaves) != len(traced.outputs):
@@ -109,10 +124,26 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     return (out, pull, traced.aux) if has_aux else (out, pull)
 
 
+@overload
+def jvp(
+    func: Callable[..., R],
+    primals: tuple[Tree, ...],
+    tangents: tuple[Tree, ...],
+    *,
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    func: Callable[..., tuple[R, A]],
+    primals: tuple[Tree, ...],
+    tangents: tuple[Tree, ...],
+    *,
+    has_aux: Literal[True],
+) -> tuple[R, R, A]: ...
 def jvp(
     func: Callable[..., Any],
-    primals: tuple[Any, ...],
-    tangents: tuple[Any, ...],
+    primals: tuple[Tree, ...],
+    tangents: tuple[Tree, ...],
     *,
     has_aux: bool = False,
 ) -> tuple[Any, ...]:
@@ -138,7 +169,7 @@ def push_forward(
     func: Callable[..., Any],
     points: list[Tensor],
     directions: list[Tensor | None],
-    structure: Any,
+    structure: Structure,
     has_aux: bool,
 ) -> tuple[Any, ...]:
     """:func:`jvp` of flattened arguments; a direction is None for zero, which saves its work."""
@@ -151,7 +182,7 @@ def push_forward(
     return (out, tangent, aux) if has_aux else (out, tangent)
 
 
-def hvp(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+def hvp(func: Callable[..., Tensor], primals: tuple[Tree, ...], tangents: tuple[Tree, ...]) -> Any:
     """The Hessian of a scalar-valued ``func`` times a vector, without the Hessian.
 
     One forward pass through the gradient: the cost of a few evaluations. Returns a tuple like

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from chainrule.autograd.function_ctx import FunctionCtx
 from chainrule.autograd.modes import enable_grad, no_grad
@@ -144,6 +144,8 @@ class Function:
     tensor(12.)
     """
 
+    # Checkers let a rule with arguments of its own stand in place of *args and **kwargs.
+
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """The computation; with ``setup_context`` defined it gets no ctx."""
@@ -154,14 +156,14 @@ class Function:
         """Saves what backward needs, if forward does not take a ctx."""
 
     @staticmethod
-    def backward(ctx: FunctionCtx, *grad_outputs: Any) -> Any:
+    def backward(ctx: FunctionCtx, *grad_outputs: Any, **kwargs: Any) -> Any:
         """The gradients of the inputs from the gradients of the outputs."""
         raise NotImplementedError(
             "Function: reverse mode needs a staticmethod backward(ctx, *grads)"
         )
 
     @staticmethod
-    def jvp(ctx: FunctionCtx, *tangents: Any) -> Any:
+    def jvp(ctx: FunctionCtx, *tangents: Any, **kwargs: Any) -> Any:
         """The tangents of the outputs from the tangents of the inputs."""
         raise NotImplementedError("Function: forward mode needs a staticmethod jvp(ctx, *tangents)")
 
@@ -197,7 +199,10 @@ def _clear_marked(op: _FunctionOp, outputs: tuple[Tensor, ...]) -> None:
                 o._node, o.needs_grad = None, False
 
 
-def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def once_differentiable(backward: F) -> F:
     """Decorates a backward that cannot itself be differentiated; doing so raises an error."""
 
     def wrapped(ctx: FunctionCtx, *grad_outputs: Any) -> Any:
@@ -209,7 +214,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             outs = tuple(o if o is None else _Once.apply(o.detach().requires_grad_()) for o in outs)
         return outs[0] if single else outs
 
-    return wrapped
+    return cast("F", wrapped)
 
 
 class _Once(Function):

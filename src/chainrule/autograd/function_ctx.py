@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chainrule.tensor import Tensor
 
@@ -20,6 +20,11 @@ class FunctionCtx:
         self._saved_forward: tuple[Any, ...] = ()
         self._seq_of_saved: tuple[int, ...] = ()
         self._non_differentiable: tuple[Any, ...] = ()
+
+    if TYPE_CHECKING:  # what the user sets
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps tensors for ``backward``, which reads them as ``ctx.saved_tensors``."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
 
 from chainrule.autograd import func as transforms
 from chainrule.autograd.engine import grad
@@ -11,15 +11,19 @@ from chainrule.autograd.jacobian import jacfwd, jacrev
 from chainrule.autograd.nested import map_tree
 from chainrule.backend import K
 from chainrule.tensor import Tensor
+from chainrule.typing import Tensors
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
-def _tuple(x: Any) -> tuple[Any, ...]:
+R = TypeVar("R")
+
+
+def _tuple(x: object) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-def _like(result: tuple[Any, ...], given: Any) -> Any:
+def _like(result: tuple[Any, ...], given: Tensors) -> Any:
     return result if isinstance(given, (tuple, list)) else result[0]
 
 
@@ -30,7 +34,7 @@ def _finish(result: Any, create_graph: bool) -> Any:
     return map_tree(lambda x: x.detach() if isinstance(x, Tensor) else x, result)
 
 
-def _direction(op: str, v: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _direction(op: str, v: Tensors | None, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     if v is not None:
         return _tuple(v)
     if len(inputs) != 1 or inputs[0].numel() != 1:
@@ -38,9 +42,36 @@ def _direction(op: str, v: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return (Tensor(K.ones(inputs[0].array.shape, inputs[0].array.dtype)),)
 
 
+@overload
 def jacobian(
-    func: Callable[..., Any],
-    inputs: Any,
+    func: Callable[..., Tensor],
+    inputs: Tensor,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = True,
+    strategy: str = "reverse-mode",
+) -> Tensor: ...
+@overload
+def jacobian(
+    func: Callable[..., Tensor],
+    inputs: Sequence[Tensor],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = True,
+    strategy: str = "reverse-mode",
+) -> tuple[Tensor, ...]: ...
+@overload
+def jacobian(
+    func: Callable[..., Sequence[Tensor]],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = True,
+    strategy: str = "reverse-mode",
+) -> tuple[Any, ...]: ...
+def jacobian(
+    func: Callable[..., Tensors],
+    inputs: Tensors,
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = True,
@@ -67,7 +98,7 @@ def jacobian(
     return _finish(transform(func, argnums)(*args), create_graph)
 
 
-def _check_strict(op: str, func: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def _check_strict(op: str, func: Callable[..., Tensors], args: tuple[Any, ...]) -> None:
     copies = [x.detach().requires_grad_() for x in args]
     outputs = _tuple(func(*copies))
     for i, y in enumerate(outputs):
@@ -82,9 +113,27 @@ def _check_strict(op: str, func: Callable[..., Any], args: tuple[Any, ...]) -> N
             )
 
 
+@overload
 def hessian(
-    func: Callable[..., Any],
-    inputs: Any,
+    func: Callable[..., Tensor],
+    inputs: Tensor,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = True,
+    outer_jacobian_strategy: str = "forward-mode",
+) -> Tensor: ...
+@overload
+def hessian(
+    func: Callable[..., Tensor],
+    inputs: Sequence[Tensor],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = True,
+    outer_jacobian_strategy: str = "forward-mode",
+) -> tuple[tuple[Tensor, ...], ...]: ...
+def hessian(
+    func: Callable[..., Tensor],
+    inputs: Tensors,
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = True,
@@ -103,8 +152,8 @@ def hessian(
 
 
 def vjp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False
-) -> tuple[Any, Any]:
+    func: Callable[..., R], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False
+) -> tuple[R, Any]:
     """``(func(inputs), v^T J)``"""
     out, pull = transforms.vjp(func, *_tuple(inputs))
     cotangent = v if v is not None else _direction("vjp", None, _tuple(out))[0]
@@ -112,16 +161,19 @@ def vjp(
 
 
 def jvp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False
-) -> tuple[Any, Any]:
+    func: Callable[..., R], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False
+) -> tuple[R, R]:
     """``(func(inputs), J v)``"""
     args = _tuple(inputs)
     return _finish(transforms.jvp(func, args, _direction("jvp", v, args)), create_graph)
 
 
 def hvp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False
-) -> tuple[Any, Any]:
+    func: Callable[..., Tensor],
+    inputs: Tensors,
+    v: Tensors | None = None,
+    create_graph: bool = False,
+) -> tuple[Tensor, Any]:
     """``(func(inputs), H v)``, by forward over reverse mode."""
     args = _tuple(inputs)
     gradient = transforms.grad_and_value(func, tuple(range(len(args))))
@@ -130,8 +182,11 @@ def hvp(
 
 
 def vhp(
-    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False
-) -> tuple[Any, Any]:
+    func: Callable[..., Tensor],
+    inputs: Tensors,
+    v: Tensors | None = None,
+    create_graph: bool = False,
+) -> tuple[Tensor, Any]:
     """``(func(inputs), v^T H)``, by reverse over reverse mode."""
     args = _tuple(inputs)
     gradient = transforms.grad_and_value(func, tuple(range(len(args))))

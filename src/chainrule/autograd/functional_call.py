@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from chainrule.tensor import Tensor
 
 __all__ = ["functional_call"]
+
+R = TypeVar("R")
 
 Place = tuple[dict[str, Any], str]  # the dictionary that holds a tensor, and its key there
 
 
 def functional_call(
-    module: Any,
-    parameter_and_buffer_dicts: Any,
-    args: Any = (),
+    module: Callable[..., R],
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    args: object = (),
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,
     strict: bool = False,
-) -> Any:
+) -> R:
     """Calls ``module`` with some of its tensors replaced, by their dotted names.
 
     The tensors stand in a dictionary or several. The module is left as it was. Works with any
@@ -32,7 +37,7 @@ def functional_call(
     """
     given = parameter_and_buffer_dicts
     tensors = (
-        given if isinstance(given, dict) else {k: t for part in given for k, t in part.items()}
+        given if isinstance(given, Mapping) else {k: t for part in given for k, t in part.items()}
     )
     if strict:
         _check_complete(module, tensors)
@@ -80,7 +85,7 @@ def _tied(module: Any, places: list[tuple[Place, Any]]) -> list[tuple[Place, Any
     ]
 
 
-def _check_complete(module: Any, tensors: dict[str, Any]) -> None:
+def _check_complete(module: Any, tensors: Mapping[str, Tensor]) -> None:
     names = [name for name, _ in [*module.named_parameters(), *module.named_buffers()]]
     missing = sorted(set(names) - set(tensors))
     if missing:

@@ -7,22 +7,25 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.graph import Node
+from chainrule.graph import Edge, Node
 from chainrule.tensor import Tensor
+from chainrule.typing import Value
 
 __all__ = ["RemovableHandle", "register_hook", "retain_grad", "run_hooks"]
 
 
-def run_hooks(hooks: dict[int, Callable[[Tensor], Any]], g: Any, tensors: bool) -> Any:
+def run_hooks(
+    hooks: dict[int, Callable[[Any], Tensor | None]], g: Value | list[Any], tensors: bool
+) -> Any:
     """The gradient after all hooks; they get tensors, also where the walk is on arrays."""
     for hook in list(hooks.values()):
-        result = hook(g if tensors or g.__class__ is list else Tensor(K.asarray(g)))
+        result = hook(g if isinstance(g, (Tensor, list)) else Tensor(K.asarray(g)))
         if result is not None:
             g = result if tensors else result.array
     return g
 
 
-def hooks_left(edge: Any, order: list[Node]) -> dict[int, Any]:
+def hooks_left(edge: Edge, order: list[Node]) -> dict[int, Callable[[Any], Tensor | None]]:
     """The hooks of an input that the walk did not run: leaves', and those of its last nodes."""
     if isinstance(edge, Tensor):
         return edge._hooks or {}

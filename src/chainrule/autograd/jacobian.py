@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 from chainrule.autograd.func import push_forward
-from chainrule.autograd.nested import flatten, map_tree, unflatten
+from chainrule.autograd.nested import Structure, flatten, map_tree, unflatten
 from chainrule.autograd.traced import Traced, select, substitute, unpack_single
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
@@ -15,6 +15,8 @@ from chainrule.ops.shape.views import movedim, reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
+
+P = ParamSpec("P")
 
 
 def _basis(x: Tensor) -> Tensor:
@@ -24,19 +26,19 @@ def _basis(x: Tensor) -> Tensor:
 
 
 def jacrev(
-    func: Callable[..., Any],
+    func: Callable[P, Any],
     argnums: int | tuple[int, ...] = 0,
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The Jacobian by reverse mode, one pull back for each output: best for few outputs.
 
     The Jacobian of an output of shape (K...) by an input of shape (D...) has shape (K..., D...).
     """
 
     @functools.wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
         selected = substitute(func, args, argnums, kwargs)
         traced = Traced(selected, select(args, argnums), has_aux)
         result = _rows(traced, argnums, chunk_size)
@@ -74,16 +76,16 @@ def _pull_basis(traced: Traced, i: int, y: Tensor, chunk_size: int | None) -> An
 
 
 def jacfwd(
-    func: Callable[..., Any],
+    func: Callable[P, Any],
     argnums: int | tuple[int, ...] = 0,
     has_aux: bool = False,
     *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The Jacobian by forward mode, one push for each input: best for few inputs."""
 
     @functools.wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
         selected = substitute(func, args, argnums, kwargs)
         primals = select(args, argnums)
         points, structure = flatten(primals)
@@ -100,7 +102,7 @@ def jacfwd(
 def _push_basis(
     func: Callable[..., Any],
     points: list[Any],
-    structure: Any,
+    structure: Structure,
     i: int,
     x: Tensor,
     has_aux: bool,
@@ -122,7 +124,7 @@ def _push_basis(
     return column, (outside[0] if outside else None)
 
 
-def _by_output(columns: list[Any], structure: Any, argnums: int | tuple[int, ...]) -> Any:
+def _by_output(columns: list[Any], structure: Structure, argnums: int | tuple[int, ...]) -> Any:
     """Columns (one tree of outputs per input) as one tree of outputs with a tree of inputs each."""
     leaves = [flatten(column)[0] for column in columns]
     out_structure = flatten(columns[0])[1]
@@ -133,7 +135,7 @@ def _by_output(columns: list[Any], structure: Any, argnums: int | tuple[int, ...
     return unflatten(rows, out_structure)
 
 
-def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+def hessian(func: Callable[P, Any], argnums: int | tuple[int, ...] = 0) -> Callable[P, Any]:
     """The matrix of second derivatives.
 
     The gradient of a scalar is differentiated in reverse again: its graph is recorded once, and
@@ -149,7 +151,7 @@ def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Cal
     first = jacrev(func, argnums)
 
     @functools.wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
         selected = substitute(first, args, argnums, kwargs)
         traced = Traced(selected, select(args, argnums), has_aux=False)
         if _is_gradient(traced):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Self, TypeVar, cast
 
 from chainrule.graph import Mode, mode
 
@@ -19,6 +19,9 @@ __all__ = [
 ]
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
 class _Flags:
     """Sets flags of this thread's mode inside a ``with`` block or a decorated function."""
 
@@ -28,7 +31,7 @@ class _Flags:
     def __init__(self) -> None:
         self._before: list[int] = []
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         self._before.append(mode.flags)
         mode.flags = (mode.flags | self.on) & ~self.off
         return self
@@ -41,13 +44,13 @@ class _Flags:
     ) -> None:
         mode.flags = self._before.pop()
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: F) -> F:
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             with self.__class__.__new__(self.__class__)._like(self):
                 return function(*args, **kwargs)
 
-        return wrapped
+        return cast("F", wrapped)
 
     def _like(self, other: _Flags) -> _Flags:
         self._before = []
@@ -86,11 +89,11 @@ class set_grad_enabled(_Flags):
         self._at_once = mode.flags
         mode.flags = (mode.flags | self.on) & ~self.off
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         mode.flags = self._at_once
         return super().__enter__()
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: F) -> F:
         mode.flags = self._at_once
         return super().__call__(function)
 

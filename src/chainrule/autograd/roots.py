@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
-from chainrule.graph import Box, Mode, mode
+from chainrule.graph import Box, Edge, Mode, mode
 from chainrule.ops.core.apply import edge_of
 from chainrule.ops.core.pointwise import constant
 from chainrule.tensor import Tensor
 
-__all__ = ["any_boxed", "recording", "roots_of", "sequence"]
+__all__ = ["Cotangents", "any_boxed", "recording", "roots_of", "sequence"]
+
+# The gradients of the outputs; None for that of a loss, 1.
+Cotangents: TypeAlias = Tensor | Sequence[Tensor | None] | None
+T = TypeVar("T")
 
 
 def roots_of(
-    op: str, tensors: Sequence[Tensor], cotangents: Any, on_tensors: bool
-) -> tuple[list[Any], dict[Any, Any]]:
+    op: str, tensors: Sequence[Tensor], cotangents: Cotangents, on_tensors: bool
+) -> tuple[list[Edge], dict[Any, Any]]:
     """The edges of the outputs and their gradients."""
     if cotangents is None:
         if len(tensors) == 1 and not on_tensors and not tensors[0].array.ndim:  # a loss
@@ -29,7 +33,7 @@ def roots_of(
         cotangents = [cotangents]
     if len(cotangents) != len(tensors):
         raise RuntimeError(f"{op}: got {len(tensors)} tensors and {len(cotangents)} gradients")
-    edges: list[Any] = []
+    edges: list[Edge] = []
     gradients: dict[Any, Any] = {}
     for i, (t, g) in enumerate(zip(tensors, cotangents, strict=True)):
         edge = edge_of(t)
@@ -66,7 +70,7 @@ def _cotangent(op: str, t: Tensor, g: Tensor | None) -> Tensor:
     return g
 
 
-def any_boxed(outputs: Sequence[Tensor], cotangents: Any) -> bool:
+def any_boxed(outputs: Sequence[Tensor], cotangents: Cotangents) -> bool:
     """Whether a transformation is involved: then the rules must run on tensors."""
     if not mode.flags & Mode.BOXED:
         return False
@@ -74,7 +78,9 @@ def any_boxed(outputs: Sequence[Tensor], cotangents: Any) -> bool:
     return any(isinstance(t.array, Box) for t in tensors if t is not None)
 
 
-def recording(create_graph: bool, outputs: Sequence[Tensor], cotangents: Any) -> Any:
+def recording(
+    create_graph: bool, outputs: Sequence[Tensor], cotangents: Cotangents
+) -> enable_grad | no_grad:
     """Whether rules on tensors record: if asked to, or if something outside may need it."""
     given = [] if cotangents is None else [g for g in sequence(cotangents) if g is not None]
     outside = any(isinstance(t.array, Box) for t in outputs) or any(_has_history(g) for g in given)
@@ -88,6 +94,6 @@ def _has_history(t: Tensor) -> bool:
     return isinstance(t.array, Box) and any(_has_history(held) for held in t.array.held())
 
 
-def sequence(x: Any) -> Sequence[Any]:
+def sequence(x: Tensor | Iterable[T]) -> tuple[Tensor | T, ...]:
     """One tensor or several, as a sequence."""
     return (x,) if isinstance(x, Tensor) else tuple(x)

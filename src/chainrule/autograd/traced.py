@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, overload
 
 from chainrule.autograd import engine
 from chainrule.autograd.levels import innermost, lift
@@ -15,10 +15,12 @@ from chainrule.ops.core.apply import edge_of
 from chainrule.ops.creation.conversion import clone
 from chainrule.tensor import Tensor
 
+T = TypeVar("T")
+
 __all__ = ["Traced", "select", "split_aux", "substitute", "unpack_single", "without_history"]
 
 
-def _fresh(x: Any) -> Any:
+def _fresh(x: object) -> Tensor:
     """An input to differentiate with respect to: the same value, its own place in the graph."""
     if not isinstance(x, Tensor):
         raise TypeError(
@@ -79,12 +81,13 @@ class Traced:
             self.aux = map_tree(without_history, self.aux)
 
     def value(self) -> Any:
+        """What the function returned, with its history if derivatives may be taken outside."""
         keep = self.create_graph
         return unflatten(
             [y if keep else without_history(y) for y in self.outputs], self.out_structure
         )
 
-    def pull(self, cotangents: Sequence[Tensor | None], retain: bool) -> Any:
+    def pull(self, cotangents: Sequence[Tensor | None], retain: bool) -> tuple[Any, ...]:
         """The gradients of the inputs for these gradients of the outputs (None for zero)."""
         pairs = [
             (y, g)
@@ -111,12 +114,16 @@ class Traced:
         return gradient
 
 
-def without_history(x: Any) -> Any:
+@overload
+def without_history(x: Tensor) -> Tensor: ...
+@overload
+def without_history(x: T) -> T: ...
+def without_history(x: object) -> object:
     """The same value as a constant (anything but a tensor as it is)."""
     return Tensor(x.array) if isinstance(x, Tensor) else x
 
 
-def split_aux(result: Any, has_aux: bool) -> tuple[Any, Any]:
+def split_aux(result: object, has_aux: bool) -> tuple[Any, Any]:
     """What a function returned: its output, and what it hands out beside it (or None)."""
     if not has_aux:
         return result, None
@@ -137,7 +144,10 @@ def select(args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[Any, 
 
 
 def substitute(
-    func: Callable[..., Any], args: tuple[Any, ...], argnums: int | tuple[int, ...], kwargs: Any
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    argnums: int | tuple[int, ...],
+    kwargs: Mapping[str, Any],
 ) -> Callable[..., Any]:
     """``func`` as a function of the selected arguments alone."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
@@ -151,6 +161,6 @@ def substitute(
     return selected
 
 
-def unpack_single(gradients: Any, argnums: int | tuple[int, ...]) -> Any:
+def unpack_single(gradients: tuple[Any, ...], argnums: int | tuple[int, ...]) -> Any:
     """The one entry if one argument was asked for by its number, all if by a tuple."""
     return gradients[0] if isinstance(argnums, int) else gradients

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 from chainrule.backend import K
 from chainrule.tensor import Tensor
+from chainrule.typing import Array
 
 __all__ = ["count", "flat", "locate", "made_up", "split"]
 
@@ -17,12 +17,12 @@ def count(tensors: Sequence[Tensor]) -> int:
     return sum(x.numel() for x in tensors)
 
 
-def flat(tensors: Sequence[Tensor]) -> Any:
+def flat(tensors: Sequence[Tensor]) -> Array:
     """The entries of all tensors in one array."""
     return K.cat(*[t.array.reshape(-1) for t in tensors], dim=0)
 
 
-def split(vectors: Any, models: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def split(vectors: Array, models: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """A vector (or a batch of them) taken apart into leaves like the models."""
     parts, start = [], 0
     for x in models:
@@ -33,7 +33,7 @@ def split(vectors: Any, models: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(parts)
 
 
-def made_up(models: Sequence[Tensor], shift: float = 0.0) -> Any:
+def made_up(models: Sequence[Tensor], shift: float = 0.0) -> Array:
     """Irregular numbers between 0.5 and 1.5, without touching the user's generators."""
     steps = K.arange(1, 1 + count(models), 1, "float64")
     return (steps * 0.6180339887498949 + shift) % 1 + 0.5

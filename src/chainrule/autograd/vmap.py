@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from chainrule.autograd.batched import Batched
 from chainrule.autograd.levels import level_of, new_level
-from chainrule.autograd.nested import flatten, unflatten
+from chainrule.autograd.nested import Structure, flatten, unflatten
 from chainrule.ops.core.batching import spread
 from chainrule.ops.creation.sampling import batch_draw
 from chainrule.ops.index.reading import narrow
@@ -17,15 +17,20 @@ from chainrule.tensor import Tensor
 
 __all__ = ["vmap"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+# The dimension to map over, None for none; or one for each part of a tuple, list or dict.
+Axes: TypeAlias = "int | Sequence[Axes] | Mapping[str, Axes] | None"
+
 
 def vmap(
-    func: Callable[..., Any],
-    in_dims: Any = 0,
-    out_dims: Any = 0,
+    func: Callable[P, R],
+    in_dims: int | Sequence[Axes] = 0,
+    out_dims: Axes = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """The function that applies ``func`` to every sample along ``in_dims`` and stacks the results.
 
     ``in_dims`` gives for each argument (or each leaf of a nested one) the dimension to map over,
@@ -47,16 +52,16 @@ def vmap(
         raise ValueError(f"vmap: chunk_size should be None or greater than 0, got {chunk_size}")
 
     @functools.wraps(func)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: P.args, **kwargs: P.kwargs) -> Any:
         leaves, structure = flatten(args)
-        dims = _leaf_dims(in_dims, args, structure, leaves)
+        dims = _leaf_dims(in_dims, args, leaves)
         for keyword_leaf in flatten(kwargs)[0]:
             leaves.append(keyword_leaf)
             dims.append(0 if isinstance(keyword_leaf, Tensor) else None)
         size = _batch_size(leaves, dims)
         moved = [movedim(x, d, 0) if d else x for x, d in zip(leaves, dims, strict=True)]
 
-        def run(values: list[Any], size: int) -> Any:
+        def run(values: list[Any], size: int) -> tuple[list[Tensor], Structure]:
             return _run(
                 func, values, dims, size, structure, len(flatten(args)[0]), kwargs, randomness
             )
@@ -65,7 +70,7 @@ def vmap(
             outputs, out_structure = run(moved, size)
         else:
             outputs, out_structure = _in_chunks(run, moved, dims, size, chunk_size)
-        targets = _out_dims(out_dims, out_structure, len(outputs))
+        targets = _out_dims(out_dims, len(outputs))
         placed = [x if d == 0 else movedim(x, 0, d) for x, d in zip(outputs, targets, strict=True)]
         return unflatten(placed, out_structure)
 
@@ -75,13 +80,13 @@ def vmap(
 def _run(
     func: Callable[..., Any],
     values: list[Any],
-    dims: list[Any],
+    dims: list[int | None],
     size: int,
-    structure: Any,
+    structure: Structure,
     count: int,
     kwargs: dict[str, Any],
     randomness: str,
-) -> tuple[list[Tensor], Any]:
+) -> tuple[list[Tensor], Structure]:
     """One pass of the function over a batch: outputs with the batch first, and their structure."""
     with new_level(lambda level, t: Batched(level, t, size, mapped=False)) as level:
         boxed = [
@@ -98,7 +103,7 @@ def _run(
         return [_unbox(level, size, x) for x in outputs], out_structure
 
 
-def _unbox(level: int, size: int, x: Any) -> Tensor:
+def _unbox(level: int, size: int, x: object) -> Tensor:
     if not isinstance(x, Tensor):
         raise ValueError(
             f"vmap: the mapped function must only return Tensors, got {type(x).__name__}"
@@ -111,7 +116,7 @@ def _unbox(level: int, size: int, x: Any) -> Tensor:
 class _Draw:
     """What a random function does inside vmap."""
 
-    def __init__(self, level: int, size: int, randomness: str, outer: Any):
+    def __init__(self, level: int, size: int, randomness: str, outer: Callable[..., Tensor] | None):
         self.level, self.size, self.randomness, self.outer = level, size, randomness, outer
 
     def __call__(
@@ -130,7 +135,9 @@ class _Draw:
         return sampler(shape) if self.outer is None else self.outer(shape, sampler)
 
 
-def _leaf_dims(in_dims: Any, args: tuple[Any, ...], structure: Any, leaves: list[Any]) -> list[Any]:
+def _leaf_dims(
+    in_dims: int | Sequence[Axes], args: tuple[Any, ...], leaves: list[Any]
+) -> list[int | None]:
     """The dimension to map over for each leaf of the arguments."""
     if isinstance(in_dims, int):
         dims = [in_dims if isinstance(x, Tensor) else None for x in leaves]
@@ -159,7 +166,7 @@ def _leaf_dims(in_dims: Any, args: tuple[Any, ...], structure: Any, leaves: list
     return dims
 
 
-def _dims_of(d: Any, arg: Any) -> list[Any]:
+def _dims_of(d: Axes, arg: Any) -> list[int | None]:
     """One entry of in_dims spread over the leaves of its argument."""
     if d is None or isinstance(d, int):
         return [d] * len(flatten(arg)[0])
@@ -168,7 +175,7 @@ def _dims_of(d: Any, arg: Any) -> list[Any]:
     return [x for sub, value in zip(d, arg, strict=True) for x in _dims_of(sub, value)]
 
 
-def _batch_size(leaves: list[Any], dims: list[Any]) -> int:
+def _batch_size(leaves: list[Any], dims: list[int | None]) -> int:
     sizes = {x.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None}
     if not sizes:
         raise ValueError("vmap: at least one input must be mapped over; all in_dims are None")
@@ -181,8 +188,12 @@ def _batch_size(leaves: list[Any], dims: list[Any]) -> int:
 
 
 def _in_chunks(
-    run: Callable[[list[Any], int], Any], values: list[Any], dims: list[Any], size: int, chunk: int
-) -> tuple[list[Tensor], Any]:
+    run: Callable[[list[Any], int], tuple[list[Tensor], Structure]],
+    values: list[Any],
+    dims: list[int | None],
+    size: int,
+    chunk: int,
+) -> tuple[list[Tensor], Structure]:
     """The batch in parts of at most ``chunk`` samples, to bound the memory."""
     parts, structure = [], None
     for start in range(0, size, chunk):
@@ -196,7 +207,7 @@ def _in_chunks(
     return [cat(list(column)) for column in zip(*parts, strict=True)], structure
 
 
-def _out_dims(out_dims: Any, structure: Any, count: int) -> list[int]:
+def _out_dims(out_dims: Axes, count: int) -> list[int]:
     if isinstance(out_dims, int):
         return [out_dims] * count
     flat = flatten(out_dims)[0]

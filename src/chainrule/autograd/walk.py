@@ -16,7 +16,7 @@ from typing import Any
 from chainrule.autograd.anomaly import check_gradients
 from chainrule.autograd.hooks import run_hooks
 from chainrule.backend import K
-from chainrule.graph import Mode, Node, mode
+from chainrule.graph import Edge, Mode, Node, Storage, mode
 from chainrule.ops.core.apply import INFERENCE, SELECT
 from chainrule.tensor import Tensor
 
@@ -26,7 +26,7 @@ _by_age = operator.attrgetter("seq")
 FREED = ("freed",)  # stands in place of what a node saved once the graph has been used
 
 
-def youngest_first(roots: Sequence[Any]) -> list[Node]:
+def youngest_first(roots: Sequence[Edge]) -> list[Node]:
     """Every node that the roots were computed from, in the order of the walk."""
     seen = {root for root in roots if root.__class__ is Node}
     stack = list(seen)
@@ -38,7 +38,7 @@ def youngest_first(roots: Sequence[Any]) -> list[Node]:
     return sorted(seen, key=_by_age, reverse=True)
 
 
-def leading_to(order: list[Node], wanted: set[Any]) -> list[Node]:
+def leading_to(order: list[Node], wanted: set[Edge]) -> list[Node]:
     """Of the nodes in the order of the walk, those through which a wanted input is reached."""
     useful = set()
     for node in reversed(order):
@@ -52,7 +52,7 @@ def leading_to(order: list[Node], wanted: set[Any]) -> list[Node]:
 def walk(
     gradients: dict[Any, Any],
     order: list[Node],
-    wanted: set[Any],
+    wanted: set[Edge],
     tensors: bool,
     keep: bool,
     observe: Callable[[Node, Any, Sequence[Any]], None] | None = None,
@@ -95,7 +95,7 @@ def walk(
 
 
 def _extra_work(
-    gradients: dict[Any, Any], node: Node, g: Any, wanted: set[Any], tensors: bool
+    gradients: dict[Any, Any], node: Node, g: Any, wanted: set[Edge], tensors: bool
 ) -> Any:
     """Runs a node's hooks, and checks that a saved output was not written to since."""
     extra: Any = node.extra
@@ -138,7 +138,7 @@ def _used_before(node: Node) -> RuntimeError:
     )
 
 
-def _changed(node: Node, store: Any, what: str) -> RuntimeError:
+def _changed(node: Node, store: Storage, what: str) -> RuntimeError:
     if store is INFERENCE:
         return RuntimeError(
             f"backward: {what} of {node.name()} was made in inference_mode; inference tensors "

@@ -270,7 +270,8 @@ def _fit_output(
             optim.logistic_regression(features, target[:, k], l2=max(l2, 1e-6))
             for k in range(target.shape[1])
         ]
-        weight, bias = stack([f.weight for f in fits]), stack([f.bias for f in fits])
+        weight = stack([f.weight for f in fits])
+        bias = stack([f.bias for f in fits if f.bias is not None])
     model.output.weight.copy_(cast(weight, features.dtype))
     model.output.get_parameter("bias").copy_(cast(bias, features.dtype))
 

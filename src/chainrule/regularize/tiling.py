@@ -19,6 +19,7 @@ from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import cat, stack
 from chainrule.optim.linear import with_ones
 from chainrule.tensor import Tensor
+from chainrule.typing import Random
 
 __all__ = ["TilingFit", "tiling"]
 
@@ -39,7 +40,7 @@ class TilingFit:
 
 @no_grad()
 def tiling(
-    x: Tensor, y: Tensor, *, passes: int = 50, max_layers: int = 50, generator: Any = None
+    x: Tensor, y: Tensor, *, passes: int = 50, max_layers: int = 50, generator: Random = None
 ) -> TilingFit:
     """Grows layers of threshold units that classify all samples rightly: Mezard and Nadal, 1989.
 
@@ -128,11 +129,12 @@ def _centered(a: Tensor, w: Tensor) -> Tensor:
     return moved / max(moved.abs())
 
 
-def _pocket(a: Tensor, labels: Tensor, passes: int, generator: Any) -> Tensor:
+def _pocket(a: Tensor, labels: Tensor, passes: int, generator: Random) -> Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that a unit makes mistakes is expected here
         fit = optim.perceptron(a, labels, max_iter=passes, pocket=True, generator=generator)
-    return cast(cat([fit.weight, fit.bias.reshape(1)]), dtypes.float64)
+    bias = [] if fit.bias is None else [fit.bias.reshape(1)]
+    return cast(cat([fit.weight, *bias]), dtypes.float64)
 
 
 def _mistakes(a: Tensor, labels: Tensor, w: Tensor) -> int:
@@ -140,7 +142,7 @@ def _mistakes(a: Tensor, labels: Tensor, w: Tensor) -> int:
 
 
 def _master(
-    a: Tensor, labels: Tensor, first: Tensor | None, passes: int, generator: Any
+    a: Tensor, labels: Tensor, first: Tensor | None, passes: int, generator: Random
 ) -> tuple[Tensor, int]:
     """The better of the pocket's weights and those that are known to be good."""
     w = _pocket(a, labels, passes, generator)
@@ -167,7 +169,7 @@ def _better_than_master(a: Tensor, labels: Tensor) -> Tensor:
 
 
 def _faithful(
-    a: Tensor, labels: Tensor, master: Tensor, passes: int, generator: Any
+    a: Tensor, labels: Tensor, master: Tensor, passes: int, generator: Random
 ) -> list[Tensor]:
     """The master's weights and those of more units, until no two classes look alike."""
     rows = [master]
