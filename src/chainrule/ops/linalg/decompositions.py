@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, NoReturn
 
 from chainrule.backend import K
 from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril
@@ -22,6 +22,7 @@ from chainrule.ops.core.primitive import Nondifferentiable, Primitive
 from chainrule.ops.shape.views import cat, unsqueeze
 from chainrule.ops.linalg.solving import check_matrix, solve_by_substitution
 from chainrule.tensor import Tensor
+from chainrule.typing import V, Value
 
 __all__ = [
     "Eigen",
@@ -38,28 +39,28 @@ __all__ = [
 ]
 
 
-def _symmetric(x: Any) -> Any:
+def _symmetric(x: V) -> V:
     return 0.5 * (x + x.mT)
 
 
-def _solve(a: Any, b: Any, upper: bool) -> Any:
+def _solve(a: V, b: V, upper: bool) -> V:
     return solve_by_substitution(a, b, upper=upper, unitriangular=False)
 
 
 # --- Cholesky: dL = L phi(L^-1 dA L^-T) -----------------------------------------------------------
 
 
-def _phi(x: Any) -> Any:
+def _phi(x: V) -> V:
     """The lower triangle with half the diagonal."""
     return 0.5 * (tril(x) + tril(x, -1))
 
 
-def _cholesky_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool]) -> Any:
+def _cholesky_vjp(g: Value, out: Value, x: Value, needs: Sequence[bool]) -> tuple[Value]:
     half = _solve(out.mT, _phi(out.mT @ g), upper=True)
     return (_symmetric(_solve(out.mT, half.mT, upper=True)),)
 
 
-def _cholesky_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
+def _cholesky_jvp(tangents: Sequence[Value], out: Value, x: Value) -> Value:
     half = _solve(out, _symmetric(tangents[0]), upper=False)
     return out @ _phi(_solve(out, half.mT, upper=False))
 
@@ -67,7 +68,7 @@ def _cholesky_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
 _cholesky = Primitive("cholesky", _cholesky_vjp, _cholesky_jvp, batch="carry")
 
 
-def cholesky(A: Any, *, upper: bool = False) -> Any:
+def cholesky(A: V, *, upper: bool = False) -> V:
     """The lower triangular L with LL' = A, for a symmetric positive definite A (L' if ``upper``).
 
     The lower triangle of A is read (the upper one if ``upper``); the gradient is symmetric. Raises
@@ -83,18 +84,26 @@ def cholesky(A: Any, *, upper: bool = False) -> Any:
 class QR(NamedTuple):
     """What :func:`qr` returns."""
 
-    Q: Any
-    R: Any
+    Q: Tensor
+    R: Tensor
 
 
-def _qr_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool], complete: bool) -> Any:
+def _qr_vjp(
+    g: tuple[Value, Value],
+    out: tuple[Value, Value],
+    x: Value,
+    needs: Sequence[bool],
+    complete: bool,
+) -> tuple[Value]:
     (gq, gr), (q, r) = g, out
     m = tril(r @ gr.mT - gq.mT @ q)
     both = gq + q @ (m + tril(m, -1).mT)
     return (_solve(r, both.mT, upper=True).mT,)
 
 
-def _qr_jvp(tangents: Sequence[Any], out: Any, x: Any, complete: bool) -> Any:
+def _qr_jvp(
+    tangents: Sequence[Value], out: tuple[Value, Value], x: Value, complete: bool
+) -> tuple[Value, Value]:
     q, r = out
     scaled = _solve(r.mT, tangents[0].mT, upper=False).mT
     inside = q.mT @ scaled
@@ -103,7 +112,7 @@ def _qr_jvp(tangents: Sequence[Any], out: Any, x: Any, complete: bool) -> Any:
     return scaled - q @ change, change @ r
 
 
-def _not_differentiable(*args: Any, **kwargs: Any) -> Any:
+def _not_differentiable(*args: object, **kwargs: object) -> NoReturn:
     raise RuntimeError(
         "linalg.qr: the QR decomposition is not differentiable when mode='complete' and there are "
         "more rows than columns; use mode='reduced'"
@@ -116,7 +125,7 @@ _qr_complete = Primitive(
 )
 
 
-def qr(A: Any, mode: str = "reduced") -> QR:
+def qr(A: Tensor, mode: str = "reduced") -> QR:
     """Q with orthonormal columns and the upper triangular R, with QR = A.
 
     ``mode`` is ``"reduced"`` (Q has as many columns as R has rows, the smaller size of A),
@@ -143,13 +152,13 @@ def qr(A: Any, mode: str = "reduced") -> QR:
 # --- what singular and eigenvectors have in common ------------------------------------------------
 
 
-def _gaps(values: Any) -> Any:
+def _gaps(values: V) -> V:
     """v_j - v_i, and infinity on the diagonal: a vector does not turn into itself."""
     same = K.eye(values.shape[-1], dtype=bool)
     return where(same, math.inf, unsqueeze(values, -2) - unsqueeze(values, -1))
 
 
-def _over(x: Any, gaps: Any) -> Any:
+def _over(x: V, gaps: V) -> V:
     """x / gaps, and 0 for 0 / 0: values that coincide matter only to what depends on vectors."""
     hole = (x == 0) & (gaps == 0)
     return where(hole, 0.0, x / where(hole, 1.0, gaps))
@@ -161,12 +170,12 @@ def _over(x: Any, gaps: Any) -> Any:
 class SVD(NamedTuple):
     """What :func:`svd` returns."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
 
 
-def _padded(x: Any, n: int) -> Any:
+def _padded(x: V, n: int) -> V:
     """The last dimension filled up with zeros to size n."""
     missing = n - x.shape[-1]
     if missing == 0:
@@ -175,11 +184,11 @@ def _padded(x: Any, n: int) -> Any:
     return cat([x, K.zeros((*x.shape[:-1], missing), dtype)], -1)
 
 
-def _first(x: Any, k: int) -> Any:
+def _first(x: V, k: int) -> V:
     return x if x.shape[-1] == k else narrow(x, -1, 0, k)
 
 
-def _square_gaps(s: Any, n: int) -> Any:
+def _square_gaps(s: V, n: int) -> V:
     """s_j^2 - s_i^2, filled up with zeros for the vectors without a value to size n.
 
     It is infinite on the diagonal and among those vectors, which are free to turn into each other.
@@ -191,24 +200,30 @@ def _square_gaps(s: Any, n: int) -> Any:
     return where(apart, math.inf, (across - down) * (across + down))
 
 
-def _rotation(p: Any, s: Any) -> Any:
+def _rotation(p: V, s: V) -> V:
     """U'dU from p = U'dAV: (p S + S p')_ij / (s_j^2 - s_i^2), antisymmetric."""
     scaled = _padded(_first(p, s.shape[-1]) * unsqueeze(s, -2), p.shape[-2])
     return _over(scaled + scaled.mT, _square_gaps(s, p.shape[-2]))
 
 
-def _rotation_transposed(g: Any, s: Any, n: int) -> Any:
+def _rotation_transposed(g: V, s: V, n: int) -> V:
     """The transpose of :func:`_rotation` for a p with n columns."""
     turned = _over(g - g.mT, _square_gaps(s, g.shape[-1]))
     return _padded(_first(turned, s.shape[-1]) * unsqueeze(s, -2), n)
 
 
-def _outside(u: Any, x: Any) -> Any:
+def _outside(u: V, x: V) -> V:
     """The part of x outside the space of the columns of u."""
     return x - u @ (u.mT @ x)
 
 
-def _svd_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool], full: bool) -> Any:
+def _svd_vjp(
+    g: tuple[Value, Value, Value],
+    out: tuple[Value, Value, Value],
+    x: Value,
+    needs: Sequence[bool],
+    full: bool,
+) -> tuple[Value]:
     """U [rot'(U'gU) + rot'(V'gV)' + gS] V', and what U and V lack to be square."""
     (gu, gs, gvh), (u, s, vh) = g, out
     v, gv, k = vh.mT, gvh.mT, s.shape[-1]
@@ -222,7 +237,9 @@ def _svd_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool], full: bool) -> Any
     return (gx,)
 
 
-def _svd_jvp(tangents: Sequence[Any], out: Any, x: Any, full: bool) -> Any:
+def _svd_jvp(
+    tangents: Sequence[Value], out: tuple[Value, Value, Value], x: Value, full: bool
+) -> tuple[Value, Value, Value]:
     (t,), (u, s, vh) = tangents, out
     v = vh.mT
     p = u.mT @ t @ v
@@ -237,7 +254,7 @@ def _svd_jvp(tangents: Sequence[Any], out: Any, x: Any, full: bool) -> Any:
 _svd = Primitive("svd", _svd_vjp, _svd_jvp, batch="carry")
 
 
-def svd(A: Any, full_matrices: bool = True) -> SVD:
+def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     """U, S and Vh with A = U diag(S) Vh and S in descending order.
 
     U and Vh are square, or, with ``full_matrices=False``, have only the columns (rows) that belong
@@ -248,12 +265,12 @@ def svd(A: Any, full_matrices: bool = True) -> SVD:
     return SVD(*_svd(A, full=full))
 
 
-def _svdvals_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool]) -> Any:
+def _svdvals_vjp(g: Value, out: Value, x: Value, needs: Sequence[bool]) -> tuple[Value]:
     u, _, vh = _svd(x, full=False)
     return ((u * unsqueeze(g, -2)) @ vh,)
 
 
-def _svdvals_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
+def _svdvals_jvp(tangents: Sequence[Value], out: Value, x: Value) -> Value:
     u, _, vh = _svd(x, full=False)
     return diagonal(u.mT @ tangents[0] @ vh.mT, 0, -2, -1)
 
@@ -261,7 +278,7 @@ def _svdvals_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
 _svdvals = Primitive("svdvals", _svdvals_vjp, _svdvals_jvp, batch="carry", saves_out=False)
 
 
-def svdvals(A: Any) -> Any:
+def svdvals(A: V) -> V:
     """The singular values, in descending order."""
     check_matrix("linalg.svdvals", A)
     return _svdvals(A)
@@ -273,17 +290,21 @@ def svdvals(A: Any) -> Any:
 class Eigen(NamedTuple):
     """What :func:`eigh` and :func:`eig` return."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
-def _eigh_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool], uplo: str) -> Any:
+def _eigh_vjp(
+    g: tuple[Value, Value], out: tuple[Value, Value], x: Value, needs: Sequence[bool], uplo: str
+) -> tuple[Value]:
     (gl, gv), (values, v) = g, out
     turned = _over(v.mT @ gv, _gaps(values))
     return (_symmetric(v @ (turned + diag_embed(gl)) @ v.mT),)
 
 
-def _eigh_jvp(tangents: Sequence[Any], out: Any, x: Any, uplo: str) -> Any:
+def _eigh_jvp(
+    tangents: Sequence[Value], out: tuple[Value, Value], x: Value, uplo: str
+) -> tuple[Value, Value]:
     values, v = out
     p = v.mT @ _symmetric(tangents[0]) @ v
     return diagonal(p, 0, -2, -1), v @ _over(p, _gaps(values))
@@ -298,7 +319,7 @@ def _triangle_name(op: str, uplo: str) -> str:
     return uplo.upper()
 
 
-def eigh(A: Any, UPLO: str = "L") -> Eigen:
+def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
     """The eigenvalues (ascending) and eigenvectors (columns) of a symmetric matrix.
 
     Only the lower (``"L"``) or upper (``"U"``) triangle is read; the gradient is symmetric.
@@ -307,12 +328,12 @@ def eigh(A: Any, UPLO: str = "L") -> Eigen:
     return Eigen(*_eigh(A, uplo=_triangle_name("linalg.eigh", UPLO)))
 
 
-def _eigvalsh_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool], uplo: str) -> Any:
+def _eigvalsh_vjp(g: Value, out: Value, x: Value, needs: Sequence[bool], uplo: str) -> tuple[Value]:
     v = _eigh(x, uplo=uplo)[1]
     return ((v * unsqueeze(g, -2)) @ v.mT,)
 
 
-def _eigvalsh_jvp(tangents: Sequence[Any], out: Any, x: Any, uplo: str) -> Any:
+def _eigvalsh_jvp(tangents: Sequence[Value], out: Value, x: Value, uplo: str) -> Value:
     v = _eigh(x, uplo=uplo)[1]
     return diagonal(v.mT @ _symmetric(tangents[0]) @ v, 0, -2, -1)
 
@@ -320,7 +341,7 @@ def _eigvalsh_jvp(tangents: Sequence[Any], out: Any, x: Any, uplo: str) -> Any:
 _eigvalsh = Primitive("eigvalsh", _eigvalsh_vjp, _eigvalsh_jvp, batch="carry", saves_out=False)
 
 
-def eigvalsh(A: Any, UPLO: str = "L") -> Any:
+def eigvalsh(A: V, UPLO: str = "L") -> V:
     """The eigenvalues of a symmetric matrix, in ascending order."""
     check_matrix("linalg.eigvalsh", A, square=True)
     return _eigvalsh(A, uplo=_triangle_name("linalg.eigvalsh", UPLO))
@@ -332,13 +353,13 @@ _eig = Nondifferentiable("eig", "carry")
 _eigvals = Nondifferentiable("eigvals", "carry")
 
 
-def eig(A: Any) -> Eigen:
+def eig(A: Tensor) -> Eigen:
     """The complex eigenvalues and eigenvectors of a square matrix; without derivative."""
     check_matrix("linalg.eig", A, square=True)
     return Eigen(*_eig(A))
 
 
-def eigvals(A: Any) -> Any:
+def eigvals(A: Tensor) -> Tensor:
     """The complex eigenvalues of a square matrix; without derivative."""
     check_matrix("linalg.eigvals", A, square=True)
     return _eigvals(A)

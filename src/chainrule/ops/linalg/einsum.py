@@ -19,6 +19,8 @@ from chainrule.ops.elementwise.functions import mul
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import canonical_dim, permute, reshape
+from chainrule.typing import Sizes, V
+from chainrule.tensor import Tensor
 
 __all__ = ["einsum", "tensordot"]
 
@@ -31,7 +33,7 @@ Label = Any  # a letter; a negative int for a dimension under the ellipsis; an i
 Row = tuple[Label, ...]  # the labels of one operand
 
 
-def einsum(*args: Any) -> Any:
+def einsum(*args: str | Tensor | Sequence[Any]) -> Tensor:
     """Multiplies the operands and sums over the indices that the output does not name.
 
     ``einsum(equation, *operands)``, or ``einsum(x, [0, 1], y, [1, 2], [0, 2])`` with numbers for
@@ -247,7 +249,7 @@ class _Plan:
         del self.rows[j], self.shapes[j]
 
 
-def _diagonal(x: Any, dims: tuple[int, int]) -> Any:
+def _diagonal(x: V, dims: tuple[int, int]) -> V:
     return diagonal(x, 0, *dims)
 
 
@@ -272,7 +274,7 @@ def _sizes(labels: Sequence[Row], shapes: Sequence[tuple[int, ...]]) -> dict[Lab
     return sizes
 
 
-def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
+def tensordot(a: V, b: V, dims: int | Sequence[Sizes] = 2) -> V:
     """The products of two tensors summed over pairs of dimensions.
 
     ``dims`` is a pair of lists of dimensions of ``a`` and ``b``, or the number of last dimensions

@@ -6,10 +6,11 @@ whole of ``chainrule.linalg`` is listed in ``chainrule/linalg.py``.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.linalg.decompositions import cholesky, eigvalsh, svdvals
@@ -24,7 +25,14 @@ from chainrule.ops.core.primitive import broadcast_to
 from chainrule.ops.linalg.products import cross_along
 from chainrule.ops.reduce.reductions import norm as _p_norm
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import canonical_dims, movedim, reshape, squeeze, unsqueeze
+from chainrule.ops.shape.views import (
+    canonical_dims,
+    movedim,
+    reshape,
+    squeeze,
+    tensors_argument,
+    unsqueeze,
+)
 from chainrule.ops.linalg.solving import (
     check_matrix,
     cholesky_solve,
@@ -38,6 +46,7 @@ from chainrule.ops.linalg.solving import (
 )
 from chainrule.graph import Box
 from chainrule.tensor import Tensor
+from chainrule.typing import DType, Dims, Shape, V, Value
 
 __all__ = [
     "chain_matmul",
@@ -61,28 +70,31 @@ inverse = inv
 
 
 def vector_norm(
-    x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
+    x: V, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
+) -> V:
     """(sum |x|^ord)^(1/ord) over all elements or along ``dim``; see :func:`chainrule.norm`."""
+    order = _as_number(ord)
+    return _p_norm(abs(x) if _is_complex(x) else x, order, dim, keepdim, dtype)
+
+
+def _as_number(ord: float | str) -> float:
     if isinstance(ord, str):
         raise TypeError(f"linalg.vector_norm(): argument 'ord' must be a number, not {ord!r}")
-    if _is_complex(x):
-        x = abs(x)
-    return _p_norm(x, ord, dim, keepdim, dtype)
+    return ord
 
 
-def _is_complex(x: Any) -> bool:
+def _is_complex(x: Value) -> bool:
     return (x.array if isinstance(x, Tensor) else x).dtype.kind == "c"
 
 
 def matrix_norm(
-    A: Any,
+    A: V,
     ord: float | str = "fro",
-    dim: Any = (-2, -1),
+    dim: Shape = (-2, -1),
     keepdim: bool = False,
     *,
-    dtype: Any = None,
-) -> Any:
+    dtype: DType | None = None,
+) -> V:
     """A norm of the matrices in the dimensions ``dim``.
 
     =================  ===================================================
@@ -123,13 +135,18 @@ def matrix_norm(
     return reshape(out, _reduced_shape(A, dims)) if keepdim else out
 
 
-def _reduced_shape(A: Any, dims: tuple[int, ...]) -> tuple[int, ...]:
+def _reduced_shape(A: Value, dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if i in dims else n for i, n in enumerate(A.shape, -A.ndim))
 
 
 def norm(
-    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
+    A: V,
+    ord: float | str | None = None,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> V:
     """A vector norm along one dimension, a matrix norm along two; over all elements if not given.
 
     >>> import chainrule
@@ -148,11 +165,11 @@ def norm(
             )
         dim = tuple(range(A.ndim))
     if isinstance(dim, int) or len(dim) == 1:
-        return vector_norm(A, ord, dim, keepdim, dtype=dtype)
+        return vector_norm(A, _as_number(ord), dim, keepdim, dtype=dtype)
     return matrix_norm(A, ord, dim, keepdim, dtype=dtype)
 
 
-def cond(A: Any, p: Any = None) -> Any:
+def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number: norm(A, p) * norm(inv(A), p), infinite if A is singular.
 
     Without ``p``, or with 2 and -2, the ratio of the largest and the smallest singular value.
@@ -171,8 +188,13 @@ def cond(A: Any, p: Any = None) -> Any:
 
 
 def matrix_rank(
-    A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
-) -> Any:
+    A: Tensor,
+    tol: float | Tensor | None = None,
+    hermitian: bool = False,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+) -> Tensor:
     """The number of singular values above max(atol, rtol * largest), or above ``tol``."""
     check_matrix("linalg.matrix_rank", A, square=hermitian)
     if tol is not None:
@@ -188,13 +210,15 @@ def matrix_rank(
 class LeastSquares(NamedTuple):
     """What :func:`lstsq` returns."""
 
-    solution: Any
-    residuals: Any
-    rank: Any
-    singular_values: Any
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
 
 
-def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:
+def lstsq(
+    A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None
+) -> LeastSquares:
     """The X with the least sum of squares of AX - B, and of those the smallest.
 
     ``residuals`` are the sums of squares (if there are more equations than unknowns, the rank is
@@ -239,18 +263,18 @@ def _all_equal(x: Tensor, value: int) -> bool:
 # --- products and powers --------------------------------------------------------------------------
 
 
-def logdet(input: Any) -> Any:
+def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant: NaN if that is negative, -inf if it is zero."""
     sign, value = slogdet(input)
     return where(sign < 0, math.nan, value)
 
 
-def pinverse(input: Any, rcond: float = 1e-15) -> Any:
+def pinverse(input: V, rcond: float = 1e-15) -> V:
     """The pseudoinverse; see :func:`chainrule.linalg.pinv`."""
     return pinv(input, rcond)
 
 
-def matrix_power(A: Any, n: int) -> Any:
+def matrix_power(A: Tensor, n: int) -> Tensor:
     """A multiplied by itself n times; its inverse for negative n, the identity for 0."""
     if not isinstance(n, int):
         raise TypeError(f"linalg.matrix_power(): argument 'n' must be int, not {type(n).__name__}")
@@ -261,17 +285,17 @@ def matrix_power(A: Any, n: int) -> Any:
     if n == 1:
         return clone(A)
     base = inv(A) if n < 0 else A
-    n, out = int(math.fabs(n)), None
+    n, factors = int(math.fabs(n)), []
     while n:
         if n % 2:
-            out = base if out is None else matmul(out, base)
+            factors.append(base)
         n //= 2
         if n:
             base = matmul(base, base)
-    return out
+    return functools.reduce(matmul, factors)
 
 
-def multi_dot(tensors: Sequence[Any]) -> Any:
+def multi_dot(tensors: Sequence[V]) -> V:
     """The product of matrices in the cheapest order; the first and last may be vectors."""
     tensors = list(tensors)
     if len(tensors) < 2:
@@ -311,35 +335,34 @@ def _best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     return split
 
 
-def _multiply(tensors: Sequence[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Any:
+def _multiply(tensors: Sequence[V], split: dict[tuple[int, int], int], i: int, j: int) -> V:
     if i == j:
         return tensors[i]
     k = split[i, j]
     return matmul(_multiply(tensors, split, i, k), _multiply(tensors, split, k + 1, j))
 
 
-def chain_matmul(*matrices: Any) -> Any:
+def chain_matmul(*matrices: Tensor | Sequence[Tensor]) -> Tensor:
     """The product of matrices; see :func:`chainrule.linalg.multi_dot`."""
-    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
-        matrices = tuple(matrices[0])
-    for x in matrices:
+    factors = tensors_argument(matrices)
+    for x in factors:
         if x.ndim != 2:
             raise RuntimeError(
                 f"chain_matmul: expected matrices, got a tensor of shape {tuple(x.shape)}"
             )
-    return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
+    return factors[0] if len(factors) == 1 else multi_dot(factors)
 
 
-def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
+def vecdot(x: V, y: V, *, dim: int = -1) -> V:
     """The dot products of the vectors along ``dim``, broadcast."""
     return sum(conj(x) * y, dim)
 
 
-def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
+def cross(input: V, other: V, *, dim: int = -1) -> V:
     """The cross products of the vectors of size 3 along ``dim``, broadcast."""
     return cross_along("linalg.cross", input, other, dim)
 
 
-def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diagonal(A: V, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> V:
     """The diagonals of matrices, by default of the last two dimensions."""
     return _diagonal(A, offset, dim1, dim2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 from chainrule.ops.shape.diagonal import diagonal
 from chainrule.ops.elementwise.complex_numbers import conj
@@ -11,6 +10,7 @@ from chainrule.ops.core.promotion import broadcast_shapes, promote
 from chainrule.ops.core.primitive import Bilinear, sum_to
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import canonical_dim, reshape, unsqueeze
+from chainrule.typing import Number, V, Value
 
 __all__ = [
     "addbmm",
@@ -35,7 +35,7 @@ METHODS = tuple(__all__)
 INPLACE = ("addbmm", "addmm", "addmv", "addr", "baddbmm")
 
 
-def _check_ranks(op: str, **tensors: tuple[Any, int]) -> None:
+def _check_ranks(op: str, **tensors: tuple[Value, int]) -> None:
     for name, (x, rank) in tensors.items():
         if x.ndim != rank:
             what = ("a number", "a vector", "a matrix", "a batch of matrices")[rank]
@@ -44,13 +44,13 @@ def _check_ranks(op: str, **tensors: tuple[Any, int]) -> None:
             )
 
 
-def mm(input: Any, mat2: Any) -> Any:
+def mm(input: V, mat2: V) -> V:
     """The product of two matrices."""
     _check_ranks("mm", input=(input, 2), mat2=(mat2, 2))
     return product("mm", input, mat2)
 
 
-def bmm(input: Any, mat2: Any) -> Any:
+def bmm(input: V, mat2: V) -> V:
     """The products of the matrices of two batches of the same size, without broadcasting."""
     _check_ranks("bmm", input=(input, 3), mat2=(mat2, 3))
     if input.shape[0] != mat2.shape[0]:
@@ -61,25 +61,25 @@ def bmm(input: Any, mat2: Any) -> Any:
     return product("bmm", input, mat2)
 
 
-def mv(input: Any, vec: Any) -> Any:
+def mv(input: V, vec: V) -> V:
     """The product of a matrix and a vector."""
     _check_ranks("mv", input=(input, 2), vec=(vec, 1))
     return product("mv", input, vec)
 
 
-def dot(input: Any, tensor: Any) -> Any:
+def dot(input: V, tensor: V) -> V:
     """The dot product of two vectors."""
     _check_ranks("dot", input=(input, 1), tensor=(tensor, 1))
     return product("dot", input, tensor)
 
 
-def vdot(input: Any, other: Any) -> Any:
+def vdot(input: V, other: V) -> V:
     """The dot product of two vectors, the first conjugated."""
     _check_ranks("vdot", input=(input, 1), other=(other, 1))
     return product("vdot", conj(input), other)
 
 
-def inner(input: Any, other: Any) -> Any:
+def inner(input: V, other: V) -> V:
     """The products summed along the last dimensions; with a number, the product."""
     if input.ndim == 0 or other.ndim == 0:
         return input * other
@@ -94,13 +94,13 @@ def inner(input: Any, other: Any) -> Any:
     return reshape(out, (*input.shape[:-1], *other.shape[:-1]))
 
 
-def outer(input: Any, vec2: Any) -> Any:
+def outer(input: V, vec2: V) -> V:
     """All products of an element of one vector and an element of another."""
     _check_ranks("outer", input=(input, 1), vec2=(vec2, 1))
     return unsqueeze(input, -1) * vec2
 
 
-def kron(input: Any, other: Any) -> Any:
+def kron(input: V, other: V) -> V:
     """The Kronecker product: every element of ``input`` times the whole of ``other``."""
     rank = max(input.ndim, other.ndim)
     a = (1,) * (rank - input.ndim) + tuple(input.shape)
@@ -120,7 +120,7 @@ _cross = Bilinear(
 )
 
 
-def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+def cross(input: V, other: V, dim: int | None = None) -> V:
     """The cross product of vectors along ``dim`` (the first dimension of size 3 if not given)."""
     if dim is None:
         if 3 not in input.shape:
@@ -131,7 +131,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     return cross_along("cross", input, other, dim)
 
 
-def cross_along(op: str, input: Any, other: Any, dim: int) -> Any:
+def cross_along(op: str, input: V, other: V, dim: int) -> V:
     """The cross product after all checks; ``op`` is the name in a message."""
     if input.ndim != other.ndim:
         raise RuntimeError(
@@ -148,7 +148,7 @@ def cross_along(op: str, input: Any, other: Any, dim: int) -> Any:
     return _cross(*promote(input, other), dim=d)
 
 
-def trace(input: Any) -> Any:
+def trace(input: V) -> V:
     """The sum of the elements on the diagonal of a matrix."""
     _check_ranks("trace", input=(input, 2))
     return sum(diagonal(input))
@@ -157,7 +157,7 @@ def trace(input: Any) -> Any:
 # --- products added to a tensor -------------------------------------------------------------------
 
 
-def _add_scaled(op: str, input: Any, product: Any, beta: Any, alpha: Any) -> Any:
+def _add_scaled(op: str, input: V, product: V, beta: Number, alpha: Number) -> V:
     check_fits(op, "input", input, tuple(product.shape))
     product = product if alpha == 1 else product * alpha
     if beta == 0:
@@ -166,29 +166,29 @@ def _add_scaled(op: str, input: Any, product: Any, beta: Any, alpha: Any) -> Any
     return (input if beta == 1 else input * beta) + product
 
 
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+def addmm(input: V, mat1: V, mat2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (mat1 @ mat2), for matrices."""
     _check_ranks("addmm", mat1=(mat1, 2), mat2=(mat2, 2))
     return _add_scaled("addmm", input, product("addmm", mat1, mat2), beta, alpha)
 
 
-def addmv(input: Any, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+def addmv(input: V, mat: V, vec: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (mat @ vec), for a matrix and a vector."""
     _check_ranks("addmv", mat=(mat, 2), vec=(vec, 1))
     return _add_scaled("addmv", input, product("addmv", mat, vec), beta, alpha)
 
 
-def addr(input: Any, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+def addr(input: V, vec1: V, vec2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * outer(vec1, vec2)"""
     return _add_scaled("addr", input, outer(vec1, vec2), beta, alpha)
 
 
-def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+def baddbmm(input: V, batch1: V, batch2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * bmm(batch1, batch2)"""
     return _add_scaled("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
-def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+def addbmm(input: V, batch1: V, batch2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (the sum of bmm(batch1, batch2) over the batch)"""
     product = bmm(batch1, batch2)
     return _add_scaled(

@@ -21,6 +21,7 @@ from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import cat, movedim, reshape, squeeze, unsqueeze
 from chainrule.tensor import Tensor
+from chainrule.typing import Gradients, Tangents, V, Value
 
 __all__ = [
     "LinAlgError",
@@ -40,7 +41,7 @@ __all__ = [
 
 
 def check_matrix(
-    op: str, A: Any, *, square: bool = False, name: str = "A", holomorphic: bool = False
+    op: str, A: Value, *, square: bool = False, name: str = "A", holomorphic: bool = False
 ) -> None:
     """Refuses what is not a batch of (square) floating-point matrices.
 
@@ -74,7 +75,7 @@ def check_matrix(
         )
 
 
-def _check_equation(op: str, A: Any, B: Any, left: bool) -> None:
+def _check_equation(op: str, A: Value, B: Value, left: bool) -> None:
     if A.dtype != B.dtype:
         raise RuntimeError(
             f"{op}: expected A and B to have the same dtype, but found {A.dtype} and {B.dtype}"
@@ -87,20 +88,22 @@ def _check_equation(op: str, A: Any, B: Any, left: bool) -> None:
     check_batch(op, A, B)
 
 
-def _same_rank(a: Any, b: Any) -> tuple[Any, Any]:
+def _same_rank(a: V, b: V) -> tuple[V, V]:
     """Both with the same number of dimensions, so that a batch in front of both lines up."""
     rank = max(a.ndim, b.ndim)
-    return tuple(
-        x if x.ndim == rank else reshape(x, (*[1] * (rank - x.ndim), *x.shape)) for x in (a, b)
-    )
+    if a.ndim < rank:
+        a = reshape(a, (*[1] * (rank - a.ndim), *a.shape))
+    if b.ndim < rank:
+        b = reshape(b, (*[1] * (rank - b.ndim), *b.shape))
+    return a, b
 
 
-def _as_factor(x: Any) -> Any:
+def _as_factor(x: V) -> V:
     """A number for each matrix, ready to multiply it."""
     return unsqueeze(unsqueeze(x, -1), -1)
 
 
-def _total(x: Any) -> Any:
+def _total(x: V) -> V:
     """The sum over each matrix."""
     return sum(x, (-2, -1))
 
@@ -115,7 +118,7 @@ inverse_of = Primitive(
 )
 
 
-def inv(A: Any) -> Any:
+def inv(A: V) -> V:
     """The inverse of a square matrix. Raises :class:`LinAlgError` if it is singular.
 
     >>> import chainrule
@@ -142,12 +145,12 @@ def _batch_of_equations(
     return movedim(reshape(out, (rows, size, columns)), 1, 0)
 
 
-def _solve_vjp(g: Any, out: Any, a: Any, b: Any, needs: Sequence[bool]) -> Any:
+def _solve_vjp(g: Value, out: Value, a: Value, b: Value, needs: Sequence[bool]) -> Gradients:
     gb = _solve(a.mT, g)
     return (-(gb @ out.mT) if needs[0] else None), gb
 
 
-def _right_side(tangents: Sequence[Any], out: Any, change: Any) -> Any:
+def _right_side(tangents: Tangents, out: Value, change: Value | None) -> Value | None:
     """dB - dA X, where either may be missing."""
     tb = tangents[1]
     if change is None:
@@ -163,7 +166,7 @@ _solve = Primitive(
 )
 
 
-def solve(A: Any, B: Any, *, left: bool = True) -> Any:
+def solve(A: V, B: V, *, left: bool = True) -> V:
     """The solution X of AX = B, or of XA = B with ``left=False``.
 
     ``B`` is a matrix, or a vector (a batch of vectors if its shape is that of ``A`` without the
@@ -184,21 +187,27 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:
     return squeeze(out, -1) if vector else out
 
 
-def _triangle(x: Any, upper: bool, unitriangular: bool) -> Any:
+def _triangle(x: V, upper: bool, unitriangular: bool) -> V:
     """The part of a matrix that the triangular solver reads."""
     return triu(x, int(unitriangular)) if upper else tril(x, -int(unitriangular))
 
 
 def _triangular_vjp(
-    g: Any, out: Any, a: Any, b: Any, needs: Sequence[bool], upper: bool, unitriangular: bool
-) -> Any:
+    g: Value,
+    out: Value,
+    a: Value,
+    b: Value,
+    needs: Sequence[bool],
+    upper: bool,
+    unitriangular: bool,
+) -> Gradients:
     gb = solve_by_substitution(a.mT, g, upper=not upper, unitriangular=unitriangular)
     return (_triangle(-(gb @ out.mT), upper, unitriangular) if needs[0] else None), gb
 
 
 def _triangular_jvp(
-    tangents: Sequence[Any], out: Any, a: Any, b: Any, upper: bool, unitriangular: bool
-) -> Any:
+    tangents: Tangents, out: Value, a: Value, b: Value, upper: bool, unitriangular: bool
+) -> Value:
     ta = tangents[0]
     change = None if ta is None else _triangle(ta, upper, unitriangular)
     side = _right_side(tangents, out, change)
@@ -211,8 +220,8 @@ solve_by_substitution = Primitive(
 
 
 def solve_triangular(
-    A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Any:
+    A: V, B: V, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> V:
     """The solution X of AX = B (of XA = B with ``left=False``) for a triangular A.
 
     Only the triangle named by ``upper`` is read, and not its diagonal if ``unitriangular``. A zero
@@ -227,7 +236,7 @@ def solve_triangular(
     return solve_by_substitution(a, b, upper=upper, unitriangular=unitriangular)
 
 
-def cholesky_solve(B: Any, L: Any, upper: bool = False) -> Any:
+def cholesky_solve(B: V, L: V, upper: bool = False) -> V:
     """The solution X of AX = B, given the Cholesky factor ``L`` of A (LL' = A, or L'L if upper)."""
     lower = L.mT if upper else L
     half = solve_triangular(lower, B, upper=False)
@@ -245,12 +254,12 @@ _det = Primitive(
 )
 
 
-def _cofactor_vjp(g: Any, out: Any, x: Any, needs: Sequence[bool]) -> Any:
+def _cofactor_vjp(g: Value, out: Value, x: Value, needs: Sequence[bool]) -> tuple[Value]:
     inverse = inverse_of(x, check=True).mT
     return (inverse * _as_factor(_total(g * out)) - out @ g.mT @ inverse,)
 
 
-def _cofactor_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
+def _cofactor_jvp(tangents: Sequence[Value], out: Value, x: Value) -> Value:
     (t,) = tangents
     inverse = inverse_of(x, check=True).mT
     return out * _as_factor(_total(inverse * t)) - inverse @ t.mT @ out
@@ -261,7 +270,7 @@ def _cofactor_jvp(tangents: Sequence[Any], out: Any, x: Any) -> Any:
 _cofactor = Primitive("cofactor", _cofactor_vjp, _cofactor_jvp, batch="carry")
 
 
-def det(A: Any) -> Any:
+def det(A: V) -> V:
     """The determinant. Its gradient, the matrix of cofactors, is exact for singular matrices, too.
 
     >>> import chainrule
@@ -275,8 +284,8 @@ def det(A: Any) -> Any:
 class Slogdet(NamedTuple):
     """What :func:`slogdet` returns."""
 
-    sign: Any
-    logabsdet: Any
+    sign: Tensor
+    logabsdet: Tensor
 
 
 _slogdet = Primitive(
@@ -290,7 +299,7 @@ _slogdet = Primitive(
 )
 
 
-def slogdet(A: Any) -> Slogdet:
+def slogdet(A: Tensor) -> Slogdet:
     """The sign of the determinant and the logarithm of its absolute value (-inf if singular)."""
     check_matrix("linalg.slogdet", A, square=True)
     return Slogdet(*_slogdet(A))
@@ -301,18 +310,22 @@ def slogdet(A: Any) -> Slogdet:
 # does not change.
 
 
-def _symmetric(x: Any) -> Any:
+def _symmetric(x: V) -> V:
     return 0.5 * (x + x.mT)
 
 
-def _pinv_vjp(g: Any, p: Any, x: Any, needs: Any, rtol: Any, atol: Any, hermitian: bool) -> Any:
+def _pinv_vjp(
+    g: Value, p: Value, x: Value, needs: Sequence[bool], rtol: Any, atol: Any, hermitian: bool
+) -> tuple[Value]:
     pt, gt = p.mT, g.mT
     left, right = gt @ (p @ pt), (pt @ p) @ gt
     out = left - x @ (p @ left) + right - (right @ p) @ x - pt @ g @ pt
     return (_symmetric(out) if hermitian else out,)
 
 
-def _pinv_jvp(tangents: Any, p: Any, x: Any, rtol: Any, atol: Any, hermitian: bool) -> Any:
+def _pinv_jvp(
+    tangents: Sequence[Value], p: Value, x: Value, rtol: Any, atol: Any, hermitian: bool
+) -> Value:
     t = _symmetric(tangents[0]) if hermitian else tangents[0]
     pt, tt = p.mT, t.mT
     left, right = (p @ pt) @ tt, tt @ (pt @ p)
@@ -322,7 +335,9 @@ def _pinv_jvp(tangents: Any, p: Any, x: Any, rtol: Any, atol: Any, hermitian: bo
 _pinv = Primitive("pinv", _pinv_vjp, _pinv_jvp, batch="carry")
 
 
-def tolerances(A: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
+def tolerances(
+    A: Value, atol: float | Tensor | None, rtol: float | Tensor | None
+) -> tuple[Any, Any]:
     """The limits below which a singular value counts as zero, by PyTorch's defaults."""
     atol, rtol = (x.array if isinstance(x, Tensor) else x for x in (atol, rtol))
     atol = 0.0 if atol is None else atol
@@ -333,8 +348,13 @@ def tolerances(A: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
 
 
 def pinv(
-    A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
-) -> Any:
+    A: V,
+    rcond: float | Tensor | None = None,
+    hermitian: bool = False,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+) -> V:
     """The Moore-Penrose pseudoinverse.
 
     Singular values at or below max(atol, rtol * largest) count as zero; ``rcond`` is another name
@@ -349,7 +369,7 @@ def pinv(
 # --- exponential ----------------------------------------------------------------------------------
 
 
-def _exp_change(x: Any, t: Any) -> Any:
+def _exp_change(x: V, t: V) -> V:
     """The derivative of exp at x in direction t: the upper right block of exp([[x, t], [0, x]])."""
     n = x.shape[-1]
     block = cat([cat([x, t], -1), cat([zeros_like_of(x), x], -1)], -2)
@@ -365,7 +385,7 @@ _matrix_exp = Primitive(
 )
 
 
-def matrix_exp(A: Any) -> Any:
+def matrix_exp(A: V) -> V:
     """The matrix exponential I + A + A A / 2 + A A A / 6 + ..."""
     check_matrix("linalg.matrix_exp", A, square=True, holomorphic=True)
     return _matrix_exp(A)

@@ -416,7 +416,7 @@ def _matrix_norm(input: V, p: str, dim: Dims, keepdim: bool, dtype: DType | None
         raise RuntimeError(f"norm: order {p!r} is not supported; use a number, 'fro' or 'nuc'")
     from chainrule.ops.linalg.matrices import matrix_norm
 
-    dims = tuple(range(input.ndim)) if dim is None else dim
+    dims = canonical_dims("norm", dim, input.ndim)
     return matrix_norm(input, p, dims, keepdim, dtype=dtype)
 
 

@@ -23,6 +23,7 @@ from chainrule.ops.shape.views import (
     shape_argument,
     stack,
     swapaxes,
+    tensors_argument,
     transpose,
     unsqueeze,
     view,
@@ -165,17 +166,9 @@ def broadcast_to(input: V, size: Shape) -> V:
 
 def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """The tensors expanded to their common shape."""
-    given = _listed(tensors)
+    given = tensors_argument(tensors)
     shape = broadcast_shapes(*[x.shape for x in given], op="broadcast_tensors")
     return tuple(expand(x, shape) for x in given)
-
-
-def _listed(tensors: tuple[Tensor | Sequence[Tensor], ...]) -> Sequence[Tensor]:
-    """``f(x, y)`` and ``f([x, y])`` mean the same."""
-    several: Sequence[Any] = tensors
-    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        several = tensors[0]
-    return several
 
 
 def expand_as(input: V, other: Value) -> V:
@@ -199,7 +192,7 @@ def _at_least(
     """One tensor for one, a tuple for several or for a list."""
     if len(tensors) == 1 and isinstance(tensors[0], Tensor):
         return make(tensors[0])
-    return tuple(make(x) for x in _listed(tensors))
+    return tuple(make(x) for x in tensors_argument(tensors))
 
 
 def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
@@ -384,7 +377,7 @@ def rot90(input: V, k: int = 1, dims: Shape = (0, 1)) -> V:
 
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
     """The coordinates of a grid: each vector along its own dimension, repeated along the others."""
-    given = _listed(tensors)
+    given = tensors_argument(tensors)
     if not given:
         raise RuntimeError("meshgrid: expects a non-empty list of tensors")
     if indexing not in ("ij", "xy"):

@@ -133,6 +133,14 @@ def shape_argument(shape: tuple[int | Shape, ...]) -> tuple[int, ...]:
     return tuple(int(n) for n in sizes)
 
 
+def tensors_argument(tensors: tuple[Tensor | Sequence[Tensor], ...]) -> Sequence[Tensor]:
+    """``f(x, y)`` and ``f([x, y])`` mean the same."""
+    several: Sequence[Any] = tensors
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        several = tensors[0]
+    return several
+
+
 def reshape(input: V, *shape: int | Shape) -> V:
     """The same elements in another shape; one entry may be -1, to be worked out.
 
