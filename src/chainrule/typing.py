@@ -7,7 +7,7 @@ an ordinary backward pass. A function that takes either and returns the same kin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypedDict, TypeVar, Union
 
@@ -30,10 +30,13 @@ __all__ = [
     "Dims",
     "DType",
     "Factory",
+    "Frame",
     "Gradients",
     "HasArray",
     "HasMemory",
     "Index",
+    "Indexed",
+    "Labels",
     "Number",
     "Operand",
     "Params",
@@ -41,6 +44,7 @@ __all__ = [
     "Rate",
     "Rates",
     "Real",
+    "Samples",
     "Shape",
     "Sizes",
     "Tangents",
@@ -142,3 +146,30 @@ class Factory(TypedDict):
 
     device: Device | None
     dtype: DType | None
+
+
+class Indexed(Protocol):
+    """Samples by number (or by what else stands for one), such as a dataset, a list or a tensor."""
+
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+
+class Samples(Indexed, Protocol):
+    """Samples by number that can be counted."""
+
+    def __len__(self) -> int: ...
+
+
+class Labels(Protocol):
+    """One label for each sample: a list, a tensor, an array, a column of a frame."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Frame(Protocol):
+    """A data frame of pandas or polars: what both of them have."""
+
+    @property
+    def columns(self) -> Iterable[Any]: ...
+    def __len__(self) -> int: ...

@@ -6,10 +6,10 @@ Each draws for every image of a batch anew, where torchvision draws once for a b
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from chainrule.data import color
 from chainrule.data import geometry as G
+from chainrule.data.image_arguments import Span
 from chainrule.data.image_transform import (
     RandomTransform,
     check_probability,
@@ -95,10 +95,12 @@ class ColorJitter(RandomTransform):
     Every image has factors of its own; the order is drawn for the whole batch.
     """
 
-    def __init__(self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0):
+    def __init__(
+        self, brightness: Span = 0, contrast: Span = 0, saturation: Span = 0, hue: Span = 0
+    ):
         super().__init__()
 
-        def factors(name: str, value: Any) -> Pair:
+        def factors(name: str, value: Span) -> Pair:
             return interval("ColorJitter", name, value, 1.0, 0.0)
 
         self.brightness = factors("brightness", brightness)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from chainrule.data import geometry as G
-from chainrule.data.image_arguments import floating, pair
+from chainrule.data.image_arguments import Fill, Span, floating, pair
 from chainrule.data.image_transform import (
     RandomTransform,
     check_probability,
@@ -29,6 +28,7 @@ from chainrule.ops.creation.sampling import randn_like
 from chainrule.ops.shape.views import reshape, stack
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Sizes
 
 __all__ = [
     "RandomAffine",
@@ -63,12 +63,12 @@ class RandomAffine(RandomTransform):
 
     def __init__(
         self,
-        degrees: Any,
+        degrees: Span,
         translate: Sequence[float] | None = None,
         scale: Sequence[float] | None = None,
-        shear: Any = None,
+        shear: Span | None = None,
         interpolation: str = "nearest",
-        fill: Any = 0,
+        fill: Fill = 0,
         center: Sequence[float] | None = None,
     ):
         super().__init__()
@@ -117,7 +117,7 @@ class RandomAffine(RandomTransform):
         )
 
 
-def _shears(op: str, shear: Any) -> tuple[float, float, float, float]:
+def _shears(op: str, shear: Span | None) -> tuple[float, float, float, float]:
     """(from, to) along x and (from, to) along y."""
     if shear is None:
         return 0.0, 0.0, 0.0, 0.0
@@ -139,11 +139,11 @@ class RandomRotation(RandomTransform):
 
     def __init__(
         self,
-        degrees: Any,
+        degrees: Span,
         interpolation: str = "nearest",
         expand: bool = False,
         center: Sequence[float] | None = None,
-        fill: Any = 0,
+        fill: Fill = 0,
     ):
         super().__init__()
         self.degrees = interval("RandomRotation", "degrees", degrees)
@@ -187,8 +187,8 @@ class RandomCrop(RandomTransform):
 
     def __init__(
         self,
-        size: Any,
-        padding: Any = None,
+        size: Sizes,
+        padding: Sizes | None = None,
         pad_if_needed: bool = False,
         fill: float = 0,
         padding_mode: str = "constant",
@@ -246,7 +246,7 @@ class RandomResizedCrop(RandomTransform):
 
     def __init__(
         self,
-        size: Any,
+        size: Sizes,
         scale: Pair = (0.08, 1.0),
         ratio: Pair = (3 / 4, 4 / 3),
         interpolation: str = "bilinear",
@@ -287,7 +287,7 @@ class RandomResizedCrop(RandomTransform):
         )
 
 
-def _shares(op: str, scale: Any, ratio: Any) -> tuple[Pair, Pair]:
+def _shares(op: str, scale: Pair, ratio: Pair) -> tuple[Pair, Pair]:
     shares = interval(op, "scale", tuple(scale), low=0.0, high=1.0)
     ratios = interval(op, "ratio", tuple(ratio), low=0.0)
     if ratios[0] <= 0:
@@ -323,7 +323,11 @@ class RandomErasing(RandomTransform):
     """
 
     def __init__(
-        self, p: float = 0.5, scale: Pair = (0.02, 0.33), ratio: Pair = (0.3, 3.3), value: Any = 0
+        self,
+        p: float = 0.5,
+        scale: Pair = (0.02, 0.33),
+        ratio: Pair = (0.3, 3.3),
+        value: float | Sequence[float] | str = 0,
     ):
         super().__init__()
         self.p = check_probability("RandomErasing", p)

@@ -12,7 +12,7 @@ from typing import Any
 
 from chainrule.data import color
 from chainrule.data import geometry as G
-from chainrule.data.image_arguments import bound
+from chainrule.data.image_arguments import Fill, bound
 from chainrule.data.image_transform import RandomTransform, integers, resampling, uniform
 from chainrule.ops.shape.joining import unbind
 from chainrule.ops.shape.views import stack
@@ -77,7 +77,7 @@ def _changed(x: Tensor, name: str, strength: float, negative: bool, settings: Se
 class _Policy(RandomTransform):
     """Changes drawn for one image after the other."""
 
-    def __init__(self, interpolation: str, fill: Any):
+    def __init__(self, interpolation: str, fill: Fill):
         super().__init__()
         self.interpolation = resampling(type(self).__name__, interpolation, G.WARPING)
         self.fill = fill
@@ -130,7 +130,7 @@ class RandAugment(_Policy):
         magnitude: int = 9,
         num_magnitude_bins: int = 31,
         interpolation: str = "nearest",
-        fill: Any = None,
+        fill: Fill = None,
     ):
         super().__init__(interpolation, fill)
         if num_ops < 0 or not 0 <= magnitude < num_magnitude_bins or num_magnitude_bins < 2:
@@ -168,7 +168,12 @@ class AutoAugment(_Policy):
         fill: what lies around a turned or shifted image.
     """
 
-    def __init__(self, policy: Any = "imagenet", interpolation: str = "nearest", fill: Any = None):
+    def __init__(
+        self,
+        policy: str | Sequence[Sequence[Step]] = "imagenet",
+        interpolation: str = "nearest",
+        fill: Fill = None,
+    ):
         super().__init__(interpolation, fill)
         self.policy = policy
         self.pairs = _pairs(policy)
@@ -186,7 +191,7 @@ class AutoAugment(_Policy):
         return f"policy={self.policy!r}, interpolation={self.interpolation!r}, fill={self.fill}"
 
 
-def _pairs(policy: Any) -> list[tuple[Step, ...]]:
+def _pairs(policy: str | Sequence[Sequence[Step]]) -> list[tuple[Step, ...]]:
     if isinstance(policy, str):
         if policy not in POLICIES:
             raise ValueError(

@@ -16,8 +16,11 @@ from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.ops.shape.views import cat, stack, unsqueeze
 from chainrule.ops.reduce.sort import unique
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike
 
 __all__ = ["CategoryEncoder", "OneHot"]
+
+Categories = Table | Column | ArrayLike
 
 
 class OneHot(Transform):
@@ -51,7 +54,7 @@ class OneHot(Transform):
             raise ValueError(f"OneHot: unknown must be 'error' or 'zeros', got {unknown!r}")
         self.num_classes, self.unknown = num_classes, unknown
 
-    def fit(self, x: Any) -> Self:
+    def fit(self, x: ArrayLike) -> Self:
         """Learns the values of each column."""
         x = _integers(self, x)
         columns = [x] if x.ndim == 1 else list(x.unbind(1))
@@ -70,7 +73,7 @@ class OneHot(Transform):
         """The values of each column."""
         return list(self.values.split(self.sizes.tolist()))
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         """Vectors (N, K) of zeros and ones, in the default floating type."""
         self.need_fit()
         x = _integers(self, x)
@@ -86,7 +89,7 @@ class OneHot(Transform):
             blocks.append(hits)
         return cast(cat(blocks, 1), dtypes.get_default_dtype())
 
-    def inverse(self, x: Any) -> Tensor:
+    def inverse(self, x: ArrayLike) -> Tensor:
         """The values at the largest number in each block: (N,) or (N, D)."""
         self.need_fit()
         x, sizes = as_tensor(x), self.sizes.tolist()
@@ -121,7 +124,7 @@ def _refuse_unknown(i: int, column: Tensor, hits: Tensor) -> None:
         )
 
 
-def _integers(transform: Transform, x: Any) -> Tensor:
+def _integers(transform: Transform, x: ArrayLike) -> Tensor:
     op, x = type(transform).__name__, as_tensor(x)
     if x.dtype.is_floating_point or x.dtype.is_complex:
         raise TypeError(
@@ -172,7 +175,7 @@ class CategoryEncoder(Transform):
         """The number of indices of each column, that for unknown values included."""
         return [len(c) + (self.unknown == "index") for c in self.categories]
 
-    def fit(self, x: Any) -> Self:
+    def fit(self, x: Categories) -> Self:
         """Learns the categories of each column."""
         columns, names, single = _values(x)
         if not columns or not columns[0]:
@@ -181,7 +184,7 @@ class CategoryEncoder(Transform):
         self.names, self.single = names, single
         return self
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: Categories) -> Tensor:
         """Indices, of shape (N,) or (N, D)."""
         self.need_fit()
         columns, names, single = _values(x)
@@ -203,7 +206,7 @@ class CategoryEncoder(Transform):
     def _told(self) -> str:
         return ", ".join(self.names)
 
-    def inverse(self, x: Any) -> list[Any]:
+    def inverse(self, x: ArrayLike) -> list[Any]:
         """The values of indices: a list, or a list of rows if fitted on several columns."""
         self.need_fit()
         x = _integers(self, x)
@@ -221,10 +224,10 @@ class CategoryEncoder(Transform):
             restored.append([known[i] for i in indices])
         return restored[0] if self.single else [list(row) for row in zip(*restored, strict=True)]
 
-    def get_extra_state(self) -> Any:
+    def get_extra_state(self) -> dict[str, Any]:
         return {"categories": self.categories, "names": self.names, "single": self.single}
 
-    def set_extra_state(self, state: Any) -> None:
+    def set_extra_state(self, state: dict[str, Any]) -> None:
         self.categories = [list(c) for c in state["categories"]]
         self.names, self.single = list(state["names"]), bool(state["single"])
 
@@ -232,7 +235,7 @@ class CategoryEncoder(Transform):
         return "unknown='index'" if self.unknown == "index" else ""
 
 
-def _values(x: Any) -> tuple[list[list[Any]], list[str], bool]:
+def _values(x: Categories) -> tuple[list[list[Any]], list[str], bool]:
     """The values of each column, the columns' names, and whether it is a single one."""
     if isinstance(x, Table):
         return (

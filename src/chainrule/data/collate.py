@@ -65,7 +65,7 @@ def _sequence(first: Sequence[Any], batch: Sequence[Any]) -> Any:
     return _same_sequence(first, [default_collate(part) for part in zip(*batch, strict=True)])
 
 
-def default_convert(data: Any) -> Any:
+def default_convert(data: object) -> Any:
     """One sample with its arrays as tensors: what a loader without batches returns."""
     if isinstance(data, K.ArrayLike) and data.dtype.kind in "biufc":
         return as_tensor(data)

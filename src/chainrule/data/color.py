@@ -6,10 +6,17 @@ Factors are numbers, or tensors with one number for each image of a batch. All b
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from chainrule.backend import dtypes
-from chainrule.data.image_arguments import bound, check_image, in_float, in_levels, per_image
+from chainrule.data.image_arguments import (
+    Factor,
+    bound,
+    check_image,
+    in_float,
+    in_levels,
+    per_image,
+)
 from chainrule.ops.layers.conv import conv2d
 from chainrule.ops.creation.patterns import arange, full_like
 from chainrule.ops.elementwise.functions import (
@@ -52,15 +59,20 @@ __all__ = [
 LUMA = (0.2989, 0.587, 0.114)  # how bright red, green and blue look
 
 
-def _blend(op: str, img: Tensor, other: Any, factor: Any) -> Tensor:
+def _blend(
+    op: str, img: Tensor, other: Callable[[Tensor, float], Factor], factor: Factor
+) -> Tensor:
     """factor * img + (1 - factor) * other, cut to the range of images."""
     f = per_image(op, f"{op.removeprefix('adjust_')}_factor", factor, img)
     return in_levels(op, img, lambda x, white: f * x + (1 - f) * other(x, white))
 
 
-def _check_factor(op: str, factor: Any, low: float = 0.0, high: float = float("inf")) -> None:
-    inside = (factor >= low) & (factor <= high)
-    if not (bool(inside.all()) if isinstance(inside, Tensor) else inside):
+def _check_factor(op: str, factor: Factor, low: float = 0.0, high: float = float("inf")) -> None:
+    if isinstance(factor, Tensor):
+        inside = bool(((factor >= low) & (factor <= high)).all())
+    else:
+        inside = low <= factor <= high
+    if not inside:
         rule = "non-negative" if high == float("inf") else f"in [{low}, {high}]"
         raise ValueError(f"{op}: {op.removeprefix('adjust_')}_factor must be {rule}, got {factor}")
 
@@ -83,7 +95,7 @@ def _luma(x: Tensor) -> Tensor:
     return LUMA[0] * red + LUMA[1] * green + LUMA[2] * blue
 
 
-def adjust_brightness(img: Tensor, brightness_factor: Any) -> Tensor:
+def adjust_brightness(img: Tensor, brightness_factor: Factor) -> Tensor:
     """The image times a factor: 0 is black, 1 the image, 2 twice as bright.
 
     >>> import chainrule
@@ -96,7 +108,7 @@ def adjust_brightness(img: Tensor, brightness_factor: Any) -> Tensor:
     return _blend("adjust_brightness", img, lambda x, white: 0.0, brightness_factor)
 
 
-def adjust_contrast(img: Tensor, contrast_factor: Any) -> Tensor:
+def adjust_contrast(img: Tensor, contrast_factor: Factor) -> Tensor:
     """The image's distance from its mean gray times a factor: 0 is plain gray, 1 the image."""
     check_image("adjust_contrast", img, (1, 3))
     _check_factor("adjust_contrast", contrast_factor)
@@ -105,7 +117,7 @@ def adjust_contrast(img: Tensor, contrast_factor: Any) -> Tensor:
     return _blend("adjust_contrast", img, lambda x, white: level, contrast_factor)
 
 
-def adjust_saturation(img: Tensor, saturation_factor: Any) -> Tensor:
+def adjust_saturation(img: Tensor, saturation_factor: Factor) -> Tensor:
     """The image's distance from its gray version times a factor: 0 is gray, 1 the image."""
     check_image("adjust_saturation", img, (1, 3))
     _check_factor("adjust_saturation", saturation_factor)
@@ -115,7 +127,7 @@ def adjust_saturation(img: Tensor, saturation_factor: Any) -> Tensor:
     return _blend("adjust_saturation", img, lambda x, white: gray, saturation_factor)
 
 
-def adjust_hue(img: Tensor, hue_factor: Any) -> Tensor:
+def adjust_hue(img: Tensor, hue_factor: Factor) -> Tensor:
     """The colors turned around the color wheel, by -1/2 to 1/2 of it.
 
     With the hue h in sixths of the wheel, the value v and the saturation s of a pixel, its red,
@@ -148,7 +160,7 @@ def _hsv(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return hue, span / where(high == 0, 1.0, high), high
 
 
-def adjust_sharpness(img: Tensor, sharpness_factor: Any) -> Tensor:
+def adjust_sharpness(img: Tensor, sharpness_factor: Factor) -> Tensor:
     """The image's distance from a blurred version times a factor: 0 is blurred, 1 the image.
 
     The blur is [[1, 1, 1], [1, 5, 1], [1, 1, 1]] / 13; the border pixels stay.

@@ -11,7 +11,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeGuard, TypeVar
 
 from chainrule.backend import K
 from chainrule.graph import Box
@@ -25,6 +25,7 @@ from chainrule.ops.shape.views import cat
 from chainrule.ops.reduce.sort import argsort, bucketize
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike, Indexed, Samples
 
 __all__ = [
     "ChainDataset",
@@ -39,6 +40,12 @@ __all__ = [
 
 T = TypeVar("T", covariant=True)
 Indices = slice | Tensor
+
+
+class InMemory(Protocol):
+    """What gives whole batches at once."""
+
+    def take(self, indices: Indices) -> Any: ...
 
 
 def defined_together(cls: type, fast: str, slow: str) -> bool:
@@ -156,9 +163,9 @@ class StackDataset(Dataset[Any]):
     {'x': 1, 'y': 'b'}
     """
 
-    datasets: tuple[Any, ...] | dict[str, Any]
+    datasets: tuple[Samples, ...] | dict[str, Samples]
 
-    def __init__(self, *args: Any, **kwargs: Any):
+    def __init__(self, *args: Samples, **kwargs: Samples):
         if args and kwargs:
             raise ValueError(
                 "StackDataset: pass the datasets by position (samples are tuples) or by name "
@@ -298,7 +305,7 @@ class Subset(Dataset[T]):
     dataset: Any
     indices: Sequence[int]
 
-    def __init__(self, dataset: Any, indices: Sequence[int]):
+    def __init__(self, dataset: Indexed, indices: Sequence[int]):
         self.dataset = dataset
         self.indices = indices
         self._numbers: Tensor | None = None  # the indices as a tensor, when first needed
@@ -326,12 +333,12 @@ class Subset(Dataset[T]):
         return self.dataset.take(getitem(self._numbers, indices))
 
 
-def is_in_memory(dataset: Any) -> bool:
+def is_in_memory(dataset: object) -> TypeGuard[InMemory]:
     """Whether whole batches of this dataset come from its ``take``."""
     return isinstance(dataset, Dataset) and dataset.in_memory
 
 
-def numbers(indices: Any) -> Tensor:
+def numbers(indices: ArrayLike) -> Tensor:
     """Indices as an int64 tensor."""
     if isinstance(indices, range):
         indices = list(indices)
@@ -341,7 +348,7 @@ def numbers(indices: Any) -> Tensor:
 
 
 def random_split(
-    dataset: Any, lengths: Sequence[int | float], generator: Generator | None = None
+    dataset: Samples, lengths: Sequence[int | float], generator: Generator | None = None
 ) -> list[Subset[Any]]:
     """Splits a dataset at random into parts of these lengths, or of these fractions (of sum 1).
 

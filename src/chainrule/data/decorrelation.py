@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from chainrule.backend import K, dtypes
 from chainrule.data.preprocess import Transform, check_finite, floating, training_part
@@ -18,6 +18,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.shape.views import flatten, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike
 
 __all__ = ["PCA", "Whitening"]
 
@@ -46,7 +47,7 @@ def _principal(centered: Tensor, eps: float) -> _Principal:
     return _Principal(vh, s**2 / (n - 1), rank)
 
 
-def _machine_eps(x: Any) -> float:
+def _machine_eps(x: ArrayLike) -> float:
     """The rounding of the data's own type: what is smaller is noise."""
     x = as_tensor(x)
     return K.rounding_error((x.dtype if x.is_floating_point() else dtypes.float64).array_dtype)
@@ -57,18 +58,18 @@ class _Rotation(Transform):
 
     fitted_names: ClassVar[tuple[str, ...]] = ("mean", "components", "variances")
 
-    def _center(self, x: Any) -> tuple[Tensor, Tensor]:
+    def _center(self, x: ArrayLike) -> tuple[Tensor, Tensor]:
         """The training part, centered and flattened, and the mean in the shape of a sample."""
         x = training_part(self, x, least=2)
         center = mean(x, 0)
         return flatten(x - center, 1), center
 
-    def _flat(self, x: Any) -> Tensor:
+    def _flat(self, x: ArrayLike) -> Tensor:
         """Samples, checked, centered and flattened."""
         x = check_finite(self, self._samples(x))
         return flatten(x - cast(self.mean, x.dtype), 1)
 
-    def _samples(self, x: Any) -> Tensor:
+    def _samples(self, x: ArrayLike) -> Tensor:
         """The input, if it is of the shape that was fitted."""
         self.need_fit()
         x, expected = floating(self, x), tuple(self.mean.shape)
@@ -114,7 +115,7 @@ class PCA(_Rotation):
         _check_count("PCA", n_components)
         self.n_components = n_components
 
-    def fit(self, x: Any) -> Self:
+    def fit(self, x: ArrayLike) -> Self:
         """Learns the mean and the directions of largest variance."""
         flat, center = self._center(x)
         found = _principal(flat, 0.0)
@@ -138,12 +139,12 @@ class PCA(_Rotation):
         self.need_fit()
         return self.variances / self.total
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         """The coordinates along the directions, (N, n_components)."""
         flat = self._flat(x)
         return matmul(flat, self._like("components", flat).mT)
 
-    def inverse(self, x: Any) -> Tensor:
+    def inverse(self, x: ArrayLike) -> Tensor:
         """The reconstruction from coordinates."""
         y = _coordinates(self, x)
         return self._restore(matmul(y, self._like("components", y)))
@@ -195,7 +196,7 @@ class Whitening(_Rotation):
         _check_count("Whitening", n_components)
         self.method, self.eps, self.n_components = method, float(eps), n_components
 
-    def fit(self, x: Any) -> Self:
+    def fit(self, x: ArrayLike) -> Self:
         """Learns the mean and the directions with their variances."""
         flat, center = self._center(x)
         components, variances, rank = _principal(flat, _machine_eps(x))
@@ -204,7 +205,7 @@ class Whitening(_Rotation):
         k = _how_many(self, self.n_components, variances[:rank], rank)
         return self.keep(mean=center, components=components[:k], variances=variances[:k])
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         """The whitened input."""
         flat = self._flat(x)
         components = self._like("components", flat)
@@ -216,7 +217,7 @@ class Whitening(_Rotation):
         y = matmul(y * (factors - outside), components)
         return reshape(y + outside * flat if outside else y, (y.shape[0], *self.mean.shape))
 
-    def inverse(self, x: Any) -> Tensor:
+    def inverse(self, x: ArrayLike) -> Tensor:
         """The input from whitened values (without what lay along directions left out)."""
         self.need_fit()
         if self.method == "pca":
@@ -234,7 +235,7 @@ class Whitening(_Rotation):
         return ", ".join(told + [f"n_components={self.n_components}"] * bool(self.n_components))
 
 
-def _coordinates(transform: Transform, x: Any) -> Tensor:
+def _coordinates(transform: Transform, x: ArrayLike) -> Tensor:
     """An input of ``inverse``: (N, number of components)."""
     transform.need_fit()
     x, k = floating(transform, x), int(transform.components.shape[0])

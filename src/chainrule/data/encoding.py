@@ -136,10 +136,10 @@ class TableEncoder(Module):
         ]
         return cat(features, 1)
 
-    def get_extra_state(self) -> Any:
+    def get_extra_state(self) -> dict[str, Any]:
         return {"plan": self.plan, "left_out": self.left_out}
 
-    def set_extra_state(self, state: Any) -> None:
+    def set_extra_state(self, state: dict[str, Any]) -> None:
         self.plan, self.left_out = state["plan"], state["left_out"]
 
     def extra_repr(self) -> str:
@@ -300,7 +300,7 @@ class TargetEncoder(Module):
             return [v * self.spread + self.mean for v in output.detach().reshape(-1).tolist()]
         return [self.classes[i] for i in output.detach().argmax(1).tolist()]
 
-    def get_extra_state(self) -> Any:
+    def get_extra_state(self) -> dict[str, Any]:
         return {
             "task": self.task,
             "classes": self.classes,
@@ -309,7 +309,7 @@ class TargetEncoder(Module):
             "is_fitted": self.is_fitted,
         }
 
-    def set_extra_state(self, state: Any) -> None:
+    def set_extra_state(self, state: dict[str, Any]) -> None:
         self.task, self.classes = state["task"], list(state["classes"])
         self.mean, self.spread = float(state["mean"]), float(state["spread"])
         self.is_fitted = bool(state["is_fitted"])

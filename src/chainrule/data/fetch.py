@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from chainrule.backend import K
@@ -12,6 +12,7 @@ from chainrule.data.collate import default_collate
 from chainrule.data.dataset import is_in_memory, numbers, rows
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.tensor import Tensor
+from chainrule.typing import Indexed
 
 __all__ = ["END", "Fetcher", "MapFetcher", "StreamFetcher"]
 
@@ -39,7 +40,7 @@ class Fetcher:
 class MapFetcher(Fetcher):
     """Batches of a dataset whose samples have numbers (``batched=False``: single samples)."""
 
-    def __init__(self, dataset: Any, collate_fn: Callable[[Any], Any], batched: bool):
+    def __init__(self, dataset: Indexed, collate_fn: Callable[[Any], Any], batched: bool):
         self.dataset = dataset
         self.collate_fn = collate_fn
         self.batched = batched
@@ -56,8 +57,9 @@ class MapFetcher(Fetcher):
             indices = range(indices.start, indices.stop)
         elif isinstance(indices, Tensor):
             indices = indices.tolist()
-        if callable(getattr(self.dataset, "__getitems__", None)):
-            return self.collate_fn(self.dataset.__getitems__(list(indices)))
+        several = getattr(self.dataset, "__getitems__", None)
+        if callable(several):
+            return self.collate_fn(several(list(indices)))
         return self.collate_fn([self.sample(i) for i in indices])
 
     def sample(self, index: Any) -> Any:
@@ -75,11 +77,11 @@ def _listed(batch: Any) -> Any:
     return {k: _listed(v) for k, v in batch.items()} if type(batch) is dict else batch
 
 
-def _named(dataset: Any) -> str:
+def _named(dataset: object) -> str:
     return f"the {type(dataset).__name__}"
 
 
-def _taker(dataset: Any) -> Callable[[Any], Any] | None:
+def _taker(dataset: object) -> Callable[[Any], Any] | None:
     """What reads a whole batch of this dataset at once, if anything does."""
     if is_in_memory(dataset):
         return dataset.take
@@ -92,7 +94,11 @@ class StreamFetcher(Fetcher):
     """Batches of a dataset that can only be iterated over (``size=None``: single samples)."""
 
     def __init__(
-        self, dataset: Any, collate_fn: Callable[[Any], Any], size: int | None, drop_last: bool
+        self,
+        dataset: Iterable[Any],
+        collate_fn: Callable[[Any], Any],
+        size: int | None,
+        drop_last: bool,
     ):
         self.dataset = dataset
         self.collate_fn = collate_fn

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import Any, NamedTuple, Protocol
 
 from chainrule.autograd.modes import no_grad
 from chainrule.data.splits import codes, count_of, pick, random_stream
@@ -17,6 +17,7 @@ from chainrule.ops.creation.sampling import randperm
 from chainrule.ops.shape.views import cat, reshape, stack
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Labels, Samples
 
 __all__ = [
     "CrossValidationRisk",
@@ -29,6 +30,12 @@ __all__ = [
 ]
 
 Split = tuple[Tensor, Tensor]
+
+
+class Splitter(Protocol):
+    """What makes folds: the classes here, and scikit-learn's."""
+
+    def split(self, x: Any, y: Any = ..., groups: Any = ..., /) -> Iterable[tuple[Any, Any]]: ...
 
 
 class _Folds:
@@ -56,11 +63,15 @@ class _Folds:
         random_stream(self._op, generator, random_state)
         self.shuffle, self.random_state, self.generator = shuffle, random_state, generator
 
-    def get_n_splits(self, x: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, x: Sized | None = None, y: Labels | None = None, groups: Labels | None = None
+    ) -> int:
         """The number of folds."""
         return self.n_splits
 
-    def split(self, x: Any, y: Any = None, groups: Any = None) -> Iterator[Split]:
+    def split(
+        self, x: Sized, y: Labels | None = None, groups: Labels | None = None
+    ) -> Iterator[Split]:
         """The numbers of the training samples and of the test samples, fold by fold.
 
         ``x`` is anything with a length; ``y`` are the labels, ``groups`` those of the groups.
@@ -77,7 +88,9 @@ class _Folds:
         fold_of = self.assign(n, y, groups, stream)
         return ((_where(ne(fold_of, k)), _where(eq(fold_of, k))) for k in range(self.n_splits))
 
-    def assign(self, n: int, y: Any, groups: Any, stream: Generator | None) -> Tensor:
+    def assign(
+        self, n: int, y: Labels | None, groups: Labels | None, stream: Generator | None
+    ) -> Tensor:
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -114,7 +127,9 @@ class KFold(_Folds):
     [0, 1, 2, 3] [4, 5]
     """
 
-    def assign(self, n: int, y: Any, groups: Any, stream: Generator | None) -> Tensor:
+    def assign(
+        self, n: int, y: Labels | None, groups: Labels | None, stream: Generator | None
+    ) -> Tensor:
         fold_of = tensor(_blocks(n, self.n_splits))
         return getitem(fold_of, randperm(n, generator=stream)) if self.shuffle else fold_of
 
@@ -127,7 +142,9 @@ class StratifiedKFold(_Folds):
     [[0, 2, 3], [1, 4, 5]]
     """
 
-    def assign(self, n: int, y: Any, groups: Any, stream: Generator | None) -> Tensor:
+    def assign(
+        self, n: int, y: Labels | None, groups: Labels | None, stream: Generator | None
+    ) -> Tensor:
         if y is None:
             raise ValueError(f"{self._op}: The 'y' parameter should not be None: it holds labels")
         classes = self._classes(y, n)
@@ -143,13 +160,14 @@ class StratifiedKFold(_Folds):
             places.append(iter(folds))
         return tensor([next(places[c]) for c in classes])
 
-    def _classes(self, y: Any, n: int) -> list[int]:
+    def _classes(self, y: Labels, n: int) -> list[int]:
         if isinstance(y, Tensor) and y.ndim == 2 and y.shape[1] == 1:
             y = reshape(y, (-1,))
-        if getattr(y, "ndim", 1) != 1:
+        shape = tuple(getattr(y, "shape", (n,)))
+        if len(shape) != 1:
             raise ValueError(
-                f"{self._op}: y must be labels, one per sample, got shape {tuple(y.shape)}; a "
-                "one-hot y is turned into labels by argmax(1)"
+                f"{self._op}: y must be labels, one per sample, got shape {shape}; a one-hot y is "
+                "turned into labels by argmax(1)"
             )
         classes = codes(self._op, "y", y, n)
         self._check_labels(y)
@@ -167,7 +185,7 @@ class StratifiedKFold(_Folds):
             )
         return classes
 
-    def _check_labels(self, y: Any) -> None:
+    def _check_labels(self, y: Labels) -> None:
         values = y.tolist() if hasattr(y, "tolist") else list(y)
         if any(isinstance(v, float) and v != int(v) for v in values):
             raise ValueError(
@@ -185,7 +203,9 @@ class GroupKFold(_Folds):
 
     _uses_groups = True
 
-    def assign(self, n: int, y: Any, groups: Any, stream: Generator | None) -> Tensor:
+    def assign(
+        self, n: int, y: Labels | None, groups: Labels | None, stream: Generator | None
+    ) -> Tensor:
         if groups is None:
             raise ValueError(f"{self._op}: The 'groups' parameter should not be None.")
         group_of = codes(self._op, "groups", groups, n)
@@ -202,7 +222,7 @@ class GroupKFold(_Folds):
             fold = self._balanced(group_of, groups)
         return tensor([fold[g] for g in group_of])
 
-    def _balanced(self, group_of: list[int], groups: Any) -> dict[int, int]:
+    def _balanced(self, group_of: list[int], groups: Labels) -> dict[int, int]:
         tally = Counter(group_of)
         first = {g: i for i, g in reversed(list(enumerate(group_of)))}
         values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
@@ -224,11 +244,13 @@ class LeaveOneOut:
     [[0], [1], [2]]
     """
 
-    def get_n_splits(self, x: Any, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, x: Sized, y: Labels | None = None, groups: Labels | None = None) -> int:
         """The number of samples."""
         return count_of("LeaveOneOut", x)
 
-    def split(self, x: Any, y: Any = None, groups: Any = None) -> Iterator[Split]:
+    def split(
+        self, x: Sized, y: Labels | None = None, groups: Labels | None = None
+    ) -> Iterator[Split]:
         """The numbers of the training samples and of the test sample, one by one."""
         n = self.get_n_splits(x)
         if n < 2:
@@ -271,11 +293,15 @@ class TimeSeriesSplit:
                 )
         self.max_train_size, self.test_size, self.gap = max_train_size, test_size, gap
 
-    def get_n_splits(self, x: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, x: Sized | None = None, y: Labels | None = None, groups: Labels | None = None
+    ) -> int:
         """The number of folds."""
         return self.n_splits
 
-    def split(self, x: Any, y: Any = None, groups: Any = None) -> Iterator[Split]:
+    def split(
+        self, x: Sized, y: Labels | None = None, groups: Labels | None = None
+    ) -> Iterator[Split]:
         """The numbers of the training samples and of the test samples, fold by fold."""
         n, k = count_of("TimeSeriesSplit", x), self.n_splits
         if k + 1 > n:
@@ -316,11 +342,11 @@ class CrossValidationRisk(NamedTuple):
 def cross_validation_risk(
     fit: Callable[[Any, Any], Callable[[Any], Any]],
     loss: Callable[[Any, Any], Any],
-    x: Any,
-    y: Any,
-    cv: Any = 5,
+    x: Samples,
+    y: Samples,
+    cv: int | Splitter = 5,
     *,
-    groups: Any = None,
+    groups: Labels | None = None,
     generator: Generator | None = None,
 ) -> CrossValidationRisk:
     """Estimates the risk E[loss(g(x), y)] of what ``fit`` learns from the data, by L folds.
@@ -349,12 +375,11 @@ def cross_validation_risk(
     (1.0, 0.0)
     """
     op = "cross_validation_risk"
-    if isinstance(cv, int):
-        cv = KFold(cv, shuffle=True, generator=generator)
-    elif generator is not None:
+    if generator is not None and not isinstance(cv, int):
         raise ValueError(f"{op}: give the generator to {type(cv).__name__}, which makes the folds")
+    folds: Splitter = KFold(cv, shuffle=True, generator=generator) if isinstance(cv, int) else cv
     sums, sizes = [], []
-    for train, test in cv.split(x, y, groups):
+    for train, test in folds.split(x, y, groups):
         model = fit(pick(x, train), pick(y, train))
         with no_grad():
             losses = as_tensor(loss(model(pick(x, test)), pick(y, test)))

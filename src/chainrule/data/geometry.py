@@ -7,11 +7,10 @@ return integers as integers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from chainrule.backend import dtypes
-from chainrule.data.image_arguments import check_image, in_float, pair
+from chainrule.data.image_arguments import Fill, check_image, in_float, pair
 from chainrule.nn.layers.grid import affine_grid, grid_sample
 from chainrule.nn.layers.upsample import interpolate
 from chainrule.ops.shape import padding as P
@@ -23,6 +22,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.rearrange import flip
 from chainrule.ops.shape.views import expand, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike, Sizes
 
 __all__ = [
     "affine",
@@ -45,7 +45,8 @@ PADDING = {"constant": "constant", "edge": "replicate", "reflect": "reflect", "s
 Matrix = Sequence[float]
 
 
-def check_choice(op: str, name: str, value: Any, allowed: Sequence[str]) -> str:
+def check_choice(op: str, name: str, value: str, allowed: Sequence[str]) -> str:
+    """The value, or an error if it is not one of those allowed."""
     if value not in allowed:
         raise ValueError(f"{op}: {name} must be one of {', '.join(allowed)}; got {value!r}")
     return str(value)
@@ -56,7 +57,7 @@ def check_choice(op: str, name: str, value: Any, allowed: Sequence[str]) -> str:
 
 def resize(
     img: Tensor,
-    size: Any,
+    size: Sizes,
     interpolation: str = "bilinear",
     max_size: int | None = None,
     antialias: bool = True,
@@ -86,9 +87,9 @@ def resize(
     return reshape(out, (*img.shape[:-2], *target))
 
 
-def check_size(op: str, size: Any, max_size: int | None) -> tuple[int, ...]:
+def check_size(op: str, size: Sizes, max_size: int | None) -> tuple[int, ...]:
     """(height, width), or (edge,)."""
-    numbers = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    numbers = tuple(size) if isinstance(size, Sequence) else (size,)
     if len(numbers) == 2 and max_size is not None:
         raise ValueError(f"{op}: max_size is for one number as size, got size={size!r}")
     height, width = pair(op, "size", size)
@@ -100,7 +101,7 @@ def check_size(op: str, size: Any, max_size: int | None) -> tuple[int, ...]:
     return (height, width) if len(numbers) == 2 else (height,)
 
 
-def _resized(op: str, img: Tensor, size: Any, max_size: int | None) -> tuple[int, int]:
+def _resized(op: str, img: Tensor, size: Sizes, max_size: int | None) -> tuple[int, int]:
     numbers = check_size(op, size, max_size)
     if len(numbers) == 2:
         return numbers[0], numbers[1]
@@ -121,7 +122,7 @@ def crop(img: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
     return P.pad(img, border) if any(border) else img
 
 
-def center_crop(img: Tensor, output_size: Any) -> Tensor:
+def center_crop(img: Tensor, output_size: Sizes) -> Tensor:
     """The middle of the image; zeros around it where it is too small."""
     check_image("center_crop", img)
     height, width = pair("center_crop", "output_size", output_size)
@@ -139,7 +140,7 @@ def resized_crop(
     left: int,
     height: int,
     width: int,
-    size: Any,
+    size: Sizes,
     interpolation: str = "bilinear",
     antialias: bool = True,
 ) -> Tensor:
@@ -148,10 +149,10 @@ def resized_crop(
     return resize(part, size, interpolation, antialias=antialias)
 
 
-def pad(img: Tensor, padding: Any, fill: float = 0, padding_mode: str = "constant") -> Tensor:
-    """The image with a border: one number, (left and right, above and below), or
-    (left, above, right, below).
+def pad(img: Tensor, padding: Sizes, fill: float = 0, padding_mode: str = "constant") -> Tensor:
+    """The image with a border.
 
+    ``padding`` is one number, (left and right, above and below), or (left, above, right, below).
     ``padding_mode`` is "constant" (``fill``), "edge" (the border pixel), "reflect" (a mirror image
     without the border pixel) or "symmetric" (with it).
     """
@@ -165,9 +166,9 @@ def pad(img: Tensor, padding: Any, fill: float = 0, padding_mode: str = "constan
     return P.pad(img, (left, right, above, below), PADDING[padding_mode])
 
 
-def border(padding: Any) -> tuple[int, int, int, int]:
+def border(padding: Sizes) -> tuple[int, int, int, int]:
     """(left, above, right, below), from one, two or four numbers."""
-    given = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,)
+    given = tuple(padding) if isinstance(padding, Sequence) else (padding,)
     if len(given) not in (1, 2, 4) or not all([hasattr(n, "__index__") for n in given]):
         raise ValueError(f"pad: padding must be one int or a tuple of 1, 2 or 4, got {padding!r}")
     n = tuple([n.__index__() for n in given]) * (4 // len(given))
@@ -195,7 +196,7 @@ def vflip(img: Tensor) -> Tensor:
     return flip(check_image("vflip", img), (-2,))
 
 
-def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any) -> Tensor:
+def erase(img: Tensor, i: int, j: int, h: int, w: int, v: ArrayLike) -> Tensor:
     """The image with the values ``v`` in the rectangle of the corner (i, j) and the size (h, w)."""
     check_image("erase", img)
     height, width = img.shape[-2:]
@@ -251,7 +252,7 @@ def warp(
     img: Tensor,
     matrices: Sequence[Matrix],
     interpolation: str = "nearest",
-    fill: Any = None,
+    fill: Fill = None,
     size: tuple[int, int] | None = None,
 ) -> Tensor:
     """A batch under affine maps: one for all images, or one for each.
@@ -284,10 +285,10 @@ def _outside(x: Tensor, grid: Tensor, interpolation: str) -> Tensor:
     return 1 - grid_sample(inside, grid, interpolation, "zeros", align_corners=False)
 
 
-def _fill(op: str, fill: Any, channels: int) -> list[float] | None:
+def _fill(op: str, fill: Fill, channels: int) -> list[float] | None:
     if fill is None:
         return None
-    numbers = list(fill) if isinstance(fill, (tuple, list)) else [fill]
+    numbers = list(fill) if isinstance(fill, Sequence) else [fill]
     if len(numbers) not in (1, channels):
         raise ValueError(
             f"{op}: fill must be one number or one for each of the {channels} channels, got "
@@ -301,9 +302,9 @@ def affine(
     angle: float,
     translate: Sequence[float],
     scale: float,
-    shear: Any,
+    shear: float | Sequence[float],
     interpolation: str = "nearest",
-    fill: Any = None,
+    fill: Fill = None,
     center: Sequence[float] | None = None,
 ) -> Tensor:
     """The image sheared, scaled, turned (clockwise, in degrees) around its center, and shifted by
@@ -321,7 +322,7 @@ def affine(
         raise ValueError(f"affine: translate must be (right, down), got {translate!r}")
     if not scale > 0:
         raise ValueError(f"affine: scale must be positive, got {scale}")
-    given = tuple(shear) if isinstance(shear, (tuple, list)) else (shear,)
+    given = tuple(shear) if isinstance(shear, Sequence) else (shear,)
     if len(given) not in (1, 2):
         raise ValueError(f"affine: shear must be one angle or two, got {shear!r}")
     both = given if len(given) == 2 else (given[0], 0.0)
@@ -335,7 +336,7 @@ def rotate(
     interpolation: str = "nearest",
     expand: bool = False,
     center: Sequence[float] | None = None,
-    fill: Any = None,
+    fill: Fill = None,
 ) -> Tensor:
     """The image turned by an angle in degrees, counter-clockwise, around its center.
 
@@ -355,7 +356,7 @@ def rotate(
     return single(img, lambda x: warp(x, [matrix], interpolation, fill, size))
 
 
-def single(img: Tensor, function: Any) -> Tensor:
+def single(img: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     """A function of batches, applied to a batch or to one image."""
     return function(img) if img.ndim == 4 else function(img[None])[0]
 
@@ -369,7 +370,8 @@ def middle(op: str, img: Tensor, center: Sequence[float] | None) -> tuple[float,
     return center[0] - img.shape[-1] / 2, center[1] - img.shape[-2] / 2
 
 
-def check_expand(op: str, expand: bool, center: Any) -> None:
+def check_expand(op: str, expand: bool, center: Sequence[float] | None) -> None:
+    """An error for a center beside ``expand``."""
     if expand and center is not None:
         raise ValueError(
             f"{op}: expand=True shows the whole image wherever its center is; leave out "

@@ -7,18 +7,23 @@ An image is a tensor (C, H, W), a batch of images (N, C, H, W). Its numbers are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.elementwise.functions import clamp, round
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, Sizes
 
 __all__ = ["bound", "check_image", "floating", "in_float", "in_levels", "pair", "per_image"]
 
+Factor = float | Tensor  # a tensor: one number for each image of a batch
+PerChannel = float | Sequence[float] | Tensor | Array  # one number for all channels, or for each
+Fill = float | Sequence[float] | None  # a sequence: one number for each channel
+Span = float | Sequence[float]  # one number for both directions, or (from, to)
 
-def check_image(op: str, value: Any, channels: Sequence[int] = ()) -> Tensor:
+
+def check_image(op: str, value: object, channels: Sequence[int] = ()) -> Tensor:
     """Refuses what is not an image or a batch of images, or has other channels than these."""
     if not isinstance(value, Tensor):
         raise TypeError(
@@ -76,7 +81,7 @@ def in_levels(op: str, image: Tensor, function: Callable[[Tensor, float], Tensor
     return cast(clamp(function(cast(image, dtypes.float32), white), 0.0, white), image.dtype)
 
 
-def per_image(op: str, name: str, value: Any, image: Tensor) -> Any:
+def per_image(op: str, name: str, value: Factor, image: Tensor) -> Factor:
     """A number, or one for every image of a batch as a tensor (N, 1, 1, 1)."""
     if not isinstance(value, Tensor):
         return float(value)
@@ -90,9 +95,9 @@ def per_image(op: str, name: str, value: Any, image: Tensor) -> Any:
     return reshape(value, (-1, 1, 1, 1))
 
 
-def pair(op: str, name: str, value: Any) -> tuple[int, int]:
+def pair(op: str, name: str, value: Sizes) -> tuple[int, int]:
     """(height, width), given as such or as one number for both."""
-    numbers = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    numbers = tuple(value) if isinstance(value, Sequence) else (value,)
     if len(numbers) == 1:
         numbers *= 2
     if len(numbers) != 2 or not all([hasattr(n, "__index__") for n in numbers]):

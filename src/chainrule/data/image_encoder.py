@@ -58,7 +58,7 @@ class ImageEncoder(Module):
         self.channels = channels
         self.mean, self.spread = 0.0, 1.0
 
-    def _read(self, paths: Sequence[Any]) -> Tensor:
+    def _read(self, paths: Sequence[str | os.PathLike[str]]) -> Tensor:
         images = []
         for path in paths:
             image = cast(read_image(path, "L" if self.channels == 1 else "RGB"), "float32") / 255
@@ -77,19 +77,19 @@ class ImageEncoder(Module):
             images.append(image)
         return cast(stack(images), dtypes.get_default_dtype())
 
-    def fit(self, paths: Sequence[Any]) -> ImageEncoder:
+    def fit(self, paths: Sequence[str | os.PathLike[str]]) -> ImageEncoder:
         """Learns the size, mean and spread of the training images."""
         x = self._read(paths)
         self.mean, self.spread = float(x.mean()), float(x.std()) or 1.0
         return self
 
-    def forward(self, paths: Sequence[Any], target: str | None = None) -> Tensor:
+    def forward(self, paths: Sequence[str | os.PathLike[str]], target: str | None = None) -> Tensor:
         return (self._read(paths) - self.mean) / self.spread
 
-    def get_extra_state(self) -> Any:
+    def get_extra_state(self) -> dict[str, Any]:
         return {"size": self.size, "mean": self.mean, "spread": self.spread}
 
-    def set_extra_state(self, state: Any) -> None:
+    def set_extra_state(self, state: dict[str, Any]) -> None:
         self.size = [int(s) for s in state["size"]]
         self.mean, self.spread = float(state["mean"]), float(state["spread"])
 

@@ -7,11 +7,10 @@ They are modules, so that a model can hold them and a file keep them. A transfor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.data.geometry import check_choice
-from chainrule.data.image_arguments import check_image
+from chainrule.data.image_arguments import Span, check_image
 from chainrule.nn.module.base import Module
 from chainrule.ops.creation.sampling import rand, randint
 from chainrule.ops.shape.views import reshape
@@ -97,6 +96,7 @@ def chosen(x: Tensor, p: float, generator: Generator | None) -> Tensor:
 
 
 def check_probability(op: str, p: float) -> float:
+    """p, or an error if it is no probability."""
     if not 0 <= p <= 1:
         raise ValueError(f"{op}: p must be a probability, in [0, 1], got {p}")
     return p
@@ -105,7 +105,7 @@ def check_probability(op: str, p: float) -> float:
 def interval(
     op: str,
     name: str,
-    value: Any,
+    value: Span,
     center: float = 0.0,
     low: float = float("-inf"),
     high: float = float("inf"),
@@ -127,6 +127,6 @@ def interval(
     return ends[0], ends[1]
 
 
-def resampling(op: str, value: Any, allowed: Sequence[str]) -> str:
+def resampling(op: str, value: str, allowed: Sequence[str]) -> str:
     """The name of an interpolation."""
     return check_choice(op, "interpolation", value, allowed)

@@ -11,10 +11,10 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chainrule.backend import K, dtypes
-from chainrule.data.image_arguments import check_image, floating
+from chainrule.data.image_arguments import PerChannel, check_image, floating
 from chainrule.ops.core.arguments import made
 from chainrule.ops.elementwise.functions import clamp, maximum, minimum, round
 from chainrule.ops.creation.from_data import as_tensor, tensor
@@ -23,6 +23,11 @@ from chainrule.ops.shape.padding import pad
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import expand, permute, reshape, stack
 from chainrule.tensor import Tensor
+from chainrule.typing import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from PIL.Image import Image
 
 __all__ = [
     "ImageError",
@@ -109,7 +114,7 @@ def read_image(
         raise ImageError(f"read_image: {file} is damaged or not complete: {error}") from error
 
 
-def _in_mode(image: Any, mode: str) -> Any:
+def _in_mode(image: Image, mode: str) -> Image:
     if mode == "unchanged":
         target = KEPT.get(image.mode, image.mode)
         if image.mode == "P" and "transparency" in image.info:
@@ -125,19 +130,19 @@ def _in_mode(image: Any, mode: str) -> Any:
     return image if image.mode == mode else image.convert(mode)
 
 
-def _in_bytes(image: Any) -> Any:
+def _in_bytes(image: Image) -> Image:
     """A picture with 16 bits a pixel in 8; Pillow would cut off all that is above 255."""
-    low, high = image.getextrema()
+    levels = _pixels(image)[0]
+    low, high = int(levels.min()), int(levels.max())
     if low < 0 or high > 65535:
         raise ImageError(
             f"holds numbers from {low} to {high}, whose black and white are not known; read it "
             "with mode='unchanged'"
         )
-    levels = _pixels(image)[0]
     return _pillow().Image.fromarray(cast(round(levels / 257), dtypes.uint8).numpy())
 
 
-def _pixels(image: Any) -> Tensor:
+def _pixels(image: Image) -> Tensor:
     """The pixels of a Pillow image, (C, H, W)."""
     array = K.from_python(image)
     if array.dtype.kind in "iu" and array.dtype.itemsize > 1:
@@ -182,7 +187,7 @@ def write_image(image: Tensor, path: str | os.PathLike[str], quality: int | None
 # --- tensors --------------------------------------------------------------------------------------
 
 
-def to_tensor(pic: Any) -> Tensor:
+def to_tensor(pic: Image | Array | Tensor) -> Tensor:
     """An image as a floating-point tensor (C, H, W) in [0, 1].
 
     From a Pillow image, an array (H, W) or (H, W, C), or a tensor (C, H, W) such as the datasets
@@ -199,8 +204,9 @@ def to_tensor(pic: Any) -> Tensor:
         if pic.ndim not in (2, 3):
             raise ValueError(f"to_tensor: expected an array (H, W) or (H, W, C), got {pic.shape}")
         return to_float(_channels_first(as_tensor(pic)))
-    if hasattr(pic, "getbands") and hasattr(pic, "convert"):
-        image = pic.convert("L") if pic.mode == "1" else pic
+    image: Any = pic
+    if hasattr(image, "getbands") and hasattr(image, "convert"):
+        image = image.convert("L") if image.mode == "1" else image
         return to_float(_pixels(image)) if "I" not in image.mode else _pixels(image)
     raise TypeError(
         f"to_tensor: expected a Pillow image, an array or a Tensor, got {type(pic).__name__}"
@@ -238,7 +244,7 @@ def to_uint8(image: Tensor) -> Tensor:
     return cast(round(clamp(x, 0.0, 1.0) * 255), dtypes.uint8)
 
 
-def to_pil_image(pic: Tensor) -> Any:
+def to_pil_image(pic: Tensor) -> Image:
     """An image (C, H, W) or (H, W) of uint8, or floating in [0, 1], as a Pillow image."""
     if not isinstance(pic, Tensor) or pic.ndim not in (2, 3):
         shape = f" of shape {tuple(pic.shape)}" if isinstance(pic, Tensor) else ""
@@ -257,7 +263,7 @@ def to_pil_image(pic: Tensor) -> Any:
     return _pillow().Image.fromarray(last.contiguous().numpy())
 
 
-def _per_channel(op: str, name: str, value: Any, like: Tensor) -> Tensor:
+def _per_channel(op: str, name: str, value: PerChannel, like: Tensor) -> Tensor:
     """Numbers for the channels as a tensor (C, 1, 1)."""
     numbers = cast(as_tensor(value), like.dtype)
     if numbers.ndim > 1 or numbers.numel() not in (1, like.shape[-3]):
@@ -268,7 +274,7 @@ def _per_channel(op: str, name: str, value: Any, like: Tensor) -> Tensor:
     return reshape(numbers, (-1, 1, 1))
 
 
-def normalize(image: Tensor, mean: Any, std: Any) -> Tensor:
+def normalize(image: Tensor, mean: PerChannel, std: PerChannel) -> Tensor:
     """(image - mean) / std, with one mean and standard deviation for each channel.
 
     >>> import chainrule
@@ -283,7 +289,7 @@ def normalize(image: Tensor, mean: Any, std: Any) -> Tensor:
     return (image - _per_channel("normalize", "mean", mean, image)) / divisor
 
 
-def unnormalize(image: Tensor, mean: Any, std: Any) -> Tensor:
+def unnormalize(image: Tensor, mean: PerChannel, std: PerChannel) -> Tensor:
     """image * std + mean: what was before ``normalize``.
 
     >>> import chainrule
@@ -308,8 +314,9 @@ def make_grid(
     scale_each: bool = False,
     pad_value: float = 0.0,
 ) -> Tensor:
-    """A batch of images (N, C, H, W), or a list of images, as one: ``nrow`` in every row, with
-    ``padding`` pixels of ``pad_value`` around each.
+    """A batch of images (N, C, H, W), or a list of images, as one: ``nrow`` in every row.
+
+    Around each lie ``padding`` pixels of ``pad_value``.
 
     ``normalize`` brings the numbers to [0, 1], from ``value_range`` or from the smallest to the
     largest of all (``scale_each``: of each image). Gray images get three channels; one image alone
@@ -375,32 +382,38 @@ def _to_range(images: Tensor, given: tuple[float, float] | None, each: bool) -> 
     return (minimum(maximum(images, low), high) - low) / span
 
 
-def imshow(image: Tensor, mean: Any = None, std: Any = None, ax: Any = None) -> Any:
+def imshow(
+    image: Tensor,
+    mean: PerChannel | None = None,
+    std: PerChannel | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draws an image with matplotlib, into the axes ``ax`` or the current ones; returns them.
 
     With ``mean`` and ``std`` a normalization is undone first.
     """
     if (mean is None) != (std is None):
         raise ValueError("imshow: mean and std undo a normalization together; give both or none")
-    if mean is not None:
+    if mean is not None and std is not None:
         image = unnormalize(image.detach(), mean, std)
         image = clamp(image, 0.0, 1.0)
     picture = to_uint8(image if image.ndim == 3 else image[None])
     if picture.ndim != 3 or picture.shape[0] not in (1, 3, 4):
         raise ValueError(
-            f"imshow: expected one image of 1, 3 or 4 channels (C, H, W), got {tuple(image.shape)};"
-            " make_grid puts several side by side"
+            "imshow: expected one image of 1, 3 or 4 channels (C, H, W), got "
+            f"{tuple(image.shape)}; make_grid puts several side by side"
         )
     if ax is None:
         ax = _current_axes()
     gray = picture.shape[0] == 1
     last = picture[0] if gray else permute(picture, (1, 2, 0))
-    ax.imshow(last.numpy(), **({"cmap": "gray", "vmin": 0, "vmax": 255} if gray else {}))
+    options: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 255} if gray else {}
+    ax.imshow(last.numpy(), **options)
     ax.set_axis_off()
     return ax
 
 
-def _current_axes() -> Any:
+def _current_axes() -> Axes:
     try:
         from matplotlib import pyplot
     except ImportError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Self
 
 from chainrule.backend import dtypes
 from chainrule.data.preprocess import Transform, across, floating
@@ -17,6 +17,7 @@ from chainrule.ops.reduce.reductions import nanmean
 from chainrule.ops.shape.views import cat, movedim, reshape
 from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike
 
 __all__ = ["Imputer"]
 
@@ -55,7 +56,7 @@ class Imputer(Transform):
             raise ValueError(f"Imputer: fill_value must be finite, got {fill_value}")
         self.strategy, self.fill_value, self.indicators = strategy, fill_value, indicators
 
-    def fit(self, x: Any) -> Self:
+    def fit(self, x: ArrayLike) -> Self:
         """Learns what to fill in, and which columns have gaps."""
         x = self._accepted(floating(self, x).detach())
         if 0 in x.shape:
@@ -90,7 +91,7 @@ class Imputer(Transform):
             )
         return x
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         """The input with its gaps filled; its gradient is zero there."""
         x = self._accepted(self.shaped(x, "fill"))
         gaps = isnan(x)
@@ -103,7 +104,7 @@ class Imputer(Transform):
         """The columns that have an indicator."""
         return [i for i, g in enumerate(self.had_gaps.tolist()) if g]
 
-    def inverse(self, x: Any) -> Tensor:
+    def inverse(self, x: ArrayLike) -> Tensor:
         """The input, with NaN where the indicators say that a value was missing."""
         self.need_fit()
         if not self.indicators:

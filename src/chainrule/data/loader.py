@@ -7,6 +7,7 @@ import itertools
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator as Yields, Iterable, Iterator, Sequence
+from multiprocessing.context import BaseContext
 from typing import Any
 
 from chainrule.data.collate import default_collate, default_convert
@@ -17,6 +18,7 @@ from chainrule.data.workers import WorkerPool, context_named
 from chainrule.ops.creation.sampling import randint
 from chainrule.random import Generator, default_generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Indexed
 
 __all__ = ["DataLoader"]
 
@@ -61,7 +63,7 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Indexed,
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable[Any] | None = None,
@@ -72,7 +74,7 @@ class DataLoader:
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None,
-        multiprocessing_context: Any = None,
+        multiprocessing_context: str | BaseContext | None = None,
         generator: Generator | None = None,
         *,
         prefetch_factor: int | None = None,
@@ -92,16 +94,17 @@ class DataLoader:
             raise TypeError(
                 f"DataLoader: generator must be a Generator, not {type(generator).__name__}"
             )
+        counted: Any = dataset  # if nobody else says in which order to read it
         if sampler is None and not self._iterable:
             sampler = (
-                RandomSampler(dataset, generator=generator)
+                RandomSampler(counted, generator=generator)
                 if shuffle
-                else SequentialSampler(dataset)
+                else SequentialSampler(counted)
             )
         self.batch_size = None if batch_sampler is not None else batch_size
         if self.batch_size is not None:
             batch_sampler = BatchSampler(sampler or (), self.batch_size, drop_last)
-        self.dataset = dataset
+        self.dataset: Any = dataset
         self.sampler = sampler
         self.batch_sampler = None if self._iterable else batch_sampler
         self.drop_last = drop_last
@@ -328,7 +331,11 @@ class DataLoader:
 
 
 def _check_workers(
-    num_workers: int, timeout: float, prefetch: int | None, persistent: bool, context: Any
+    num_workers: int,
+    timeout: float,
+    prefetch: int | None,
+    persistent: bool,
+    context: str | BaseContext | None,
 ) -> None:
     if not isinstance(num_workers, int) or isinstance(num_workers, bool) or num_workers < 0:
         raise ValueError(

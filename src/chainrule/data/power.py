@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Self
 
 from chainrule.data.preprocess import Transform, check_finite, floating, training_part
 from chainrule.ops.creation.patterns import ones_like
@@ -15,6 +15,7 @@ from chainrule.ops.reduce.reductions import sum as sum_of
 from chainrule.ops.shape.views import movedim, reshape
 from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike
 
 __all__ = ["LogTransform", "PowerTransform"]
 
@@ -47,18 +48,18 @@ class LogTransform(Transform):
             raise ValueError(f"LogTransform: shift must be finite, got {shift}")
         self.shift = float(shift)
 
-    def fit(self, x: Any) -> Self:
+    def fit(self, x: ArrayLike) -> Self:
         """Checks that the logarithm exists."""
         self(x)
         return self
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         """The logarithm."""
         x = check_finite(self, floating(self, x))
         _need_positive(self, x, x + self.shift, f"greater than {-self.shift:g}")
         return log1p(x) if self.shift == 1 else log(x + self.shift)
 
-    def inverse(self, x: Any) -> Tensor:
+    def inverse(self, x: ArrayLike) -> Tensor:
         """The input from its logarithm."""
         x = floating(self, x)
         return expm1(x) if self.shift == 1 else exp(x) - self.shift
@@ -97,7 +98,7 @@ class PowerTransform(Transform):
             )
         self.method, self.standardize = method, standardize
 
-    def fit(self, x: Any) -> Self:
+    def fit(self, x: ArrayLike) -> Self:
         """Learns the exponent of each column."""
         x = training_part(self, x)
         if self.method == "box-cox":
@@ -149,7 +150,7 @@ class PowerTransform(Transform):
             at_left, at_right = where(go, at_right, at_new), where(go, at_new, at_left)
         return (low + high) / 2
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         """The transformed input."""
         x = self.checked(x, "power")
         if self.method == "box-cox":
@@ -157,7 +158,7 @@ class PowerTransform(Transform):
         y = self._powered(x, self.fitted("power", x))
         return (y - self.fitted("mean", x)) / self.fitted("scale", x)
 
-    def inverse(self, x: Any) -> Tensor:
+    def inverse(self, x: ArrayLike) -> Tensor:
         """The input from its transformed values."""
         x = self.shaped(x, "power")
         y = x * self.fitted("scale", x) + self.fitted("mean", x)

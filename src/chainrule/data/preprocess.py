@@ -18,6 +18,7 @@ from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.ops.shape.views import reshape
 from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike
 
 __all__ = ["Pipeline", "Transform", "across", "check_finite", "floating", "training_part"]
 
@@ -71,7 +72,7 @@ class Transform(Module):
         """Whether ``fit`` has been called, or a fitted state loaded."""
         return not any(is_lazy(b) for b in self.buffers())
 
-    def keep(self, **numbers: Any) -> Self:
+    def keep(self, **numbers: ArrayLike) -> Self:
         """Stores fitted numbers, by the names in ``fitted_names``."""
         if set(numbers) != set(self.fitted_names):
             raise ValueError(
@@ -98,12 +99,12 @@ class Transform(Module):
         self.need_fit()
         return across(cast(getattr(self, name), x.dtype), x.ndim)
 
-    def shaped(self, x: Any, name: str) -> Tensor:
+    def shaped(self, x: ArrayLike, name: str) -> Tensor:
         """A floating tensor with as many columns as the fitted vector of that name has numbers."""
         self.need_fit()
         return floating(self, x, int(getattr(self, name).shape[0]))
 
-    def checked(self, x: Any, name: str) -> Tensor:
+    def checked(self, x: ArrayLike, name: str) -> Tensor:
         """As :meth:`shaped`, and finite."""
         return check_finite(self, self.shaped(x, name))
 
@@ -113,22 +114,23 @@ def across(vector: Tensor, ndim: int) -> Tensor:
     return reshape(vector, (1, -1, *[1] * (ndim - 2)))
 
 
-def floating(transform: Module, x: Any, size: int | None = None) -> Tensor:
+def floating(transform: Module, x: ArrayLike, size: int | None = None) -> Tensor:
     """The input as a floating tensor (N, D) or (N, C, ...) with ``size`` columns or channels."""
     op = type(transform).__name__
-    x = to_floating(as_tensor(x))
-    if not x.is_floating_point():
-        raise TypeError(f"{op}: expected real numbers, got {x.dtype}")
-    if x.ndim < 2:
+    real: Tensor = to_floating(as_tensor(x))
+    shape = tuple(real.shape)
+    if not real.is_floating_point():
+        raise TypeError(f"{op}: expected real numbers, got {real.dtype}")
+    if real.ndim < 2:
         raise ValueError(
-            f"{op}: expected samples in rows, (N, D) or (N, C, H, W), got shape {tuple(x.shape)}; "
-            "reshape one column to (N, 1), or one sample to (1, D)"
+            f"{op}: expected samples in rows, (N, D) or (N, C, H, W), got shape {shape}; reshape "
+            "one column to (N, 1), or one sample to (1, D)"
         )
-    if size is not None and x.shape[1] != size:
+    if size is not None and shape[1] != size:
         raise ValueError(
-            f"{op}: fitted on {size} {_columns(x)}s, got {x.shape[1]} (shape {tuple(x.shape)})"
+            f"{op}: fitted on {size} {_columns(real)}s, got {shape[1]} (shape {shape})"
         )
-    return x
+    return real
 
 
 def _columns(x: Tensor) -> str:
@@ -152,16 +154,17 @@ def check_finite(transform: Module, x: Tensor) -> Tensor:
     )
 
 
-def training_part(transform: Module, x: Any, least: int = 1) -> Tensor:
+def training_part(transform: Module, x: ArrayLike, least: int = 1) -> Tensor:
     """The training part in float64, without a graph; an error if it is too small or not finite."""
     with no_grad():
-        x = cast(check_finite(transform, floating(transform, x)).detach(), dtypes.float64)
-    if x.shape[0] < least or math.prod(x.shape) == 0:
+        part = check_finite(transform, floating(transform, x)).detach()
+        exact: Tensor = cast(part, dtypes.float64)
+    if exact.shape[0] < least or math.prod(exact.shape) == 0:
         raise ValueError(
             f"{type(transform).__name__}.fit: needs at least {least} sample{'s' * (least > 1)} and "
-            f"one column, got shape {tuple(x.shape)}"
+            f"one column, got shape {tuple(exact.shape)}"
         )
-    return x
+    return exact
 
 
 class Pipeline(Transform):

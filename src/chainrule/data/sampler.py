@@ -7,7 +7,7 @@ loader cuts batches out of that without a Python number per sample.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from chainrule.data.dataset import defined_together, numbers
@@ -53,7 +53,7 @@ class _Ordered(Sampler[int]):
 class SequentialSampler(_Ordered):
     """All samples in their own order."""
 
-    def __init__(self, data_source: Any):
+    def __init__(self, data_source: Sized):
         self.data_source = data_source
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class RandomSampler(_Ordered):
 
     def __init__(
         self,
-        data_source: Any,
+        data_source: Sized,
         replacement: bool = False,
         num_samples: int | None = None,
         generator: Generator | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from chainrule.data.preprocess import Transform, training_part
 from chainrule.ops.creation.patterns import ones_like, zeros_like
@@ -12,6 +12,7 @@ from chainrule.ops.reduce.order import amax, amin, quantile
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.shape.views import movedim, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike
 
 __all__ = ["MinMaxScaler", "RobustScaler", "StandardScaler", "TargetScaler"]
 
@@ -53,7 +54,7 @@ class MinMaxScaler(Transform):
             )
         self.low, self.high, self.clip = float(low), float(high), clip
 
-    def fit(self, x: Any) -> Self:
+    def fit(self, x: ArrayLike) -> Self:
         """Learns the smallest and the largest value of each column."""
         values = _columns(training_part(self, x))
         return self.keep(minimum=amin(values, 0), maximum=amax(values, 0))
@@ -62,14 +63,14 @@ class MinMaxScaler(Transform):
         width = self.fitted("maximum", x) - self.fitted("minimum", x)
         return _or_one(width, width > 0)
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         """The scaled input."""
         x = self.checked(x, "minimum")
         share = (x - self.fitted("minimum", x)) / self._width(x)
         y = self.low + (self.high - self.low) * share
         return clamp(y, self.low, self.high) if self.clip else y
 
-    def inverse(self, x: Any) -> Tensor:
+    def inverse(self, x: ArrayLike) -> Tensor:
         """The input from its scaled values."""
         x = self.shaped(x, "minimum")
         share = (x - self.low) / (self.high - self.low)
@@ -82,13 +83,13 @@ class MinMaxScaler(Transform):
 class _Affine(Transform):
     """(x - center) / scale for each column; ``fitted_names`` are the names of the two."""
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         """The scaled input."""
         center, scale = self.fitted_names
         x = self.checked(x, center)
         return (x - self.fitted(center, x)) / self.fitted(scale, x)
 
-    def inverse(self, x: Any) -> Tensor:
+    def inverse(self, x: ArrayLike) -> Tensor:
         """The input from its scaled values."""
         center, scale = self.fitted_names
         x = self.shaped(x, center)
@@ -118,7 +119,7 @@ class StandardScaler(_Affine):
             raise ValueError(f"{type(self).__name__}: eps must not be negative, got {eps}")
         self.with_mean, self.with_std, self.eps = with_mean, with_std, float(eps)
 
-    def fit(self, x: Any) -> Self:
+    def fit(self, x: ArrayLike) -> Self:
         """Learns the mean and the standard deviation of each column."""
         values = _columns(training_part(self, x))
         least = amin(values, 0)
@@ -151,20 +152,20 @@ class TargetScaler(StandardScaler):
     def __init__(self, *, eps: float = 0.0):
         super().__init__(eps=eps)
 
-    def fit(self, x: Any) -> Self:
+    def fit(self, x: ArrayLike) -> Self:
         """Learns the mean and the standard deviation of each target."""
         return super().fit(_as_columns(x))
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: ArrayLike) -> Tensor:
         """The scaled targets."""
         return reshape(super().forward(_as_columns(x)), tuple(as_tensor(x).shape))
 
-    def inverse(self, x: Any) -> Tensor:
+    def inverse(self, x: ArrayLike) -> Tensor:
         """Targets from scaled ones, or from the outputs of a network."""
         return reshape(super().inverse(_as_columns(x)), tuple(as_tensor(x).shape))
 
 
-def _as_columns(x: Any) -> Tensor:
+def _as_columns(x: ArrayLike) -> Tensor:
     x = as_tensor(x)
     return reshape(x, (-1, 1)) if x.ndim == 1 else x
 
@@ -202,7 +203,7 @@ class RobustScaler(_Affine):
         self.with_centering, self.with_scaling = with_centering, with_scaling
         self.quantile_range = (float(low), float(high))
 
-    def fit(self, x: Any) -> Self:
+    def fit(self, x: ArrayLike) -> Self:
         """Learns the median and the distance of the quantiles of each column."""
         values = _columns(training_part(self, x))
         low, high = (q / 100 for q in self.quantile_range)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import Any
 
 from chainrule.data.dataset import Dataset, Subset
@@ -13,18 +13,19 @@ from chainrule.ops.index.reading import getitem
 from chainrule.ops.creation.sampling import rand, randperm
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Indexed, Labels, Samples
 
 __all__ = ["train_test_split", "train_validation_test_split"]
 
 
 def train_test_split(
-    *arrays: Any,
+    *arrays: Samples,
     test_size: float | int | None = None,
     train_size: float | int | None = None,
     random_state: int | None = None,
     shuffle: bool = True,
-    stratify: Any = None,
-    groups: Any = None,
+    stratify: Labels | None = None,
+    groups: Labels | None = None,
     generator: Generator | None = None,
 ) -> list[Any]:
     """Splits each array into a training and a test part: ``[x_train, x_test, y_train, ...]``
@@ -56,13 +57,13 @@ def train_test_split(
 
 
 def train_validation_test_split(
-    *arrays: Any,
+    *arrays: Samples,
     validation_size: float | int = 0.2,
     test_size: float | int = 0.2,
     random_state: int | None = None,
     shuffle: bool = True,
-    stratify: Any = None,
-    groups: Any = None,
+    stratify: Labels | None = None,
+    groups: Labels | None = None,
     generator: Generator | None = None,
 ) -> list[Any]:
     """Splits each array into three parts: ``[x_train, x_validation, x_test, y_train, ...]``
@@ -95,20 +96,20 @@ def train_validation_test_split(
 # --- how many -------------------------------------------------------------------------------------
 
 
-def _size(op: str, name: str, size: Any, n: int, rounded: Any) -> int:
+def _size(op: str, name: str, size: float, n: int, rounded: Callable[[float], int]) -> int:
     """A number of samples from a number or a fraction."""
-    whole = isinstance(size, int) and not isinstance(size, bool)
-    if not whole and not isinstance(size, float):
+    whole = isinstance(size, int)
+    if isinstance(size, bool) or not isinstance(size, (int, float)):
         raise ValueError(f"{op}: Invalid value for {name}: {size!r}; expected an int or a float")
     if not 0 < size < (n if whole else 1):
         raise ValueError(
             f"{op}: {name}={size} should be either positive and smaller than the number of samples "
             f"{n} or a float in the (0, 1) range"
         )
-    return size if whole else rounded(size * n)
+    return int(size) if whole else rounded(size * n)
 
 
-def _sizes(op: str, n: int, test_size: Any, train_size: Any) -> tuple[int, int]:
+def _sizes(op: str, n: int, test_size: float | None, train_size: float | None) -> tuple[int, int]:
     if n < 2:
         raise ValueError(f"{op}: cannot split {n} samples into two parts; at least 2 are needed")
     if test_size is None and train_size is None:
@@ -143,8 +144,8 @@ class _Cut:
         op: str,
         n: int,
         shuffle: bool,
-        stratify: Any,
-        groups: Any,
+        stratify: Labels | None,
+        groups: Labels | None,
         generator: Generator | None,
     ):
         if stratify is not None and groups is not None:
@@ -234,7 +235,7 @@ def _numbers(indices: Sequence[int]) -> Tensor:
     return tensor(list(indices), dtype="int64")
 
 
-def count_of(op: str, data: Any) -> int:
+def count_of(op: str, data: Sized) -> int:
     """The number of samples in something that can be split."""
     shape = getattr(data, "shape", None)
     if shape is not None and not callable(shape):
@@ -249,7 +250,7 @@ def count_of(op: str, data: Any) -> int:
         ) from None
 
 
-def common_count(op: str, arrays: Sequence[Any]) -> int:
+def common_count(op: str, arrays: Sequence[Sized]) -> int:
     """The number of samples that all of these have."""
     if not arrays:
         raise ValueError(f"{op}: At least one array required as input")
@@ -282,7 +283,7 @@ def random_stream(
     return Generator().manual_seed(random_state)
 
 
-def codes(op: str, name: str, labels: Any, n: int) -> list[int]:
+def codes(op: str, name: str, labels: Labels, n: int) -> list[int]:
     """Labels of any kind as numbers 0, 1, ... in the order of their first appearance."""
     count = count_of(op, labels)
     if count != n:
@@ -298,7 +299,7 @@ def codes(op: str, name: str, labels: Any, n: int) -> list[int]:
     return [seen.setdefault(v, len(seen)) for v in values]
 
 
-def pick(data: Any, index: Tensor) -> Any:
+def pick(data: Indexed, index: Tensor) -> Any:
     """These samples, as something of the same kind."""
     if isinstance(data, Tensor):
         return getitem(data, index)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.tensor import Tensor
+from chainrule.typing import Frame, Labels
 
 __all__ = ["Column", "Table", "TableError", "read_table"]
 
@@ -46,7 +47,7 @@ class Column:
         return len(self.values) - len(self.present)
 
     @staticmethod
-    def is_missing(value: Any) -> bool:
+    def is_missing(value: object) -> bool:
         return value is None or (isinstance(value, float) and math.isnan(value))
 
     @property
@@ -125,7 +126,7 @@ class Table:
         """The table without some columns."""
         return Table([c for c in self if c.name not in names])
 
-    def take(self, rows: Any) -> Table:
+    def take(self, rows: Tensor | Iterable[int]) -> Table:
         """Some rows, by their numbers."""
         chosen = rows.tolist() if isinstance(rows, Tensor) else list(rows)
         return Table([c.take(chosen) for c in self])
@@ -139,7 +140,7 @@ class Table:
     # --- where tables come from -------------------------------------------------------------------
 
     @classmethod
-    def from_dict(cls, columns: Mapping[str, Sequence[Any]]) -> Table:
+    def from_dict(cls, columns: Mapping[str, Labels]) -> Table:
         """From lists, arrays or tensors of numbers or text, by name."""
         return cls._filled([(str(name), _listed_values(name, v)) for name, v in columns.items()])
 
@@ -152,12 +153,12 @@ class Table:
         return table
 
     @classmethod
-    def from_frame(cls, frame: Any) -> Table:
+    def from_frame(cls, frame: Frame) -> Table:
         """From a pandas or polars frame."""
         names = [str(n) for n in frame.columns]
         if hasattr(frame, "iloc"):  # pandas
             lists = [frame.iloc[:, i].astype(object).tolist() for i in range(len(names))]
-        elif hasattr(frame, "to_dicts"):  # polars
+        elif hasattr(frame, "to_series"):  # polars
             lists = [frame.to_series(i).to_list() for i in range(len(names))]
         else:
             raise TypeError(f"Table: expected a pandas or polars frame, got {type(frame).__name__}")

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chainrule.data import color, geometry, images
 from chainrule.data import transforms_functional as functional
@@ -32,7 +32,7 @@ from chainrule.data.augment_geometry import (
     RandomRotation,
 )
 from chainrule.data.augment_policy import AutoAugment, RandAugment
-from chainrule.data.image_arguments import pair
+from chainrule.data.image_arguments import PerChannel, pair
 from chainrule.data.image_transform import (
     ImageTransform,
     InterpolationMode,
@@ -45,6 +45,10 @@ from chainrule.nn.module.base import Module
 from chainrule.ops.shape.views import cat
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, Sizes
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 __all__ = [
     "AutoAugment",
@@ -150,7 +154,7 @@ class RandomApply(Compose):
 class ToTensor(ImageTransform):
     """A Pillow image, an array (H, W, C) or a tensor of bytes as floating numbers in [0, 1]."""
 
-    def forward(self, input: Any) -> Tensor:
+    def forward(self, input: Image | Array | Tensor) -> Tensor:
         return images.to_tensor(input)
 
 
@@ -159,7 +163,7 @@ class ToPILImage(ImageTransform):
 
     batched = False
 
-    def forward(self, input: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Image:
         return images.to_pil_image(input)
 
 
@@ -176,7 +180,7 @@ class Normalize(ImageTransform):
     (tensor([[[-1.0000, -0.5000]]]), tensor([[[0.0000, 0.2500]]]))
     """
 
-    def __init__(self, mean: Any, std: Any):
+    def __init__(self, mean: PerChannel, std: PerChannel):
         super().__init__()
         self.mean, self.std = _numbers("mean", mean), _numbers("std", std)
         if 0 in self.std:
@@ -193,8 +197,8 @@ class Normalize(ImageTransform):
         return f"mean={self.mean}, std={self.std}"
 
 
-def _numbers(name: str, value: Any) -> list[float]:
-    given = value.tolist() if hasattr(value, "tolist") else value
+def _numbers(name: str, value: PerChannel) -> list[float]:
+    given: Any = value.tolist() if hasattr(value, "tolist") else value
     numbers = list(given) if isinstance(given, (list, tuple)) else [given]
     if not numbers or not all([isinstance(v, (int, float)) for v in numbers]):
         raise TypeError(
@@ -215,7 +219,7 @@ class Resize(ImageTransform):
 
     def __init__(
         self,
-        size: Any,
+        size: Sizes,
         interpolation: str = "bilinear",
         max_size: int | None = None,
         antialias: bool = True,
@@ -240,7 +244,7 @@ class Resize(ImageTransform):
 class CenterCrop(ImageTransform):
     """The middle of the image, (height, width) large; zeros around it if it is too small."""
 
-    def __init__(self, size: Any):
+    def __init__(self, size: Sizes):
         super().__init__()
         self.size = pair("CenterCrop", "size", size)
 
@@ -252,9 +256,9 @@ class CenterCrop(ImageTransform):
 
 
 class Pad(ImageTransform):
-    """The image with a border: see functional.pad."""
+    """The image with a border, as ``functional.pad`` makes it."""
 
-    def __init__(self, padding: Any, fill: float = 0, padding_mode: str = "constant"):
+    def __init__(self, padding: Sizes, fill: float = 0, padding_mode: str = "constant"):
         super().__init__()
         self.padding = geometry.border(padding)
         self.fill = fill

@@ -11,6 +11,7 @@ from chainrule.ops.index.reading import getitem, narrow
 from chainrule.ops.shape.padding import unfold
 from chainrule.ops.shape.views import movedim
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike
 
 __all__ = ["WindowDataset"]
 
@@ -51,13 +52,13 @@ class WindowDataset(Dataset[tuple[Tensor, ...]]):
 
     def __init__(
         self,
-        series: Any,
+        series: ArrayLike,
         window: int,
         horizon: int = 1,
         stride: int = 1,
         *,
         gap: int = 0,
-        targets: Any = None,
+        targets: ArrayLike | None = None,
         target_channels: int | Sequence[int] | None = None,
         channels_first: bool = False,
     ):
@@ -104,7 +105,7 @@ def _windows(
     return view if channels_first else movedim(view, -1, 1)
 
 
-def _series(name: str, series: Any) -> Tensor:
+def _series(name: str, series: ArrayLike) -> Tensor:
     series = as_tensor(series)
     if series.ndim not in (1, 2):
         raise ValueError(
@@ -114,7 +115,9 @@ def _series(name: str, series: Any) -> Tensor:
     return series
 
 
-def _goal(series: Tensor, targets: Any, channels: int | Sequence[int] | None) -> Tensor:
+def _goal(
+    series: Tensor, targets: ArrayLike | None, channels: int | Sequence[int] | None
+) -> Tensor:
     """The series that is predicted."""
     goal = series if targets is None else _series("targets", targets)
     if len(goal) != len(series):

@@ -21,6 +21,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
 from typing import Any
 
 from chainrule import backend
@@ -28,6 +29,7 @@ from chainrule.backend import K, dtypes
 from chainrule.data.fetch import Fetcher
 from chainrule.random import default_generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Indexed
 
 __all__ = ["WorkerInfo", "WorkerPool", "get_worker_info"]
 
@@ -180,20 +182,21 @@ class WorkerPool:
     def __init__(
         self,
         fetcher: Fetcher,
-        dataset: Any,
+        dataset: Indexed,
         count: int,
         init_fn: Callable[[int], Any] | None,
-        context: Any,
+        context: BaseContext,
     ):
         self.epoch = 0
         self.owner = os.getpid()
         self.pipes: list[Connection] = []
         self.processes: list[Any] = []
         settings = (backend.current(), dtypes.get_default_dtype())
+        launcher: Any = context  # the base class has no Process, each start method has its own
         for i in range(count):
             worker = _Worker(WorkerInfo(i, count, 0, dataset), fetcher, init_fn, settings)
             ours, theirs = context.Pipe()
-            process = context.Process(target=worker.run, args=(theirs,), daemon=True)
+            process = launcher.Process(target=worker.run, args=(theirs,), daemon=True)
             with warnings.catch_warnings():
                 # Python warns of threads when it forks: those of BLAS, which survive it well.
                 warnings.filterwarnings("ignore", ".*multi-threaded.*", DeprecationWarning)
@@ -215,7 +218,7 @@ class WorkerPool:
     def ask(self, worker: int, indices: Any) -> None:
         self.send(worker, ("batch", indices))
 
-    def send(self, worker: int, message: Any) -> None:
+    def send(self, worker: int, message: tuple[str, Any]) -> None:
         try:
             self.pipes[worker].send(message)
         except OSError:
@@ -276,7 +279,7 @@ class WorkerPool:
         self.pipes, self.processes = [], []
 
 
-def context_named(name: Any) -> Any:
+def context_named(name: str | BaseContext | None) -> BaseContext:
     """A multiprocessing context, also by its name (None: the system's default)."""
     if name is None or isinstance(name, str):
         methods = multiprocessing.get_all_start_methods()
@@ -286,7 +289,7 @@ def context_named(name: Any) -> Any:
                 f"{methods}, but got multiprocessing_context={name!r}"
             )
         return multiprocessing.get_context(name)
-    if not isinstance(name, multiprocessing.context.BaseContext):
+    if not isinstance(name, BaseContext):
         raise TypeError(
             "DataLoader: multiprocessing_context option should be a valid context object or a "
             f"string specifying the start method, but got multiprocessing_context={name}"
