@@ -4,13 +4,17 @@
 # fmt: off
 
 from chainrule.nn import functional, init, utils
-from chainrule.nn.activations.modules import (
-    BinaryStep, CELU, ELU, Gaussian, GELU, GLU, Hardshrink, Hardsigmoid, Hardswish, Hardtanh,
-    LeakyReLU, LeCunTanh, LogSigmoid, LogSoftmax, Mish, ParametricActivation, PReLU, ReLU, ReLU6,
-    RReLU, SELU, Sigmoid, Sign, SiLU, SobolevaTanh, Softmax, Softmax2d, Softmin, Softplus,
-    Softshrink, Softsign, Tanh, Tanhshrink, Threshold,
+from chainrule.nn.activations.learned import ParametricActivation, PReLU
+from chainrule.nn.activations.piecewise import (
+    BinaryStep, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, ReLU, ReLU6, RReLU, Sign,
+    Softshrink, Threshold,
 )
 from chainrule.nn.activations.properties import activation_properties
+from chainrule.nn.activations.smooth import (
+    CELU, ELU, Gaussian, GELU, LeCunTanh, LogSigmoid, Mish, SELU, Sigmoid, SiLU, SobolevaTanh,
+    Softplus, Softsign, Tanh, Tanhshrink,
+)
+from chainrule.nn.activations.vector import GLU, LogSoftmax, Softmax, Softmax2d, Softmin
 from chainrule.nn.layers import arithmetic
 from chainrule.nn.layers.attention import MultiheadAttention
 from chainrule.nn.recurrent.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase

@@ -1,6 +1,6 @@
 """Activation functions: what a unit makes of the sum of its inputs.
 
-The functions are the truth; the modules over them are in ``nn/activations/modules.py``. Where a
+The functions are the truth; the modules over them are beside this file, by kind. Where a
 function has a kink, the slope there is PyTorch's (0 for ReLU at 0).
 """
 

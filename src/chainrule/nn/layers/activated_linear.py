@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chainrule.nn.activations.modules import ReLU, Sigmoid, Tanh
+from chainrule.nn.activations.piecewise import ReLU
+from chainrule.nn.activations.smooth import Sigmoid, Tanh
 from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
 from chainrule.ops.layers.fused import ActivatedLinear

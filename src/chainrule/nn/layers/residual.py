@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chainrule.nn.activations.functions import relu
-from chainrule.nn.activations.modules import ReLU
+from chainrule.nn.activations.piecewise import ReLU
 from chainrule.nn.layers.containers import Sequential
 from chainrule.nn.layers.conv import Conv2d
 from chainrule.nn.layers.linear import Linear
