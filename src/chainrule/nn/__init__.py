@@ -16,6 +16,10 @@ from chainrule.nn.activations.smooth import (
 )
 from chainrule.nn.activations.vector import GLU, LogSoftmax, Softmax, Softmax2d, Softmin
 from chainrule.nn.layers import arithmetic
+from chainrule.nn.layers.adaptive_pooling import (
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d,
+)
 from chainrule.nn.layers.attention import MultiheadAttention
 from chainrule.nn.recurrent.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from chainrule.nn.layers.containers import (
@@ -68,9 +72,7 @@ from chainrule.nn.layers.padding import (
 )
 from chainrule.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from chainrule.nn.layers.pooling import (
-    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, LPPool1d, LPPool2d, LPPool3d, MaxPool1d,
-    MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d,
+    AvgPool1d, AvgPool2d, AvgPool3d, LPPool1d, LPPool2d, LPPool3d, MaxPool1d, MaxPool2d, MaxPool3d,
 )
 from chainrule.nn.layers.rbf import RBF, RBFNetwork
 from chainrule.nn.recurrent.layers import GRU, LSTM, RNN, RNNBase

@@ -53,7 +53,7 @@ from chainrule.nn.layers.norm_sample import (
 )
 from chainrule.nn.losses.objective import weighted_sum
 from chainrule.nn.layers.padding import pad
-from chainrule.nn.layers.pooling import (
+from chainrule.ops.layers.pool import (
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
     adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d,
     lp_pool2d, lp_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d,

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from chainrule.nn.module.base import Module
 from chainrule.ops.layers.pool import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -22,21 +16,12 @@ from chainrule.ops.layers.pool import (
     max_pool1d,
     max_pool2d,
     max_pool3d,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
 )
 from chainrule.ops.layers.spatial import per_dim
 from chainrule.tensor import Tensor
-from chainrule.typing import Shape, Sizes
+from chainrule.typing import Sizes
 
 __all__ = [
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
@@ -46,35 +31,15 @@ __all__ = [
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
-    "MaxUnpool1d",
-    "MaxUnpool2d",
-    "MaxUnpool3d",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool3d",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "lp_pool1d",
-    "lp_pool2d",
-    "lp_pool3d",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-    "max_unpool1d",
-    "max_unpool2d",
-    "max_unpool3d",
 ]
 
-OutputSize = int | None | Sequence[int | None]  # one for all dimensions or each; None keeps a size
 # The maxima, or with return_indices also where they are.
 Maxima = Tensor | tuple[Tensor, Tensor]
 
 
-class _Pool(Module):
+class Pool(Module):
+    """What all pooling layers have: how many dimensions, and the function that they call."""
+
     nd: ClassVar[int]
     function: ClassVar[Callable[..., Any]]
 
@@ -85,7 +50,7 @@ class _Pool(Module):
 # --- maxima ---------------------------------------------------------------------------------------
 
 
-class _MaxPool(_Pool):
+class _MaxPool(Pool):
     def __init__(
         self,
         kernel_size: Sizes,
@@ -119,18 +84,38 @@ class _MaxPool(_Pool):
 
 
 class MaxPool1d(_MaxPool):
-    """The maximum of each window of a signal (N, C, L): see :class:`MaxPool2d`."""
+    """The maximum of each window of a signal.
+
+    y[i] = max over a of x[stride * i + dilation * a]
+
+    Shape: (N, C, L) or (C, L) -> the same with L_out, as ``conv_output_size`` says.
+
+    Args:
+        kernel_size: size of the window, a number, as the next three.
+        stride: step from one window to the next; ``kernel_size`` if not given.
+        padding: how many elements less than all others to add on each side, at most half a window.
+        dilation: distance between the elements of a window.
+        return_indices: also return where the maxima are, as :class:`MaxUnpool1d` takes them.
+        ceil_mode: keep a last window that is partly outside.
+
+    >>> from chainrule import arange, nn
+    >>> nn.MaxPool1d(2)(arange(6.0).reshape(1, 6))
+    tensor([[1., 3., 5.]])
+    """
 
     nd, function = 1, staticmethod(max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
-    """The maximum of each window: y[i, j] = max over a, b of x[i stride + a, j stride + b].
+    """The maximum of each window of an image.
 
-    Shape: (N, C, H, W) or (C, H, W) -> the same with H_out, W_out.
+    y[i, j] = max over a, b of x[stride * i + dilation * a, stride * j + dilation * b]
+
+    Shape: (N, C, H, W) or (C, H, W) -> the same with H_out, W_out, sizes as ``conv_output_size``
+    says.
 
     Args:
-        kernel_size: size of the window, a number or one for each dimension (so for the next three).
+        kernel_size: size of the window, a number or (kH, kW), as the next three.
         stride: step from one window to the next; ``kernel_size`` if not given.
         padding: how many elements less than all others to add on each side, at most half a window.
         dilation: distance between the elements of a window.
@@ -147,93 +132,34 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """The maximum of each window of a volume (N, C, D, H, W): see :class:`MaxPool2d`."""
+    """The maximum of each window of a volume.
 
-    nd, function = 3, staticmethod(max_pool3d)
+    y[h, i, j] = max over a, b, c of
+    x[stride * h + dilation * a, stride * i + dilation * b, stride * j + dilation * c]
 
+    Shape: (N, C, Z, H, W) or (C, Z, H, W) -> the same with Z_out, H_out, W_out, sizes as
+    ``conv_output_size`` says.
 
-class _AdaptiveMaxPool(_Pool):
-    def __init__(self, output_size: OutputSize, return_indices: bool = False):
-        super().__init__()
-        self.output_size = output_size
-        self.return_indices = return_indices
-
-    def forward(self, input: Tensor) -> Maxima:
-        return self.function(input, self.output_size, self.return_indices)
-
-    def extra_repr(self) -> str:
-        return self._shown("output_size")
-
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Max pooling of (N, C, L) to a given size: see :class:`AdaptiveMaxPool2d`."""
-
-    nd, function = 1, staticmethod(adaptive_max_pool1d)
-
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Max pooling of (N, C, H, W) to ``output_size``, whatever H and W are (None keeps a size).
-
-    >>> from chainrule import nn, ones
-    >>> nn.AdaptiveMaxPool2d((5, None))(ones(1, 64, 10, 9)).shape
-    chainrule.Size([1, 64, 5, 9])
-    """
-
-    nd, function = 2, staticmethod(adaptive_max_pool2d)
-
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Max pooling of (N, C, D, H, W) to a given size: see :class:`AdaptiveMaxPool2d`."""
-
-    nd, function = 3, staticmethod(adaptive_max_pool3d)
-
-
-class _MaxUnpool(_Pool):
-    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
-        super().__init__()
-        name, nd = type(self).__name__, self.nd
-        self.kernel_size = per_dim(name, "kernel_size", kernel_size, nd)
-        self.stride = self.kernel_size if stride is None else per_dim(name, "stride", stride, nd)
-        self.padding = per_dim(name, "padding", padding, nd)
-
-    def forward(self, input: Tensor, indices: Tensor, output_size: Shape | None = None) -> Tensor:
-        return self.function(
-            input, indices, self.kernel_size, self.stride, self.padding, output_size
-        )
-
-    def extra_repr(self) -> str:
-        return self._shown("kernel_size", "stride", "padding")
-
-
-class MaxUnpool1d(_MaxUnpool):
-    """A partial inverse of :class:`MaxPool1d`: see :class:`MaxUnpool2d`."""
-
-    nd, function = 1, staticmethod(max_unpool1d)
-
-
-class MaxUnpool2d(_MaxUnpool):
-    """A partial inverse of :class:`MaxPool2d`: maxima back in their places, zeros elsewhere.
+    Args:
+        kernel_size: size of the window, a number or (kZ, kH, kW), as the next three.
+        stride: step from one window to the next; ``kernel_size`` if not given.
+        padding: how many elements less than all others to add on each side, at most half a window.
+        dilation: distance between the elements of a window.
+        return_indices: also return where the maxima are, as :class:`MaxUnpool3d` takes them.
+        ceil_mode: keep a last window that is partly outside.
 
     >>> from chainrule import arange, nn
-    >>> pool, unpool = nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)
-    >>> unpool(*pool(arange(8.0).reshape(1, 2, 4)))
-    tensor([[[0., 0., 0., 0.],
-             [0., 5., 0., 7.]]])
+    >>> nn.MaxPool3d(2)(arange(64.0).reshape(1, 4, 4, 4)).shape
+    chainrule.Size([1, 2, 2, 2])
     """
 
-    nd, function = 2, staticmethod(max_unpool2d)
-
-
-class MaxUnpool3d(_MaxUnpool):
-    """A partial inverse of :class:`MaxPool3d`: see :class:`MaxUnpool2d`."""
-
-    nd, function = 3, staticmethod(max_unpool3d)
+    nd, function = 3, staticmethod(max_pool3d)
 
 
 # --- averages -------------------------------------------------------------------------------------
 
 
-class _AvgPool(_Pool):
+class _AvgPool(Pool):
     def __init__(
         self,
         kernel_size: Sizes,
@@ -272,7 +198,24 @@ class _AvgPool(_Pool):
 
 
 class AvgPool1d(_AvgPool):
-    """The average of each window of a signal (N, C, L): see :class:`AvgPool2d`."""
+    """The average of each window of a signal.
+
+    y[i] = mean over a of x[stride * i + dilation * a]
+
+    Shape: (N, C, L) or (C, L) -> the same with L_out, as ``conv_output_size`` says.
+
+    Args:
+        kernel_size: size of the window, a number, as the next two.
+        stride: step from one window to the next; ``kernel_size`` if not given.
+        padding: how many zeros to add on each side, at most half a window.
+        ceil_mode: keep a last window that is partly outside.
+        count_include_pad: whether the zeros of the padding count as elements.
+        dilation: distance between the elements of a window, which PyTorch has for maxima alone.
+
+    >>> from chainrule import arange, nn
+    >>> nn.AvgPool1d(2)(arange(6.0).reshape(1, 6))
+    tensor([[0.5000, 2.5000, 4.5000]])
+    """
 
     nd, function = 1, staticmethod(avg_pool1d)
 
@@ -304,12 +247,15 @@ class AvgPool1d(_AvgPool):
 
 
 class AvgPool2d(_AvgPool):
-    """The average of each window: y[i, j] = mean over a, b of x[i stride + a, j stride + b].
+    """The average of each window of an image.
 
-    Shape: (N, C, H, W) or (C, H, W) -> the same with H_out, W_out.
+    y[i, j] = mean over a, b of x[stride * i + dilation * a, stride * j + dilation * b]
+
+    Shape: (N, C, H, W) or (C, H, W) -> the same with H_out, W_out, sizes as ``conv_output_size``
+    says.
 
     Args:
-        kernel_size: size of the window, a number or one for each dimension (so for the next two).
+        kernel_size: size of the window, a number or (kH, kW), as the next two.
         stride: step from one window to the next; ``kernel_size`` if not given.
         padding: how many zeros to add on each side, at most half a window.
         ceil_mode: keep a last window that is partly outside.
@@ -327,50 +273,35 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """The average of each window of a volume (N, C, D, H, W): see :class:`AvgPool2d`."""
+    """The average of each window of a volume.
 
-    nd, function = 3, staticmethod(avg_pool3d)
+    y[h, i, j] = mean over a, b, c of
+    x[stride * h + dilation * a, stride * i + dilation * b, stride * j + dilation * c]
 
+    Shape: (N, C, Z, H, W) or (C, Z, H, W) -> the same with Z_out, H_out, W_out, sizes as
+    ``conv_output_size`` says.
 
-class _AdaptiveAvgPool(_Pool):
-    def __init__(self, output_size: OutputSize):
-        super().__init__()
-        self.output_size = output_size
+    Args:
+        kernel_size: size of the window, a number or (kZ, kH, kW), as the next two.
+        stride: step from one window to the next; ``kernel_size`` if not given.
+        padding: how many zeros to add on each side, at most half a window.
+        ceil_mode: keep a last window that is partly outside.
+        count_include_pad: whether the zeros of the padding count as elements.
+        divisor_override: divide by this instead of the number of elements.
+        dilation: distance between the elements of a window, which PyTorch has for maxima alone.
 
-    def forward(self, input: Tensor) -> Tensor:
-        return self.function(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return self._shown("output_size")
-
-
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """Average pooling of (N, C, L) to a given size: see :class:`AdaptiveAvgPool2d`."""
-
-    nd, function = 1, staticmethod(adaptive_avg_pool1d)
-
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """Average pooling of (N, C, H, W) to ``output_size``, whatever H and W are (None keeps a size).
-
-    >>> from chainrule import nn, ones
-    >>> nn.AdaptiveAvgPool2d(1)(ones(2, 64, 10, 9)).shape
-    chainrule.Size([2, 64, 1, 1])
+    >>> from chainrule import arange, nn
+    >>> nn.AvgPool3d(2)(arange(64.0).reshape(1, 4, 4, 4)).shape
+    chainrule.Size([1, 2, 2, 2])
     """
 
-    nd, function = 2, staticmethod(adaptive_avg_pool2d)
-
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """Average pooling of (N, C, D, H, W) to a given size: see :class:`AdaptiveAvgPool2d`."""
-
-    nd, function = 3, staticmethod(adaptive_avg_pool3d)
+    nd, function = 3, staticmethod(avg_pool3d)
 
 
 # --- norms ----------------------------------------------------------------------------------------
 
 
-class _LPPool(_Pool):
+class _LPPool(Pool):
     def __init__(
         self,
         norm_type: float,
@@ -394,13 +325,39 @@ class _LPPool(_Pool):
 
 
 class LPPool1d(_LPPool):
-    """The p-norm of each window of a signal (N, C, L): see :class:`LPPool2d`."""
+    """The p-norm of each window of a signal, between average and maximum.
+
+    y[i] = (sum over a of x[stride * i + a]^p)^(1 / p) with p the norm_type
+
+    Shape: (N, C, L) or (C, L) -> the same with L_out, as ``conv_output_size`` says.
+
+    Args:
+        norm_type: p.
+        kernel_size: size of the window, a number, as the stride.
+        stride: step from one window to the next; ``kernel_size`` if not given.
+        ceil_mode: keep a last window that is partly outside.
+
+    >>> from chainrule import nn, tensor
+    >>> nn.LPPool1d(2, 2)(tensor([[3.0, 4.0]]))
+    tensor([[5.]])
+    """
 
     nd, function = 1, staticmethod(lp_pool1d)
 
 
 class LPPool2d(_LPPool):
-    """The p-norm of each window: y = (sum of x ** p) ** (1 / p), between average and maximum.
+    """The p-norm of each window of an image, between average and maximum.
+
+    y[i, j] = (sum over a, b of x[stride * i + a, stride * j + b]^p)^(1 / p) with p the norm_type
+
+    Shape: (N, C, H, W) or (C, H, W) -> the same with H_out, W_out, sizes as ``conv_output_size``
+    says.
+
+    Args:
+        norm_type: p.
+        kernel_size: size of the window, a number or (kH, kW), as the stride.
+        stride: step from one window to the next; ``kernel_size`` if not given.
+        ceil_mode: keep a last window that is partly outside.
 
     >>> from chainrule import nn, tensor
     >>> nn.LPPool2d(2, 2)(tensor([[[3.0, 0.0], [4.0, 0.0]]]))
@@ -411,6 +368,23 @@ class LPPool2d(_LPPool):
 
 
 class LPPool3d(_LPPool):
-    """The p-norm of each window of a volume (N, C, D, H, W): see :class:`LPPool2d`."""
+    """The p-norm of each window of a volume, between average and maximum.
+
+    y[h, i, j] = (sum over a, b, c of x[stride * h + a, stride * i + b, stride * j + c]^p)^(1 / p)
+    with p the norm_type
+
+    Shape: (N, C, Z, H, W) or (C, Z, H, W) -> the same with Z_out, H_out, W_out, sizes as
+    ``conv_output_size`` says.
+
+    Args:
+        norm_type: p.
+        kernel_size: size of the window, a number or (kZ, kH, kW), as the stride.
+        stride: step from one window to the next; ``kernel_size`` if not given.
+        ceil_mode: keep a last window that is partly outside.
+
+    >>> from chainrule import nn, tensor
+    >>> nn.LPPool3d(2, 2)(tensor([[[[3.0, 0.0], [4.0, 0.0]]] * 2]))
+    tensor([[[[7.0711]]]])
+    """
 
     nd, function = 3, staticmethod(lp_pool3d)
