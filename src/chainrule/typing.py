@@ -36,7 +36,9 @@ __all__ = [
     "HasMemory",
     "Index",
     "Indexed",
+    "Inputs",
     "Labels",
+    "Nested",
     "Number",
     "Operand",
     "Params",
@@ -49,7 +51,6 @@ __all__ = [
     "Sizes",
     "Tangents",
     "Tensors",
-    "Tree",
     "V",
     "Value",
 ]
@@ -133,8 +134,9 @@ Random: TypeAlias = Union["Generator", None]  # None: the default generator
 # Numbers in any form that chainrule.tensor takes: nested sequences, arrays, tensors.
 ArrayLike: TypeAlias = Union["Tensor", "Array", Number, Sequence[Any], HasArray]
 Tensors: TypeAlias = Union["Tensor", Sequence["Tensor"]]
+Inputs: TypeAlias = Union["Tensor", tuple[Any, ...]]  # of a model: one, or all arguments of a call
 # Nested tuples, lists and dicts of tensors, as the transformations of functions take them.
-Tree: TypeAlias = Union["Tensor", Sequence["Tree"], Mapping[str, "Tree"]]
+Nested: TypeAlias = Union["Tensor", Sequence["Nested"], Mapping[str, "Nested"]]
 # What an optimizer takes: parameters, named ones, or groups with settings of their own.
 Params: TypeAlias = Iterable[Union["Tensor", "tuple[str, Tensor]", dict[str, Any]]]
 Rate: TypeAlias = Union[float, "Tensor"]  # a tensor: one rate for each number of a parameter

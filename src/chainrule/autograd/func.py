@@ -16,7 +16,7 @@ from chainrule.autograd.nested import Structure, flatten, map_tree, unflatten
 from chainrule.autograd.traced import Traced, select, split_aux, substitute, unpack_single
 from chainrule.backend import K
 from chainrule.tensor import Tensor
-from chainrule.typing import Tree
+from chainrule.typing import Nested
 
 __all__ = [
     "grad",
@@ -92,13 +92,13 @@ def value_and_grad(
 
 @overload
 def vjp(
-    func: Callable[..., R], *primals: Tree, has_aux: Literal[False] = False
+    func: Callable[..., R], *primals: Nested, has_aux: Literal[False] = False
 ) -> tuple[R, Pull]: ...
 @overload
 def vjp(
-    func: Callable[..., tuple[R, A]], *primals: Tree, has_aux: Literal[True]
+    func: Callable[..., tuple[R, A]], *primals: Nested, has_aux: Literal[True]
 ) -> tuple[R, Pull, A]: ...
-def vjp(func: Callable[..., Any], *primals: Tree, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(func: Callable[..., Any], *primals: Nested, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of ``func`` at the primals, and the function that maps a cotangent of the output to
     cotangents of the inputs.
 
@@ -110,7 +110,7 @@ def vjp(func: Callable[..., Any], *primals: Tree, has_aux: bool = False) -> tupl
     """
     traced = Traced(func, primals, has_aux)
 
-    def pull(*cotangents: Tree) -> tuple[Any, ...]:
+    def pull(*cotangents: Nested) -> tuple[Any, ...]:
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         leaves, structure = flatten(given)
         if structure != traced.out_structure and len(leaves) != len(traced.outputs):
@@ -127,23 +127,23 @@ def vjp(func: Callable[..., Any], *primals: Tree, has_aux: bool = False) -> tupl
 @overload
 def jvp(
     func: Callable[..., R],
-    primals: tuple[Tree, ...],
-    tangents: tuple[Tree, ...],
+    primals: tuple[Nested, ...],
+    tangents: tuple[Nested, ...],
     *,
     has_aux: Literal[False] = False,
 ) -> tuple[R, R]: ...
 @overload
 def jvp(
     func: Callable[..., tuple[R, A]],
-    primals: tuple[Tree, ...],
-    tangents: tuple[Tree, ...],
+    primals: tuple[Nested, ...],
+    tangents: tuple[Nested, ...],
     *,
     has_aux: Literal[True],
 ) -> tuple[R, R, A]: ...
 def jvp(
     func: Callable[..., Any],
-    primals: tuple[Tree, ...],
-    tangents: tuple[Tree, ...],
+    primals: tuple[Nested, ...],
+    tangents: tuple[Nested, ...],
     *,
     has_aux: bool = False,
 ) -> tuple[Any, ...]:
@@ -182,7 +182,9 @@ def push_forward(
     return (out, tangent, aux) if has_aux else (out, tangent)
 
 
-def hvp(func: Callable[..., Tensor], primals: tuple[Tree, ...], tangents: tuple[Tree, ...]) -> Any:
+def hvp(
+    func: Callable[..., Tensor], primals: tuple[Nested, ...], tangents: tuple[Nested, ...]
+) -> Any:
     """The Hessian of a scalar-valued ``func`` times a vector, without the Hessian.
 
     One forward pass through the gradient: the cost of a few evaluations. Returns a tuple like

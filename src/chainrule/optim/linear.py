@@ -108,6 +108,7 @@ class Data:
 
 
 def with_ones(x: Tensor) -> Tensor:
+    """The inputs and a column of ones behind them."""
     return cat([x, ones(x.shape[0], 1, dtype=x.dtype)], 1)
 
 
@@ -278,6 +279,7 @@ def descend(
 
 
 def check_descent(op: str, lr: float, max_iter: int, tolerance: float) -> None:
+    """Refuses settings of gradient descent that make no sense."""
     check_range(op, lr=lr, tolerance=tolerance)
     check_range(op, 1, max_iter=max_iter)
 

@@ -20,6 +20,7 @@ from chainrule.ops.creation.sampling import rand
 from chainrule.ops.shape.views import cat, reshape, stack
 from chainrule.ops.layers.softmax import softmax
 from chainrule.tensor import Tensor
+from chainrule.typing import DType, Random
 
 __all__ = ["CascadeFit", "CascadeNetwork", "CascadeStep", "cascade_correlation", "correlation"]
 
@@ -55,7 +56,7 @@ class CascadeNetwork(nn.Module):
         out_features: int,
         units: int = 0,
         activation: Callable[[Tensor], Tensor] | None = None,
-        dtype: Any = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         if in_features < 1 or out_features < 1 or units < 0:
@@ -159,7 +160,7 @@ def cascade_correlation(
     patience: int = 5,
     min_improvement: float = 1e-3,
     l2: float = 1e-6,
-    generator: Any = None,
+    generator: Random = None,
 ) -> CascadeFit:
     """Grows a network: trains the outputs, adds the unit that follows their error best, and so on.
 

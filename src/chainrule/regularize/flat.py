@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule.autograd.functional_call import functional_call
 from chainrule.autograd.jacobian import jacrev
@@ -101,15 +100,15 @@ class FlatMinimum:
         self.strength, self.where, self.tolerance = strength, where, tolerance
         self.chunk_size, self.name = chunk_size, name
 
-    def weights(self, model: Module) -> dict[str, Any]:
+    def weights(self, model: Module) -> dict[str, Tensor]:
         """The parameters that are penalized, by name."""
         return select("FlatMinimum", model, self.where)
 
-    def jacobian(self, model: Module, *inputs: Any) -> Tensor:
+    def jacobian(self, model: Module, *inputs: Tensor) -> Tensor:
         """The derivatives of each sample's outputs by the weights, of shape (N, K, W)."""
         weights = self.weights(model)
 
-        def outputs(w: dict[str, Any], sample: tuple[Any, ...]) -> Tensor:
+        def outputs(w: dict[str, Tensor], sample: tuple[Tensor, ...]) -> Tensor:
             y = functional_call(model, w, tuple(unsqueeze(x, 0) for x in sample))
             if not isinstance(y, Tensor):
                 raise TypeError(
@@ -117,7 +116,7 @@ class FlatMinimum:
                 )
             return reshape(y, (-1,))
 
-        def of_one(*sample: Any) -> Tensor:
+        def of_one(*sample: Tensor) -> Tensor:
             found = jacrev(outputs)(weights, sample)
             return cat([reshape(j, (j.shape[0], -1)) for j in found.values()], 1)
 
@@ -126,7 +125,7 @@ class FlatMinimum:
         with evaluating(model):
             return vmap(of_one, chunk_size=self.chunk_size)(*inputs)
 
-    def __call__(self, model: Module, *inputs: Any) -> Tensor:
+    def __call__(self, model: Module, *inputs: Tensor) -> Tensor:
         square, used, total = _sizes(self.jacobian(model, *inputs))
         size = sum(used, -1)
         any_used = size > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from chainrule.autograd.engine import grad
@@ -39,7 +40,7 @@ class Normalized:
     tensor([[-0.5000]])
     """
 
-    def __init__(self, penalty: Any, strength: float, name: str | None = None):
+    def __init__(self, penalty: Callable[..., Tensor], strength: float, name: str | None = None):
         check_strength("Normalized", strength)
         if not callable(penalty) or hasattr(penalty, "after_backward"):
             raise TypeError(f"Normalized: expected a penalty, got {penalty!r}")
@@ -52,11 +53,11 @@ class Normalized:
         self.name = name or getattr(penalty, "name", "") or getattr(penalty, "__name__", "penalty")
         self.needs_inputs = bool(getattr(penalty, "needs_inputs", False))
 
-    def __call__(self, model: Module, *inputs: Any) -> Tensor:
+    def __call__(self, model: Module, *inputs: object) -> Tensor:
         """The value of the penalty."""
         return self.penalty(model, *inputs)
 
-    def after_backward(self, model: Module, *inputs: Any) -> None:
+    def after_backward(self, model: Module, *inputs: object) -> None:
         """Adds the normalized gradient to the ``.grad`` of the parameters."""
         wanted = [p for p in model.parameters() if p.requires_grad]
         with enable_grad():

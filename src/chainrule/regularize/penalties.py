@@ -72,7 +72,7 @@ class Cauchy(Penalty):
         _check_positive("Cauchy", scale=scale)
         self.scale, self.joint = scale, joint
 
-    def measure(self, weights: dict[str, Any]) -> Tensor:
+    def measure(self, weights: dict[str, Tensor]) -> Tensor:
         squares = [(w / self.scale) ** 2 for w in weights.values()]
         if self.joint:
             return log1p(added([sum(s) for s in squares]))

@@ -14,7 +14,7 @@ from chainrule.tensor import Tensor
 __all__ = ["Penalty", "SumPenalty", "added", "check_strength"]
 
 
-def check_strength(op: str, strength: Any) -> None:
+def check_strength(op: str, strength: float | Mapping[str, float]) -> None:
     """Raises ValueError unless it is a number that is not negative, or patterns with such."""
     if isinstance(strength, Mapping):
         if not strength:
@@ -57,7 +57,7 @@ class Penalty:
         self.where = where
         self.name = name or type(self).__name__.lower()
 
-    def groups(self, model: Module) -> list[tuple[float, dict[str, Any]]]:
+    def groups(self, model: Module) -> list[tuple[float, dict[str, Tensor]]]:
         """The strengths, each with the parameters it is for."""
         op = type(self).__name__
         if isinstance(self.strength, dict):
@@ -65,11 +65,11 @@ class Penalty:
         where = self.default_where if self.where is None else self.where
         return [(self.strength, select(op, model, where))]
 
-    def weights(self, model: Module) -> dict[str, Any]:
+    def weights(self, model: Module) -> dict[str, Tensor]:
         """The parameters that are penalized, by name."""
         return {name: p for _, chosen in self.groups(model) for name, p in chosen.items()}
 
-    def measure(self, weights: dict[str, Any]) -> Tensor:
+    def measure(self, weights: dict[str, Tensor]) -> Tensor:
         """The penalty of these weights at strength 1; a subclass says it."""
         raise NotImplementedError(f"{type(self).__name__} has no measure(weights)")
 
@@ -88,7 +88,7 @@ class Penalty:
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def added(parts: list[Any]) -> Any:
+def added(parts: list[Tensor]) -> Tensor:
     """The sum of some tensors."""
     total = parts[0]
     for part in parts[1:]:
@@ -103,5 +103,5 @@ class SumPenalty(Penalty):
         """The penalty of one parameter at strength 1."""
         raise NotImplementedError(f"{type(self).__name__} has no of(name, weight)")
 
-    def measure(self, weights: dict[str, Any]) -> Tensor:
+    def measure(self, weights: dict[str, Tensor]) -> Tensor:
         return added([self.of(name, w) for name, w in weights.items()])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
@@ -20,6 +19,7 @@ from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.regularize.penalty import check_strength
 from chainrule.regularize.where import select
 from chainrule.tensor import Tensor
+from chainrule.typing import DType
 
 __all__ = ["SoftWeightSharing"]
 
@@ -69,7 +69,7 @@ class SoftWeightSharing(Module):
         sigma: float | None = None,
         min_sigma: float = 1e-3,
         name: str = "soft_sharing",
-        dtype: Any = None,
+        dtype: DType | None = None,
     ):
         super().__init__()
         op = "SoftWeightSharing"
@@ -103,7 +103,7 @@ class SoftWeightSharing(Module):
         """The standard deviations of the components."""
         return self.min_sigma + exp(self.log_sigma)
 
-    def weights(self, model: Module) -> dict[str, Any]:
+    def weights(self, model: Module) -> dict[str, Tensor]:
         """The parameters that are penalized, by name."""
         return select("SoftWeightSharing", model, self.where)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from chainrule.autograd.func import jvp, vjp
 from chainrule.autograd.vmap import vmap
@@ -13,10 +12,11 @@ from chainrule.nn.module.evaluation import evaluating
 from chainrule.ops.creation.patterns import eye
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.creation.sampling import Generator, randint
+from chainrule.ops.creation.sampling import randint
 from chainrule.ops.shape.views import expand, reshape
 from chainrule.regularize.penalty import check_strength
 from chainrule.tensor import Tensor
+from chainrule.typing import Random
 
 __all__ = ["Tikhonov"]
 
@@ -60,7 +60,7 @@ class Tikhonov:
         order: int = 1,
         argnum: int = 0,
         probes: int | None = None,
-        generator: Generator | None = None,
+        generator: Random = None,
         chunk_size: int | None = None,
         name: str | None = None,
     ):
@@ -73,7 +73,7 @@ class Tikhonov:
         self.probes, self.generator, self.chunk_size = probes, generator, chunk_size
         self.name = name or ("tikhonov" if order == 1 else f"tikhonov{order}")
 
-    def __call__(self, model: Module, *inputs: Any) -> Tensor:
+    def __call__(self, model: Module, *inputs: object) -> Tensor:
         x = self._input(inputs)
 
         def f(value: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ class Tikhonov:
         count = x.shape[0] * (self.probes or 1)
         return (self.strength / count) * sum(parts * parts)
 
-    def _input(self, inputs: tuple[Any, ...]) -> Tensor:
+    def _input(self, inputs: tuple[object, ...]) -> Tensor:
         if not 0 <= self.argnum < len(inputs):
             raise ValueError(
                 f"Tikhonov: argnum={self.argnum}, but the penalty was called with {len(inputs)} "
@@ -158,7 +158,7 @@ def _units(shape: tuple[int, ...], like: Tensor) -> Tensor:
     return reshape(eye(size, dtype=like.dtype), (size, 1, *shape))
 
 
-def _check_output(y: Any, x: Tensor) -> Tensor:
+def _check_output(y: object, x: Tensor) -> Tensor:
     if not isinstance(y, Tensor) or y.ndim < 1 or y.shape[0] != x.shape[0]:
         what = f"shape {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__
         raise TypeError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from chainrule.nn.layers.containers import ModuleList
 from chainrule.nn.module.base import Module
@@ -14,11 +13,11 @@ from chainrule.tensor import Tensor
 __all__ = ["named", "select", "select_groups", "select_weights"]
 
 
-def named(op: str, model: Module) -> list[tuple[list[str], Any]]:
+def named(op: str, model: Module) -> list[tuple[list[str], Tensor]]:
     """The real floating-point parameters, each once, with all the names it has."""
     if not isinstance(model, Module):
         raise TypeError(f"{op}: expected a Module, got {type(model).__name__}")
-    found: dict[int, tuple[list[str], Any]] = {}
+    found: dict[int, tuple[list[str], Tensor]] = {}
     for name, p in model.named_parameters(remove_duplicate=False):
         if is_lazy(p):
             raise ValueError(
@@ -40,7 +39,7 @@ def _names(model: Module, name: str) -> list[str]:
     return [name, above.removesuffix("parametrizations") + weight]
 
 
-def select(op: str, model: Module, where: Where = None) -> dict[str, Any]:
+def select(op: str, model: Module, where: Where = None) -> dict[str, Tensor]:
     """The parameters that are meant, by name.
 
     Without ``where`` all weights: parameters of two or more dimensions, not the biases and scales.
@@ -74,7 +73,7 @@ def select_weights(
 
 def select_groups(
     op: str, model: Module, strengths: Mapping[str, float]
-) -> list[tuple[float, dict[str, Any]]]:
+) -> list[tuple[float, dict[str, Tensor]]]:
     """The parameters of each pattern with its strength; the first pattern that matches counts."""
     known = named(op, model)
     taken: set[int] = set()

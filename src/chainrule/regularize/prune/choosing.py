@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from chainrule.ops.elementwise.functions import logical_and, where
 from chainrule.ops.reduce.reductions import count_nonzero
@@ -51,6 +50,7 @@ class Step:
 
 
 def check_scope(op: str, scope: str) -> None:
+    """Raises ValueError unless weights are to be chosen among all, or in each layer."""
     if scope not in ("global", "layer"):
         raise ValueError(f"{op}: scope must be 'global' or 'layer', got {scope!r}")
 
@@ -136,7 +136,7 @@ def _mask_lowest(weights: Sequence[Weight], scores: Sequence[Tensor], number: in
     return float(lowest.values.sum())
 
 
-def figure(value: Any) -> str:
+def figure(value: object) -> str:
     """A number for a table."""
     if value is None:
         return "-"

@@ -21,6 +21,7 @@ from chainrule.regularize.prune.flow import Flow, Link, Trace
 from chainrule.regularize.prune.layers import trace_model
 from chainrule.regularize.prune.masks import remove
 from chainrule.tensor import Tensor
+from chainrule.typing import Inputs
 
 __all__ = ["SelectInputs", "compact", "example_for"]
 
@@ -34,7 +35,7 @@ class SelectInputs(Module):
     tensor([[1., 3.]])
     """
 
-    index: Any
+    index: Tensor
 
     def __init__(self, index: list[int], dim: int = -1):
         super().__init__()
@@ -49,7 +50,11 @@ class SelectInputs(Module):
 
 
 def compact(
-    model: Module, example_input: Any = None, *, inputs: str = "select", strict: bool = True
+    model: Module,
+    example_input: Inputs | None = None,
+    *,
+    inputs: str = "select",
+    strict: bool = True,
 ) -> Module:
     """A smaller network that computes the same, in evaluation mode and up to rounding.
 
@@ -112,7 +117,7 @@ def compact(
     return result
 
 
-def example_for(op: str, model: Module, example: Any) -> tuple[Any, ...]:
+def example_for(op: str, model: Module, example: Inputs | None) -> tuple[Any, ...]:
     """The inputs of a call, random ones of the size that the first layer says if none are given."""
     if example is not None:
         return example if isinstance(example, tuple) else (example,)

@@ -20,6 +20,7 @@ from chainrule.nn.module.base import Module
 from chainrule.ops.core.apply import apply
 from chainrule.ops.core.primitive import Op
 from chainrule.tensor import Tensor
+from chainrule.typing import Array
 
 __all__ = [
     "Binding",
@@ -43,12 +44,14 @@ class Flow(Box):
     __slots__ = ("dtype", "labels", "level", "shape", "still", "trace", "value")
     transformation = "a trace of units"
 
-    def __init__(self, trace: Trace, value: Tensor, labels: Any, still: Any):
+    def __init__(self, trace: Trace, value: Tensor, labels: Array, still: Array):
         self.trace, self.level = trace, trace.level
         self.value, self.labels, self.still = value, labels, still
         self.shape, self.dtype = value.array.shape, value.array.dtype
 
-    def process(self, op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
+    def process(
+        self, op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]
+    ) -> Flow | tuple[Flow, ...]:
         boxes = [t.array if isinstance(t.array, Flow) else None for t in inputs]
         values = tuple([t if b is None else b.value for t, b in zip(inputs, boxes, strict=True)])
         flags = mode.flags
@@ -65,11 +68,11 @@ class Flow(Box):
     def constant(self, value: Tensor) -> Flow:
         return self.trace.plain(value)
 
-    def numbers(self, what: str) -> Any:
+    def numbers(self, what: str) -> Array:
         return self.value._numbers(what)
 
 
-def unboxed(x: Any) -> Any:
+def unboxed(x: object) -> Any:
     """The value of a traced tensor."""
     return x.array.value if isinstance(x, Tensor) and isinstance(x.array, Flow) else x
 
@@ -78,7 +81,7 @@ def unboxed(x: Any) -> Any:
 class Binding:
     """The entries along one dimension of a parameter or buffer belong to these units."""
 
-    tensor: Any
+    tensor: Tensor
     dim: int
     units: list[int]
 
@@ -92,7 +95,7 @@ class Link:
     module and the name of its bias, or None if it cannot have one.
     """
 
-    weight: Any
+    weight: Tensor
     row_dim: int
     column_dim: int
     rows: list[int]
@@ -101,14 +104,14 @@ class Link:
     bias: tuple[Module, str] | None = None
     module: str = ""
 
-    def matrix(self) -> Any:
+    def matrix(self) -> Array:
         """Whether there is a weight that is not zero: (rows, columns)."""
         a = self.weight.detach().array
         others = tuple([d for d in range(a.ndim) if d not in (self.row_dim, self.column_dim)])
         found = (a != 0).any(axis=others)
         return found if self.row_dim < self.column_dim else found.T
 
-    def summed(self) -> Any:
+    def summed(self) -> Array:
         """The weights summed over all other dimensions, (rows, columns)."""
         a = self.weight.detach().array
         others = tuple([d for d in range(a.ndim) if d not in (self.row_dim, self.column_dim)])
@@ -120,7 +123,7 @@ class Link:
 class Trace:
     """The units of a model, found by one run; ``rule`` follows them through an operation."""
 
-    rule: Callable[..., Any]
+    rule: Callable[..., Flow | tuple[Flow, ...]]
     level: int = 0
     parent: list[int] = field(default_factory=list)
     made_by: list[tuple[str, int]] = field(default_factory=list)  # module and place in it
@@ -191,15 +194,16 @@ class Trace:
 
     def constants(self, flow: Flow, dim: int) -> list[float | None]:
         """At each place along a dimension the number that is always there, None if none is."""
-        still, values = front(flow.still, dim).all(axis=1), front(flow.value.array, dim)
+        still = [bool(row.all()) for row in front(flow.still, dim)]
+        values = front(flow.value.array, dim)
         low, high = values.min(axis=1), values.max(axis=1)
         room = 1e-13 if values.dtype.itemsize >= 8 else 1e-5
         return [
             float(a) if s and b - a <= room * max(abs(float(a)), abs(float(b))) else None
-            for s, a, b in zip(still.tolist(), low.tolist(), high.tolist(), strict=True)
+            for s, a, b in zip(still, low.tolist(), high.tolist(), strict=True)
         ]
 
-    def bind(self, tensor: Any, dim: int, units: Sequence[int]) -> None:
+    def bind(self, tensor: Tensor, dim: int, units: Sequence[int]) -> None:
         """The entries of a parameter or buffer along a dimension are of these units."""
         key = (id(tensor), dim)
         if key in self.bindings:
@@ -211,7 +215,7 @@ class Trace:
 
     # --- values -----------------------------------------------------------------------------------
 
-    def box(self, value: Tensor, labels: Any, still: Any) -> Flow:
+    def box(self, value: Tensor, labels: Array, still: Array) -> Flow:
         return Flow(self, value, labels, still)
 
     def plain(self, value: Tensor) -> Flow:
@@ -232,7 +236,7 @@ class Trace:
         labels = K.broadcast_to(K.asarray(list(units), INTEGER).reshape(shape), full)
         return Flow(self, value, labels, K.broadcast_to(K.asarray(still).reshape(shape), full))
 
-    def name_of(self, tensor: Any) -> str:
+    def name_of(self, tensor: Tensor) -> str:
         """The module that holds a parameter."""
         return self.names[id(tensor)].rpartition(".")[0]
 
@@ -243,7 +247,7 @@ class Trace:
         return f"{name!r} ({self.kinds.get(name, 'Module')})" if name else "the model's forward"
 
 
-def varying(labels: Any) -> list[int]:
+def varying(labels: Array) -> list[int]:
     """The dimensions along which units differ."""
     found = []
     for d in range(labels.ndim):
@@ -253,17 +257,17 @@ def varying(labels: Any) -> list[int]:
     return found
 
 
-def distinct(labels: Any) -> set[int]:
+def distinct(labels: Array) -> set[int]:
     """The units of a value."""
     return set(shortened(labels, varying(labels)).reshape(-1).tolist())
 
 
-def shortened(labels: Any, dims: Sequence[int]) -> Any:
+def shortened(labels: Array, dims: Sequence[int]) -> Array:
     """The first place alone along all dimensions but these."""
     return labels[tuple([slice(None) if d in dims else slice(0, 1) for d in range(labels.ndim)])]
 
 
-def front(array: Any, dim: int) -> Any:
+def front(array: Array, dim: int) -> Array:
     """An array as a matrix with a row for each place along a dimension."""
     dim %= array.ndim
     order = (dim, *[d for d in range(array.ndim) if d != dim])

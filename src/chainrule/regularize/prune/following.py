@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from chainrule.backend import K
 from chainrule.nn.layers.linear import Linear as LinearLayer
@@ -19,6 +19,7 @@ from chainrule.regularize.prune.flow import (
     varying,
 )
 from chainrule.tensor import Tensor
+from chainrule.typing import Array
 
 __all__ = ["follow", "link_rows"]
 
@@ -37,8 +38,13 @@ Boxes = Sequence[Any]  # for each input its Flow, or None
 
 
 def follow(
-    trace: Trace, op: Op, inputs: Sequence[Tensor], boxes: Boxes, params: Any, out: Any
-) -> Any:
+    trace: Trace,
+    op: Op,
+    inputs: Sequence[Tensor],
+    boxes: Boxes,
+    params: dict[str, Any],
+    out: Tensor | tuple[Tensor, ...],
+) -> Flow | tuple[Flow, ...]:
     """The units of what an operation gives."""
     if isinstance(out, tuple):
         return _lost(trace, op, boxes, out)
@@ -59,7 +65,13 @@ def follow(
     return _lost(trace, op, boxes, out)
 
 
-def _lost(trace: Trace, op: Op, boxes: Boxes, out: Any) -> Any:
+@overload
+def _lost(trace: Trace, op: Op, boxes: Boxes, out: Tensor) -> Flow: ...
+@overload
+def _lost(trace: Trace, op: Op, boxes: Boxes, out: tuple[Tensor, ...]) -> tuple[Flow, ...]: ...
+def _lost(
+    trace: Trace, op: Op, boxes: Boxes, out: Tensor | tuple[Tensor, ...]
+) -> Flow | tuple[Flow, ...]:
     """An operation that mixes units: they stay."""
     flows = [b for b in boxes if b is not None]
     for flow in flows:
@@ -76,7 +88,12 @@ def _lost(trace: Trace, op: Op, boxes: Boxes, out: Any) -> Any:
 
 
 def _moved(
-    trace: Trace, op: Op, inputs: Sequence[Tensor], boxes: Boxes, params: Any, out: Tensor
+    trace: Trace,
+    op: Op,
+    inputs: Sequence[Tensor],
+    boxes: Boxes,
+    params: dict[str, Any],
+    out: Tensor,
 ) -> Flow:
     flows = [trace.plain(t) if b is None else b for t, b in zip(inputs, boxes, strict=True)]
     labels = op.raw(*[b.labels + 1 for b in flows], **params) - 1  # what is padded gets -1
@@ -90,7 +107,12 @@ def _moved(
 
 
 def _picked(
-    trace: Trace, op: Op, inputs: Sequence[Tensor], boxes: Boxes, params: Any, out: Tensor
+    trace: Trace,
+    op: Op,
+    inputs: Sequence[Tensor],
+    boxes: Boxes,
+    params: dict[str, Any],
+    out: Tensor,
 ) -> Flow:
     """Elements chosen by their places: fine as long as no unit is left out."""
     flow = boxes[0]
@@ -126,7 +148,7 @@ def _elementwise(trace: Trace, op: Op, inputs: Sequence[Tensor], boxes: Boxes, o
     return result
 
 
-def _meet(trace: Trace, a: Any, b: Any) -> Any:
+def _meet(trace: Trace, a: Array, b: Array) -> Array:
     """Units that meet element by element become one."""
     if not (a != b).any():
         return a
@@ -153,7 +175,7 @@ def _with_constant(trace: Trace, constant: Tensor, result: Flow) -> None:
 # --- sums and windows -----------------------------------------------------------------------------
 
 
-def _reduced(trace: Trace, op: Op, boxes: Boxes, params: Any, out: Tensor) -> Flow:
+def _reduced(trace: Trace, op: Op, boxes: Boxes, params: dict[str, Any], out: Tensor) -> Flow:
     flow = boxes[0]
     dims = tuple(params["dim"])
     if {d % len(flow.shape) for d in dims} & set(varying(flow.labels)):
@@ -163,7 +185,7 @@ def _reduced(trace: Trace, op: Op, boxes: Boxes, params: Any, out: Tensor) -> Fl
     return Flow(trace, out, labels, _resting(flow, dims, keep))
 
 
-def _pooled(trace: Trace, flow: Any, params: Any, out: Tensor) -> Flow:
+def _pooled(trace: Trace, flow: Flow | None, params: dict[str, Any], out: Tensor) -> Flow:
     """Windows in space, the last dimensions: what is in a channel stays there."""
     if flow is None:
         return trace.plain(out)
@@ -177,15 +199,16 @@ def _pooled(trace: Trace, flow: Any, params: Any, out: Tensor) -> Flow:
     return Flow(trace, out, K.broadcast_to(labels, shape), K.broadcast_to(still, shape))
 
 
-def _resting(flow: Flow, dims: tuple[int, ...], keep: bool) -> Any:
+def _resting(flow: Flow, dims: tuple[int, ...], keep: bool) -> Array:
     """Where everything along some dimensions is still and the same.
 
     Only then does a sum, mean or maximum not depend on how many elements there are.
     """
-    still, values = flow.still.all(axis=dims, keepdims=keep), flow.value.array
+    still, values = K.asarray(flow.still.all(axis=dims, keepdims=keep)), flow.value.array
     if not still.any():
         return still
-    return still & (values.max(axis=dims, keepdims=keep) == values.min(axis=dims, keepdims=keep))
+    same = values.max(axis=dims, keepdims=keep) == values.min(axis=dims, keepdims=keep)
+    return K.asarray(still & same)
 
 
 def _tie(trace: Trace, flow: Flow, dims: tuple[int, ...]) -> None:
@@ -233,7 +256,7 @@ def _multiplied(trace: Trace, op: Op, inputs: Sequence[Tensor], boxes: Boxes, ou
     return trace.along(out, out.ndim - 1, units, still)
 
 
-def _bias_of(trace: Trace, weight: Any, bias: Any) -> tuple[Module, str] | None:
+def _bias_of(trace: Trace, weight: Tensor, bias: Tensor | None) -> tuple[Module, str] | None:
     """Where the bias beside a weight is held, or where a Linear layer without one could hold it."""
     if bias is not None:
         return trace.owners[id(bias)][0]

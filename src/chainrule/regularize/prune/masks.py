@@ -104,7 +104,7 @@ class Weight:
 _MASKED = re.compile(r"(^|\.)parametrizations\.([^.]+)\.original$")
 
 
-def _all_weights(op: str, model: Any) -> list[Weight]:
+def _all_weights(op: str, model: Module) -> list[Weight]:
     """The real floating-point parameters of a module, each once."""
     if not isinstance(model, Module):
         raise TypeError(f"{op}: expected a Module, got {type(model).__name__}")
@@ -131,7 +131,7 @@ def _all_weights(op: str, model: Any) -> list[Weight]:
     return list(found.values())
 
 
-def weights_of(op: str, model: Any, where: Where = None) -> list[Weight]:
+def weights_of(op: str, model: Module, where: Where = None) -> list[Weight]:
     """The weights that are meant; without ``where`` all parameters of two or more dimensions."""
     known = _all_weights(op, model)
     named = [(w.names, w.parameter) for w in known]

@@ -12,6 +12,7 @@ from chainrule.nn.module.evaluation import evaluating
 from chainrule.ops.reduce.reductions import count_nonzero
 from chainrule.regularize.prune.masks import weights_of
 from chainrule.tensor import Tensor
+from chainrule.typing import Inputs
 
 __all__ = ["Speedup", "speedup"]
 
@@ -38,7 +39,7 @@ class Speedup:
         )
 
 
-def speedup(model: Module, smaller: Module, example_input: Any, *, repeats: int = 20) -> Speedup:
+def speedup(model: Module, smaller: Module, example_input: Inputs, *, repeats: int = 20) -> Speedup:
     """Calls two networks in turn on an input, in evaluation mode, and compares them.
 
     >>> from chainrule import nn, ones

@@ -28,6 +28,7 @@ from chainrule.regularize.prune.layers import trace_model
 from chainrule.regularize.prune.masks import put_mask, remove, weights_of
 from chainrule.regularize.prune.problem import Problem
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, Inputs
 
 __all__ = ["Unit", "remove_units", "skeletonize", "unit_relevance", "units"]
 
@@ -55,7 +56,7 @@ class Unit:
         return [(self.layer, self.index), *self.tied]
 
 
-def units(model: Module, example_input: Any = None, where: Where = None) -> list[Unit]:
+def units(model: Module, example_input: Inputs | None = None, where: Where = None) -> list[Unit]:
     """The units of a network that can be removed, found by one run on an example.
 
     Args:
@@ -73,7 +74,7 @@ def units(model: Module, example_input: Any = None, where: Where = None) -> list
     return _units("units", model, example_input, where)
 
 
-def _units(op: str, model: Module, example_input: Any, where: Where) -> list[Unit]:
+def _units(op: str, model: Module, example_input: Inputs | None, where: Where) -> list[Unit]:
     check_where(op, where)
     plain = remove(copy.deepcopy(model))
     example = example_for(op, model, example_input)
@@ -143,7 +144,7 @@ def _place_inputs(trace: Trace, boxed: Sequence[Any], known: dict[int, Unit]) ->
                 known[root].index = place
 
 
-def _line(array: Any, dim: int) -> Any:
+def _line(array: Array, dim: int) -> Array:
     return array[tuple([slice(None) if d == dim else 0 for d in range(array.ndim)])]
 
 
@@ -260,7 +261,7 @@ class _Places:
 
 
 def remove_units(
-    model: Module, indices: Mapping[str, Sequence[int]], example_input: Any = None
+    model: Module, indices: Mapping[str, Sequence[int]], example_input: Inputs | None = None
 ) -> Step:
     """Prunes whole units by layer and place, with everything that belongs to them.
 
