@@ -25,6 +25,8 @@ from chainrule.ops.recurrent.support import (
     operands,
 )
 from chainrule.ops.shape.views import flatten, reshape
+from chainrule.tensor import Tensor
+from chainrule.typing import V, Value
 
 __all__: list[str] = []  # the functions are public as nn.functional's
 METHODS: tuple[str, ...] = ()
@@ -33,7 +35,7 @@ INPLACE: tuple[str, ...] = ()
 # --- the product ----------------------------------------------------------------------------------
 
 
-def _settings(x: Any, kernel: tuple[int, ...]) -> dict[str, Any]:
+def _settings(x: Value, kernel: tuple[int, ...]) -> dict[str, Any]:
     """The parameters of a convolution that keeps the size of x."""
     ones = (1,) * len(kernel)
     padding = tuple([(k - 1) // 2 for k in kernel])
@@ -41,7 +43,7 @@ def _settings(x: Any, kernel: tuple[int, ...]) -> dict[str, Any]:
     return {"size": size, "stride": ones, "padding": padding, "dilation": ones, "groups": 1}
 
 
-def _of(h: Any, w: Any) -> Any:
+def _of(h: V, w: V) -> V:
     """w * h, for the states of one step (N, H, *space) or of all (L, N, H, *space)."""
     if h.ndim > w.ndim:
         out = _of(flatten(h, 0, 1), w)
@@ -49,11 +51,11 @@ def _of(h: Any, w: Any) -> Any:
     return _convolution(h, w, **_settings(h, tuple(w.shape[2:])))
 
 
-def _by_state(g: Any, w: Any) -> Any:
+def _by_state(g: V, w: V) -> V:
     return _convolution_input(g, w, **_settings(g, tuple(w.shape[2:])))
 
 
-def _by_weight(g: Any, states: Any, first: Any, reverse: bool, w: Any) -> Any:
+def _by_weight(g: V, states: V, first: V, reverse: bool, w: V) -> V:
     h, kernel = before(states, first, reverse), tuple(w.shape[2:])
     how = _settings(h, kernel) | {"size": kernel}
     return _convolution_weight(flatten(h, 0, 1), flatten(g, 0, 1), **how)
@@ -62,7 +64,7 @@ def _by_weight(g: Any, states: Any, first: Any, reverse: bool, w: Any) -> Any:
 CONVOLUTION = Product(_of, _by_state, _by_weight)
 
 
-def _of_each(h: Any, w: Any) -> Any:
+def _of_each(h: Tensor, w: Tensor) -> Tensor:
     """w * h for a batch of networks with weights of their own, which become groups."""
     how = _settings(h, tuple(w.shape[3:]))
     return _convolution.batch(_convolution, w.shape[0], (h, w), (True, True), how)
@@ -71,7 +73,7 @@ def _of_each(h: Any, w: Any) -> Any:
 def _each(by_steps: Callable[..., Any]) -> Callable[..., Any]:
     """Single steps for such a batch: time is the second dimension."""
 
-    def run(x: Any, *others: Any, **how: Any) -> Any:
+    def run(x: Tensor, *others: Tensor, **how: Any) -> Any:
         return by_steps(x, *others, **how, product=_of_each, dim=1 - x.ndim)
 
     return run
@@ -87,14 +89,14 @@ _conv_rnn = Primitive(
 
 
 def conv_rnn_sequence(
-    input: Any,
-    h0: Any,
-    weight_hh: Any,
-    mask: Any = None,
+    input: Tensor,
+    h0: Tensor,
+    weight_hh: Tensor,
+    mask: Tensor | None = None,
     *,
-    nonlinearity: str | Callable[[Any], Any] = "tanh",
+    nonlinearity: str | Callable[[Tensor], Tensor] = "tanh",
     reverse: bool = False,
-) -> Any:
+) -> Tensor:
     """h_t = g(input_t + weight_hh * h_{t-1}) for all steps t, as one operation.
 
     * is a convolution that keeps the size, in one to three dimensions of space. ``nonlinearity`` is
@@ -112,7 +114,9 @@ def conv_rnn_sequence(
     return _conv_rnn(*inputs, nonlinearity=nonlinearity, reverse=reverse)
 
 
-def _operands(op: str, input: Any, states: list[Any], w: Any, mask: Any, gates: int) -> Any:
+def _operands(
+    op: str, input: Tensor, states: list[Tensor], w: Tensor, mask: Tensor | None, gates: int
+) -> tuple[Tensor, ...]:
     space = getattr(w, "ndim", 3) - 2
     if space not in (1, 2, 3):
         raise RuntimeError(
@@ -138,8 +142,14 @@ _conv_lstm = Primitive(
 
 
 def conv_lstm_sequence(
-    input: Any, h0: Any, c0: Any, weight_hh: Any, mask: Any = None, *, reverse: bool = False
-) -> tuple[Any, Any]:
+    input: Tensor,
+    h0: Tensor,
+    c0: Tensor,
+    weight_hh: Tensor,
+    mask: Tensor | None = None,
+    *,
+    reverse: bool = False,
+) -> tuple[Tensor, Tensor]:
     """The states h and c of an LSTM with convolutions for products, as one operation.
 
     i, f, g, o = input_t + weight_hh * h_{t-1}, in four parts of the channels;

@@ -38,6 +38,7 @@ from chainrule.ops.recurrent.support import (
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import stack
 from chainrule.tensor import Tensor
+from chainrule.typing import Gradients, Tangents, Value
 
 __all__: list[str] = []  # the functions are public as nn.functional's
 METHODS: tuple[str, ...] = ()
@@ -45,8 +46,14 @@ INPLACE: tuple[str, ...] = ()
 
 
 def _values(
-    out: Any, x: Any, h0: Any, w: Any, weights: Sequence[Any], nonlinearity: str, reverse: bool
-) -> list[Any]:
+    out: Sequence[Value],
+    x: Value,
+    h0: Value,
+    w: Value,
+    weights: Sequence[Value],
+    nonlinearity: str,
+    reverse: bool,
+) -> list[Value]:
     """The values of all layers at all steps; those of the last are the states."""
     h, *inner = out
     if isinstance(x, Tensor):  # computed again, since they are differentiated
@@ -58,20 +65,20 @@ def _values(
 
 
 def _pullback(
-    g: Any,
-    values: Sequence[Any],
-    matrices: Sequence[Any],
-    mask: Any,
+    g: Value,
+    values: Sequence[Value],
+    matrices: Sequence[Value],
+    mask: Value | None,
     nonlinearity: str,
     reverse: bool,
-) -> Any:
+) -> tuple[list[Value], Value]:
     """Back through time and layers: the gradients of what each layer activates, and of h0."""
-    real, g = real_steps(mask, g.ndim), steps(g)
+    real, gs = real_steps(mask, g.ndim), steps(g)
     slopes = [steps(slope_of(a, nonlinearity)) for a in values]
-    arrived: list[list[Any]] = [[None] * len(g) for _ in values]
-    carry = zeros_like_of(g[0])
-    for t in time_order(len(g), not reverse):
-        total = g[t] + carry
+    arrived: list[list[Any]] = [[None] * len(gs) for _ in values]
+    carry = zeros_like_of(gs[0])
+    for t in time_order(len(gs), not reverse):
+        total = gs[t] + carry
         back = held(at(real, t), total, 0.0)
         for k in range(len(values) - 1, -1, -1):
             arrived[k][t] = slopes[k][t] * back
@@ -81,17 +88,17 @@ def _pullback(
 
 
 def _vjp(
-    g: Any,
-    out: Any,
-    x: Any,
-    h0: Any,
-    w: Any,
-    *others: Any,
+    g: Sequence[Value],
+    out: Sequence[Value],
+    x: Value,
+    h0: Value,
+    w: Value,
+    *others: Value,
     needs: Sequence[bool],
     layers: int,
     nonlinearity: str,
     reverse: bool,
-) -> Any:
+) -> Gradients:
     weights, mask = others[: 2 * layers], others[2 * layers :]
     values = _values(out, x, h0, w, weights, nonlinearity, reverse)
     matrices = (w, *weights[::2])
@@ -110,8 +117,8 @@ def _vjp(
 
 
 def _drives(
-    tangents: Sequence[Any], values: Sequence[Any], h: Any, h0: Any, layers: int, reverse: bool
-) -> list[Any]:
+    tangents: Tangents, values: Sequence[Value], h: Value, h0: Value, layers: int, reverse: bool
+) -> list[tuple[Value, ...] | None]:
     """How what each layer activates moves with its own weights (and the first with the input)."""
     tx, _, tw = tangents[:3]
     drives = [sum_of(tx, None if tw is None else matmul(before(h, h0, reverse), tw.mT))]
@@ -124,16 +131,16 @@ def _drives(
 
 
 def _jvp(
-    tangents: Sequence[Any],
-    out: Any,
-    x: Any,
-    h0: Any,
-    w: Any,
-    *others: Any,
+    tangents: Tangents,
+    out: Sequence[Value],
+    x: Value,
+    h0: Value,
+    w: Value,
+    *others: Value,
     layers: int,
     nonlinearity: str,
     reverse: bool,
-) -> Any:
+) -> Gradients:
     weights, mask = others[: 2 * layers], others[2 * layers :]
     values = _values(out, x, h0, w, weights, nonlinearity, reverse)
     slopes = [steps(slope_of(a, nonlinearity)) for a in values]
@@ -155,15 +162,15 @@ _deep_rnn = Primitive("deep_rnn_sequence", _vjp, _jvp, batch_rule(1, deep_rnn_st
 
 
 def deep_rnn_sequence(
-    input: Any,
-    h0: Any,
-    weight_hh: Any,
-    layers: Sequence[tuple[Any, Any]],
-    mask: Any = None,
+    input: Tensor,
+    h0: Tensor,
+    weight_hh: Tensor,
+    layers: Sequence[tuple[Tensor, Tensor | None]],
+    mask: Tensor | None = None,
     *,
     nonlinearity: str = "tanh",
     reverse: bool = False,
-) -> Any:
+) -> Tensor:
     """h_t = MLP(g(input_t + h_{t-1} @ weight_hh.T)) for all steps t, as one operation.
 
     ``layers`` are the pairs (weight, bias) of the MLP, a -> g(a @ weight.T + bias); a bias may be
@@ -185,7 +192,9 @@ def deep_rnn_sequence(
     return out[0]
 
 
-def _check_sizes(op: str, input: Any, h0: Any, weight_hh: Any, weights: Sequence[Any]) -> None:
+def _check_sizes(
+    op: str, input: Tensor, h0: Tensor, weight_hh: Tensor, weights: Sequence[Tensor]
+) -> None:
     """Each layer reads what the one before it gives, and the last gives a state."""
     h, size = h0.shape[-1], weight_hh.shape[0]
     check_weight(op, "weight_hh", weight_hh, (size, h))

@@ -35,27 +35,40 @@ from chainrule.ops.recurrent.support import (
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import cat, stack
 from chainrule.tensor import Tensor
+from chainrule.typing import Gradients, Tangents, V, Value
 
 __all__: list[str] = []  # the functions are public as nn.functional's
 METHODS: tuple[str, ...] = ()
 INPLACE: tuple[str, ...] = ()
 
 
-def _look(c: Any, v: Any) -> Any:
+Steps = tuple[Value, ...]
+Slopes = tuple[Steps, Steps, Steps, Steps]
+
+
+def _look(c: V, v: V) -> V:
     """What a gate sees of the cell through the peephole v, a vector or a matrix."""
     return matmul(c, v.mT) if v.ndim == 2 else c * v
 
 
-def _back(g: Any, v: Any) -> Any:
+def _back(g: V, v: V) -> V:
     """The gradient of the cell from that of the gate."""
     return matmul(g, v) if v.ndim == 2 else g * v
 
 
-def _peephole_gradient(g: Any, c: Any, v: Any) -> Any:
+def _peephole_gradient(g: V, c: V, v: V) -> V:
     return weight_gradient(g, c) if v.ndim == 2 else sum(g * c, (0, 1))
 
 
-def _slopes(x: Any, out: Any, h0: Any, c0: Any, w: Any, peepholes: Any, reverse: bool) -> Any:
+def _slopes(
+    x: Value,
+    out: Sequence[Value],
+    h0: Value,
+    c0: Value,
+    w: Value,
+    peepholes: Sequence[Value],
+    reverse: bool,
+) -> Slopes:
     """How c_t moves with the gates i, f and g, m_t with o and with tanh(c_t), and f."""
     h, c, _ = out
     w_ci, w_cf, w_co = peepholes
@@ -68,17 +81,23 @@ def _slopes(x: Any, out: Any, h0: Any, c0: Any, w: Any, peepholes: Any, reverse:
 
 
 def _pullback(
-    gh: Any, gc: Any, slopes: Any, w: Any, peepholes: Any, mask: Any, reverse: bool
-) -> Any:
+    gh: Value,
+    gc: Value,
+    slopes: Slopes,
+    w: Value,
+    peepholes: Sequence[Value],
+    mask: Value | None,
+    reverse: bool,
+) -> tuple[Value, Value, Value]:
     """Back through time: the gradients of x, h0 and c0."""
     by_ifg, by_o, by_cell, f = slopes
     w_ci, w_cf, w_co = peepholes
     real = real_steps(mask, gh.ndim)
-    gh, gc = steps(gh), steps(gc)
-    gx: list[Any] = [None] * len(gh)
-    carry_h, carry_c = zeros_like_of(gh[0]), zeros_like_of(gc[0])
-    for t in time_order(len(gh), not reverse):
-        total_h, total_c = gh[t] + carry_h, gc[t] + carry_c
+    ghs, gcs = steps(gh), steps(gc)
+    gx: list[Any] = [None] * len(ghs)
+    carry_h, carry_c = zeros_like_of(ghs[0]), zeros_like_of(gcs[0])
+    for t in time_order(len(ghs), not reverse):
+        total_h, total_c = ghs[t] + carry_h, gcs[t] + carry_c
         go = by_o[t] * total_h
         cell = total_c + total_h * by_cell[t] + _back(go, w_co)
         gates = by_ifg[t] * cat([cell, cell, cell], -1)
@@ -90,17 +109,17 @@ def _pullback(
 
 
 def _vjp(
-    g: Any,
-    out: Any,
-    x: Any,
-    h0: Any,
-    c0: Any,
-    w: Any,
-    *others: Any,
+    g: Gradients,
+    out: Sequence[Value],
+    x: Value,
+    h0: Value,
+    c0: Value,
+    w: Value,
+    *others: Value,
     needs: Sequence[bool],
     full: bool,
     reverse: bool,
-) -> Any:
+) -> Gradients:
     h, c, gates = out
     peepholes, mask = others[:3], others[3:]
     gh, gc = or_zeros(g[0], h), or_zeros(g[1], c)
@@ -120,7 +139,9 @@ def _vjp(
     return (gx, gh0, gc0, gw, *given, None)[: len(needs)]
 
 
-def _drive(tangents: Sequence[Any], out: Any, h0: Any, c0: Any, reverse: bool) -> Any:
+def _drive(
+    tangents: Tangents, out: Sequence[Value], h0: Value, c0: Value, reverse: bool
+) -> Value | None:
     """How the gates move with the input, the weights and the peepholes; None if they do not."""
     h, c, _ = out
     tx, _, _, tw, t_ci, t_cf, t_co = tangents[:7]
@@ -133,20 +154,20 @@ def _drive(tangents: Sequence[Any], out: Any, h0: Any, c0: Any, reverse: bool) -
 
 
 def _jvp(
-    tangents: Sequence[Any],
-    out: Any,
-    x: Any,
-    h0: Any,
-    c0: Any,
-    w: Any,
-    *others: Any,
+    tangents: Tangents,
+    out: Sequence[Value],
+    x: Value,
+    h0: Value,
+    c0: Value,
+    w: Value,
+    *others: Value,
     full: bool,
     reverse: bool,
-) -> Any:
+) -> tuple[Value, Value, None]:
     (w_ci, w_cf, w_co), mask = others[:3], others[3:]
     by_ifg, by_o, by_cell, f = _slopes(x, out, h0, c0, w, others[:3], reverse)
     drive = _drive(tangents, out, h0, c0, reverse)
-    drive = None if drive is None else steps(drive)
+    drives = None if drive is None else steps(drive)
     real = real_steps(mask[0], x.ndim) if mask else None
     th, tc = tangents[1:3]
     th = zeros_like_of(h0) if th is None else th
@@ -154,7 +175,7 @@ def _jvp(
     moves_h: list[Any] = [None] * len(f)
     moves_c: list[Any] = [None] * len(f)
     for t in time_order(len(f), reverse):
-        ti, tf, tg, to = chunk(sum_of(matmul(th, w.mT), at(drive, t)), 4, -1)
+        ti, tf, tg, to = chunk(sum_of(matmul(th, w.mT), at(drives, t)), 4, -1)
         seen = cat([ti + _look(tc, w_ci), tf + _look(tc, w_cf), tg], -1)
         ti, tf, tg = chunk(by_ifg[t] * seen, 3, -1)
         new_c = ti + tf + tg + f[t] * tc
@@ -170,15 +191,15 @@ _peephole.materializes_grads = False
 
 
 def peephole_sequence(
-    input: Any,
-    h0: Any,
-    c0: Any,
-    weight_hh: Any,
-    peepholes: Sequence[Any],
-    mask: Any = None,
+    input: Tensor,
+    h0: Tensor,
+    c0: Tensor,
+    weight_hh: Tensor,
+    peepholes: Sequence[Tensor],
+    mask: Tensor | None = None,
     *,
     reverse: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """The states h and c of an LSTM whose gates see the cell, for all steps, as one operation.
 
     i, f, g, o = input_t + h_{t-1} @ weight_hh.T; i and f plus weight_ci, weight_cf times c_{t-1};

@@ -49,6 +49,7 @@ from chainrule.ops.recurrent.support import (
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import cat, stack
 from chainrule.tensor import Tensor
+from chainrule.typing import Gradients, Tangents, Value
 
 __all__: list[str] = []  # the functions are public as nn.functional's
 METHODS: tuple[str, ...] = ()
@@ -59,15 +60,21 @@ INPLACE: tuple[str, ...] = ()
 
 
 def _rnn_pullback(
-    product: Product, g: Any, out: Any, w: Any, mask: Any, nonlinearity: str, reverse: bool
-) -> Any:
+    product: Product,
+    g: Value,
+    out: Value,
+    w: Value,
+    mask: Value | None,
+    nonlinearity: str,
+    reverse: bool,
+) -> tuple[Value, Value]:
     """Back through time: d_t = g'(a_t) (g_t + d_{t+1} w) is the gradient of x_t."""
     real = real_steps(mask, out.ndim)
-    g, slope = steps(g), steps(slope_of(out, nonlinearity))
-    gx: list[Any] = [None] * len(g)
-    carry = zeros_like_of(g[0])
-    for t in time_order(len(g), not reverse):
-        total = g[t] + carry
+    gs, slope = steps(g), steps(slope_of(out, nonlinearity))
+    gx: list[Any] = [None] * len(gs)
+    carry = zeros_like_of(gs[0])
+    for t in time_order(len(gs), not reverse):
+        total = gs[t] + carry
         gx[t] = held(at(real, t), slope[t] * total, 0.0)
         carry = held(at(real, t), product.by_state(gx[t], w), total)
     return stack(gx), carry
@@ -76,15 +83,15 @@ def _rnn_pullback(
 def _rnn_vjp(
     product: Product,
     backward: str,
-    g: Any,
-    out: Any,
-    x: Any,
-    h0: Any,
-    w: Any,
-    *mask: Any,
+    g: Value,
+    out: Value,
+    x: Value,
+    h0: Value,
+    w: Value,
+    *mask: Value,
     needs: Sequence[bool],
     **how: Any,
-) -> Any:
+) -> Gradients:
     if isinstance(g, Tensor):
         gx, gh0 = _rnn_pullback(product, g, out, w, mask[0] if mask else None, **how)
     else:
@@ -95,31 +102,33 @@ def _rnn_vjp(
 
 def _rnn_jvp(
     product: Product,
-    tangents: Sequence[Any],
-    out: Any,
-    x: Any,
-    h0: Any,
-    w: Any,
-    *mask: Any,
+    tangents: Tangents,
+    out: Value,
+    x: Value,
+    h0: Value,
+    w: Value,
+    *mask: Value,
     nonlinearity: str,
     reverse: bool,
-) -> Any:
+) -> Value:
     """dh_t = g'(a_t) (dx_t + h_{t-1} dw' + dh_{t-1} w')"""
     tx, th, tw = tangents[:3]
     pushed = None if tw is None else product.of(before(out, h0, reverse), tw)
     drive = sum_of(tx, pushed)
-    drive = None if drive is None else steps(drive)
+    drives = None if drive is None else steps(drive)
     slope = steps(slope_of(out, nonlinearity))
     real = real_steps(mask[0], out.ndim) if mask else None
     moves: list[Any] = [None] * len(slope)
     th = zeros_like_of(h0) if th is None else th
     for t in time_order(len(slope), reverse):
-        th = held(at(real, t), slope[t] * sum_of(product.of(th, w), at(drive, t)), th)
+        th = held(at(real, t), slope[t] * sum_of(product.of(th, w), at(drives, t)), th)
         moves[t] = th
     return stack(moves)
 
 
-def rnn_rules(product: Product, backward: str) -> tuple[Any, Any]:
+def rnn_rules(
+    product: Product, backward: str
+) -> tuple[Callable[..., Gradients], Callable[..., Value]]:
     """vjp and jvp of the simple network with this product and this backward kernel."""
     return functools.partial(_rnn_vjp, product, backward), functools.partial(_rnn_jvp, product)
 
@@ -130,14 +139,14 @@ _rnn = Primitive(
 
 
 def rnn_sequence(
-    input: Any,
-    h0: Any,
-    weight_hh: Any,
-    mask: Any = None,
+    input: Tensor,
+    h0: Tensor,
+    weight_hh: Tensor,
+    mask: Tensor | None = None,
     *,
-    nonlinearity: str | Callable[[Any], Any] = "tanh",
+    nonlinearity: str | Callable[[Tensor], Tensor] = "tanh",
     reverse: bool = False,
-) -> Any:
+) -> Tensor:
     """h_t = g(input_t + h_{t-1} @ weight_hh.T) for all steps t, as one operation.
 
     ``nonlinearity`` is "tanh", "relu", "sigmoid" or any function of a tensor (then step by step);
@@ -158,9 +167,14 @@ def rnn_sequence(
 # --- LSTM -----------------------------------------------------------------------------------------
 
 
+Steps = tuple[Value, ...]
+LSTMSlopes = tuple[Steps, Steps, Steps, Value]
+GRUSlopes = tuple[Steps, Steps, Steps]
+
+
 def _lstm_slopes(
-    product: Product, x: Any, out: Any, h0: Any, c0: Any, w: Any, reverse: bool
-) -> Any:
+    product: Product, x: Value, out: Sequence[Value], h0: Value, c0: Value, w: Value, reverse: bool
+) -> LSTMSlopes:
     """How c_t and m_t = o tanh(c_t) move with the gates (i, f, g move c; o moves m), m with c, and
     c with the c before; and m itself."""
     h, c, _ = out
@@ -175,17 +189,24 @@ def _lstm_slopes(
 
 
 def _lstm_pullback(
-    product: Product, gh: Any, gc: Any, slopes: Any, w: Any, w_hr: Any, mask: Any, reverse: bool
-) -> Any:
+    product: Product,
+    gh: Value,
+    gc: Value,
+    slopes: LSTMSlopes,
+    w: Value,
+    w_hr: Value | None,
+    mask: Value | None,
+    reverse: bool,
+) -> tuple[Value, Value, Value, Value]:
     """Back through time: the gradients of x, h0 and c0, and those that arrive at each h_t."""
     by_gates, by_cell, f, _ = slopes
     real = real_steps(mask, gh.ndim)
-    gh, gc = steps(gh), steps(gc)
-    gx: list[Any] = [None] * len(gh)
-    arrived: list[Any] = [None] * len(gh)
-    carry_h, carry_c = zeros_like_of(gh[0]), zeros_like_of(gc[0])
-    for t in time_order(len(gh), not reverse):
-        total_h, total_c = gh[t] + carry_h, gc[t] + carry_c
+    ghs, gcs = steps(gh), steps(gc)
+    gx: list[Any] = [None] * len(ghs)
+    arrived: list[Any] = [None] * len(ghs)
+    carry_h, carry_c = zeros_like_of(ghs[0]), zeros_like_of(gcs[0])
+    for t in time_order(len(ghs), not reverse):
+        total_h, total_c = ghs[t] + carry_h, gcs[t] + carry_c
         gm = total_h if w_hr is None else matmul(total_h, w_hr)
         cell = total_c + gm * by_cell[t]
         gx[t] = held(at(real, t), by_gates[t] * cat([cell, cell, cell, gm], 1), 0.0)
@@ -198,17 +219,17 @@ def _lstm_pullback(
 def _lstm_vjp(
     product: Product,
     backward: str,
-    g: Any,
-    out: Any,
-    x: Any,
-    h0: Any,
-    c0: Any,
-    w: Any,
-    *others: Any,
+    g: Gradients,
+    out: Sequence[Value],
+    x: Value,
+    h0: Value,
+    c0: Value,
+    w: Value,
+    *others: Value,
     needs: Sequence[bool],
     reverse: bool,
     **how: Any,
-) -> Any:
+) -> Gradients:
     h, c, gates = out
     projected = how.get("projected", False)
     w_hr, mask = _optional(others, projected)
@@ -216,45 +237,46 @@ def _lstm_vjp(
     if isinstance(x, Tensor):
         slopes = _lstm_slopes(product, x, out, h0, c0, w, reverse)
         gx, gh0, gc0, arrived = _lstm_pullback(product, gh, gc, slopes, w, w_hr, mask, reverse)
-        m = slopes[-1]
+        m: Value | None = slopes[-1]
     else:
         gx, gh0, gc0, arrived = getattr(K, backward)(
             gh, gc, c, gates, c0, w, *others, reverse=reverse, **how
         )
         m = gates[..., -c0.shape[-1] :] * tanh(c) if projected else None
     gw = product.by_weight(gx, h, h0, reverse, w) if needs[3] else None
-    given = [gx, gh0, gc0, gw]
+    given: list[Value | None] = [gx, gh0, gc0, gw]
     if projected:
-        given.append(weight_gradient(arrived, m) if needs[4] else None)
+        given.append(weight_gradient(arrived, m) if needs[4] and m is not None else None)
     return (*given, None)[: len(needs)]
 
 
 def _lstm_jvp(
     product: Product,
-    tangents: Sequence[Any],
-    out: Any,
-    x: Any,
-    h0: Any,
-    c0: Any,
-    w: Any,
-    *others: Any,
+    tangents: Tangents,
+    out: Sequence[Value],
+    x: Value,
+    h0: Value,
+    c0: Value,
+    w: Value,
+    *others: Value,
     reverse: bool,
     projected: bool = False,
-) -> Any:
+) -> tuple[Value, Value, None]:
     tx, th, tc, tw = tangents[:4]
     w_hr, mask = _optional(others, projected)
     by_gates, by_cell, f, m = _lstm_slopes(product, x, out, h0, c0, w, reverse)
     pushed = None if tw is None else product.of(before(out[0], h0, reverse), tw)
     drive = sum_of(tx, pushed)
-    drive = None if drive is None else steps(drive)
-    turned = steps(matmul(m, tangents[4].mT)) if projected and tangents[4] is not None else None
+    drives = None if drive is None else steps(drive)
+    tr = tangents[4] if projected else None
+    turned = None if tr is None else steps(matmul(m, tr.mT))
     real = real_steps(mask, x.ndim)
     moves_h: list[Any] = [None] * len(f)
     moves_c: list[Any] = [None] * len(f)
     th = zeros_like_of(h0) if th is None else th
     tc = zeros_like_of(c0) if tc is None else tc
     for t in time_order(len(f), reverse):
-        i, forget, g, o = chunk(by_gates[t] * sum_of(product.of(th, w), at(drive, t)), 4, 1)
+        i, forget, g, o = chunk(by_gates[t] * sum_of(product.of(th, w), at(drives, t)), 4, 1)
         new_c = i + forget + g + f[t] * tc
         new_h = o + by_cell[t] * new_c
         if w_hr is not None:
@@ -264,13 +286,15 @@ def _lstm_jvp(
     return stack(moves_h), stack(moves_c), None
 
 
-def _optional(others: Sequence[Any], projected: bool) -> tuple[Any, Any]:
+def _optional(others: Sequence[Value], projected: bool) -> tuple[Value | None, Value | None]:
     """The projection and the mask, None where they are not given."""
     mask = others[projected:]
     return (others[0] if projected else None), (mask[0] if mask else None)
 
 
-def lstm_rules(product: Product, backward: str) -> tuple[Any, Any]:
+def lstm_rules(
+    product: Product, backward: str
+) -> tuple[Callable[..., Gradients], Callable[..., tuple[Value, Value, None]]]:
     """vjp and jvp of the LSTM with this product and this backward kernel."""
     return functools.partial(_lstm_vjp, product, backward), functools.partial(_lstm_jvp, product)
 
@@ -283,15 +307,15 @@ _lstm.materializes_grads = False
 
 
 def lstm_sequence(
-    input: Any,
-    h0: Any,
-    c0: Any,
-    weight_hh: Any,
-    weight_hr: Any = None,
-    mask: Any = None,
+    input: Tensor,
+    h0: Tensor,
+    c0: Tensor,
+    weight_hh: Tensor,
+    weight_hr: Tensor | None = None,
+    mask: Tensor | None = None,
     *,
     reverse: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """The states h and c of an LSTM for all steps, as one operation.
 
     i, f, g, o = input_t + h_{t-1} @ weight_hh.T;
@@ -300,12 +324,11 @@ def lstm_sequence(
     Shape: input (L, N, 4H), h0 (N, S), c0 (N, H), weight_hh (4H, S), weight_hr (S, H); h (L, N, S),
     c (L, N, H).
     """
-    projected = weight_hr is not None
-    weights = [weight_hh, weight_hr] if projected else [weight_hh]
+    weights = [weight_hh] if weight_hr is None else [weight_hh, weight_hr]
     inputs = operands("lstm_sequence", input, [h0, c0], weights, mask)
     s, h = h0.shape[-1], c0.shape[-1]
     check_weight("lstm_sequence", "weight_hh", weight_hh, (4 * h, s))
-    if projected:
+    if weight_hr is not None:
         check_weight("lstm_sequence", "weight_hr", weight_hr, (s, h))
     elif s != h:
         raise RuntimeError(
@@ -313,14 +336,14 @@ def lstm_sequence(
             "have one size without a projection (weight_hr)"
         )
     check_gates("lstm_sequence", input, 4 * h)
-    out = _lstm(*inputs, projected=projected, reverse=reverse)
+    out = _lstm(*inputs, projected=weight_hr is not None, reverse=reverse)
     return out[0], out[1]
 
 
 # --- GRU ------------------------------------------------------------------------------------------
 
 
-def _gru_slopes(x: Any, h: Any, h0: Any, w: Any, b: Any, reverse: bool) -> Any:
+def _gru_slopes(x: Value, h: Value, h0: Value, w: Value, b: Value, reverse: bool) -> GRUSlopes:
     """How h_t moves with x_t, with p_t = h_{t-1} w' + b, and directly with h_{t-1}."""
     previous = before(h, h0, reverse)
     xr, xz, xn = chunk(x, 3, -1)
@@ -332,15 +355,17 @@ def _gru_slopes(x: Any, h: Any, h0: Any, w: Any, b: Any, reverse: bool) -> Any:
     return steps(cat([by_r, by_z, by_n], -1)), steps(cat([by_r, by_z, by_n * r], -1)), steps(z)
 
 
-def _gru_pullback(g: Any, slopes: Any, w: Any, mask: Any, reverse: bool) -> Any:
+def _gru_pullback(
+    g: Value, slopes: GRUSlopes, w: Value, mask: Value | None, reverse: bool
+) -> tuple[Value, Value, Value]:
     """Back through time: the gradients of x, of h_{t-1} w' + b at every step, and of h0."""
     by_x, by_p, z = slopes
-    g, real = steps(g), real_steps(mask, g.ndim)
-    gx: list[Any] = [None] * len(g)
-    gp: list[Any] = [None] * len(g)
-    carry = zeros_like_of(g[0])
-    for t in time_order(len(g), not reverse):
-        total = g[t] + carry
+    gs, real = steps(g), real_steps(mask, g.ndim)
+    gx: list[Any] = [None] * len(gs)
+    gp: list[Any] = [None] * len(gs)
+    carry = zeros_like_of(gs[0])
+    for t in time_order(len(gs), not reverse):
+        total = gs[t] + carry
         thrice = held(at(real, t), cat([total, total, total], -1), 0.0)
         gx[t], gp[t] = by_x[t] * thrice, by_p[t] * thrice
         carry = held(at(real, t), total * z[t] + matmul(gp[t], w), total)
@@ -348,16 +373,16 @@ def _gru_pullback(g: Any, slopes: Any, w: Any, mask: Any, reverse: bool) -> Any:
 
 
 def _gru_vjp(
-    g: Any,
-    out: Any,
-    x: Any,
-    h0: Any,
-    w: Any,
-    b: Any,
-    *mask: Any,
+    g: Sequence[Value],
+    out: Sequence[Value],
+    x: Value,
+    h0: Value,
+    w: Value,
+    b: Value,
+    *mask: Value,
     needs: Sequence[bool],
     reverse: bool,
-) -> Any:
+) -> Gradients:
     h, kept = out
     if isinstance(x, Tensor):
         slopes = _gru_slopes(x, h, h0, w, b, reverse)
@@ -369,21 +394,28 @@ def _gru_vjp(
 
 
 def _gru_jvp(
-    tangents: Sequence[Any], out: Any, x: Any, h0: Any, w: Any, b: Any, *mask: Any, reverse: bool
-) -> Any:
+    tangents: Tangents,
+    out: Sequence[Value],
+    x: Value,
+    h0: Value,
+    w: Value,
+    b: Value,
+    *mask: Value,
+    reverse: bool,
+) -> tuple[Value, None]:
     tx, th, tw, tb = tangents[:4]
     by_x, by_p, z = _gru_slopes(x, out[0], h0, w, b, reverse)
     pushed = None if tw is None else matmul(before(out[0], h0, reverse), tw.mT)
     # b alone moves every step alike: spread over the steps by the zeros of x.
     drive = sum_of(pushed, None if tb is None else tb + zeros_like_of(x))
-    tx, drive = (None if s is None else steps(s) for s in (tx, drive))
+    txs, drives = (None if s is None else steps(s) for s in (tx, drive))
     real = real_steps(mask[0], x.ndim) if mask else None
     moves: list[Any] = [None] * len(z)
     th = zeros_like_of(h0) if th is None else th
     for t in time_order(len(z), reverse):
-        change = by_p[t] * sum_of(matmul(th, w.mT), at(drive, t))
-        if tx is not None:
-            change = change + by_x[t] * tx[t]
+        change = by_p[t] * sum_of(matmul(th, w.mT), at(drives, t))
+        if txs is not None:
+            change = change + by_x[t] * txs[t]
         r, update, n = chunk(change, 3, -1)
         th = held(at(real, t), r + update + n + z[t] * th, th)
         moves[t] = th
@@ -396,14 +428,14 @@ _gru.materializes_grads = False
 
 
 def gru_sequence(
-    input: Any,
-    h0: Any,
-    weight_hh: Any,
-    bias_hh: Any = None,
-    mask: Any = None,
+    input: Tensor,
+    h0: Tensor,
+    weight_hh: Tensor,
+    bias_hh: Tensor | None = None,
+    mask: Tensor | None = None,
     *,
     reverse: bool = False,
-) -> Any:
+) -> Tensor:
     """The states of a GRU for all steps, as one operation.
 
     With p = h_{t-1} @ weight_hh.T + bias_hh, and input and p in parts for r, z and n:

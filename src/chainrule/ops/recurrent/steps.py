@@ -16,6 +16,7 @@ from chainrule.ops.shape.joining import chunk
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.recurrent.support import ACTIVATIONS, DENSE, steps, time_order
 from chainrule.ops.shape.views import cat, stack, unsqueeze
+from chainrule.tensor import Tensor
 
 __all__ = [
     "deep_rnn_steps",
@@ -28,13 +29,13 @@ __all__ = [
 
 
 def run_steps(
-    advance: Callable[..., Sequence[Any]],
-    x: Any,
-    states: Sequence[Any],
-    mask: Any = None,
+    advance: Callable[..., Sequence[Tensor]],
+    x: Tensor,
+    states: Sequence[Tensor],
+    mask: Tensor | None = None,
     reverse: bool = False,
     dim: int = -3,
-) -> list[Any]:
+) -> list[Tensor]:
     """Runs ``advance(x_t, *states) -> (*new states, *more)`` over time and stacks each result.
 
     ``dim`` is that of time, named from the end. Where a sequence has ended the states are held.
@@ -55,33 +56,33 @@ def run_steps(
 
 
 def rnn_steps(
-    x: Any,
-    h0: Any,
-    w: Any,
-    mask: Any = None,
+    x: Tensor,
+    h0: Tensor,
+    w: Tensor,
+    mask: Tensor | None = None,
     *,
-    nonlinearity: str | Callable[[Any], Any],
+    nonlinearity: str | Callable[[Tensor], Tensor],
     reverse: bool,
-    product: Callable[[Any, Any], Any] = DENSE.of,
+    product: Callable[[Tensor, Tensor], Tensor] = DENSE.of,
     dim: int = -3,
-) -> Any:
+) -> Tensor:
     """h_t = g(x_t + h_{t-1} w')"""
     activation = nonlinearity if callable(nonlinearity) else ACTIVATIONS[nonlinearity]
 
-    def advance(xt: Any, h: Any) -> tuple[Any]:
+    def advance(xt: Tensor, h: Tensor) -> tuple[Tensor]:
         return (activation(xt + product(h, w)),)
 
     return run_steps(advance, x, (h0,), mask, reverse, dim)[0]
 
 
 def deep_rnn_steps(
-    x: Any, h0: Any, w: Any, *others: Any, layers: int, nonlinearity: str, reverse: bool
-) -> tuple[Any, ...]:
+    x: Tensor, h0: Tensor, w: Tensor, *others: Tensor, layers: int, nonlinearity: str, reverse: bool
+) -> tuple[Tensor, ...]:
     """h of all steps, and the values of the layers before it."""
     g = ACTIVATIONS[nonlinearity]
     weights, mask = others[: 2 * layers], others[2 * layers :]
 
-    def advance(xt: Any, h: Any) -> list[Any]:
+    def advance(xt: Tensor, h: Tensor) -> list[Tensor]:
         values = [g(xt + matmul(h, w.mT))]
         for v, b in zip(weights[::2], weights[1::2], strict=True):
             values.append(g(matmul(values[-1], v.mT) + unsqueeze(b, -2)))
@@ -91,20 +92,20 @@ def deep_rnn_steps(
 
 
 def lstm_steps(
-    x: Any,
-    h0: Any,
-    c0: Any,
-    w: Any,
-    *others: Any,
+    x: Tensor,
+    h0: Tensor,
+    c0: Tensor,
+    w: Tensor,
+    *others: Tensor,
     reverse: bool,
     projected: bool = False,
-    product: Callable[[Any, Any], Any] = DENSE.of,
+    product: Callable[[Tensor, Tensor], Tensor] = DENSE.of,
     dim: int = -3,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """h, c and the gates of all steps."""
     mask = others[projected:]
 
-    def advance(xt: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
+    def advance(xt: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         i, f, g, o = chunk(xt + product(h, w), 4, dim + 2)
         i, f, g, o = sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)
         c = f * c + i * g
@@ -118,15 +119,15 @@ def lstm_steps(
 
 
 def peephole_steps(
-    x: Any, h0: Any, c0: Any, w: Any, *others: Any, full: bool, reverse: bool
-) -> tuple[Any, Any, Any]:
+    x: Tensor, h0: Tensor, c0: Tensor, w: Tensor, *others: Tensor, full: bool, reverse: bool
+) -> tuple[Tensor, Tensor, Tensor]:
     """h, c and the gates of all steps of an LSTM whose gates see the cell."""
     w_ci, w_cf, w_co, *mask = others
 
-    def look(c: Any, v: Any) -> Any:
+    def look(c: Tensor, v: Tensor) -> Tensor:
         return matmul(c, v.mT) if full else c * unsqueeze(v, -2)
 
-    def advance(xt: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
+    def advance(xt: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         i, f, g, o = chunk(xt + matmul(h, w.mT), 4, -1)
         i, f, g = sigmoid(i + look(c, w_ci)), sigmoid(f + look(c, w_cf)), tanh(g)
         c = f * c + i * g
@@ -138,11 +139,11 @@ def peephole_steps(
 
 
 def gru_steps(
-    x: Any, h0: Any, w: Any, b: Any, mask: Any = None, *, reverse: bool
-) -> tuple[Any, Any]:
+    x: Tensor, h0: Tensor, w: Tensor, b: Tensor, mask: Tensor | None = None, *, reverse: bool
+) -> tuple[Tensor, Tensor]:
     """h of all steps, and (r, z, n, p_n)."""
 
-    def advance(xt: Any, h: Any) -> tuple[Any, Any]:
+    def advance(xt: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         xr, xz, xn = chunk(xt, 3, -1)
         pr, pz, pn = chunk(matmul(h, w.mT) + unsqueeze(b, -2), 3, -1)
         r, z = sigmoid(xr + pr), sigmoid(xz + pz)

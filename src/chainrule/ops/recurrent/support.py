@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from chainrule.backend import K
-from chainrule.ops.core.batching import spread
+from chainrule.ops.core.batching import Rule, spread
 from chainrule.ops.elementwise.functions import relu, sigmoid, tanh, where, zeros_like_of
 from chainrule.ops.linalg.matmul import as_rows, matmul
 from chainrule.ops.core.primitive import Op, Primitive, broadcast_to
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import cat, flatten, movedim, reshape, stack, unsqueeze
 from chainrule.tensor import Tensor
+from chainrule.typing import V, Value
 
 __all__ = [
     "ACTIVATIONS",
@@ -48,16 +49,16 @@ _steps = Primitive(
 )
 
 
-def steps(x: Any, dim: int | None = None) -> tuple[Any, ...]:
+def steps(x: V, dim: int | None = None) -> tuple[V, ...]:
     """The slices along time, a dimension named from the end; the first if none is named."""
     return _steps(x, dim=-x.ndim if dim is None else dim)
 
 
-def real_steps(mask: Any, ndim: int) -> Any:
+def real_steps(mask: V | None, ndim: int) -> tuple[V, ...] | None:
     """The steps of a mask (L, N) for sequences of so many dimensions; None if there is none."""
     if mask is None:
         return None
-    return steps(reshape(mask, (*mask.shape, *[1] * (ndim - 2))))
+    return steps(reshape(mask, tuple(mask.shape) + (1,) * (ndim - 2)))
 
 
 def time_order(length: int, reverse: bool) -> range:
@@ -65,29 +66,33 @@ def time_order(length: int, reverse: bool) -> range:
     return range(length - 1, -1, -1) if reverse else range(length)
 
 
-def at(sequence: Sequence[Any] | None, t: int) -> Any:
+def at(sequence: Sequence[V] | None, t: int) -> V | None:
     """The element of step t of a sequence that may not be given."""
     return None if sequence is None else sequence[t]
 
 
-def before(states: Any, first: Any, reverse: bool) -> Any:
+def before(states: V, first: V, reverse: bool) -> V:
     """The state that each step started from."""
     first = unsqueeze(first, 0)
     return cat([states[1:], first]) if reverse else cat([first, states[:-1]])
 
 
-def held(real: Any, new: Any, old: Any) -> Any:
+def held(real: Value | None, new: V, old: V | float) -> V:
     """The new value, or the old one where a sequence has ended."""
     return new if real is None else where(real, new, old)
 
 
-def or_zeros(g: Any, out: Any) -> Any:
+def or_zeros(g: V | None, out: V) -> V:
     """The gradient of an output; where it was not used, zeros of one row that stands for all."""
     if g is not None:
         return g
     return broadcast_to(zeros_like_of(out[:1, :1]), shape=tuple(out.shape))
 
 
+@overload
+def sum_of(first: V, /, *parts: V | None) -> V: ...
+@overload
+def sum_of(*parts: V | None) -> V | None: ...
 def sum_of(*parts: Any) -> Any:
     """The sum of the parts that are not None; None if there are none."""
     given = [p for p in parts if p is not None]
@@ -101,7 +106,7 @@ def sum_of(*parts: Any) -> Any:
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": relu, "sigmoid": sigmoid, "tanh": tanh}
 
 
-def slope_of(out: Any, nonlinearity: str) -> Any:
+def slope_of(out: V, nonlinearity: str) -> V:
     """The slope of tanh, relu or sigmoid where its value is ``out``."""
     if nonlinearity == "relu":
         return cast(out > 0, out.dtype)
@@ -120,12 +125,12 @@ class Product(NamedTuple):
     by_weight: Callable[[Any, Any, Any, bool, Any], Any]
 
 
-def weight_gradient(g: Any, factor: Any) -> Any:
+def weight_gradient(g: V, factor: V) -> V:
     """The gradient of w in ``factor @ w.mT``, summed over the steps and the batch."""
     return matmul(as_rows(g).mT, as_rows(factor))
 
 
-def state_weight_gradient(g: Any, states: Any, first: Any, reverse: bool, w: Any = None) -> Any:
+def state_weight_gradient(g: V, states: V, first: V, reverse: bool, w: V | None = None) -> V:
     """The gradient of w in ``before(states, first, reverse) @ w.mT``, summed likewise."""
     # For small states a kernel without the copy; for large ones the general product is faster.
     if isinstance(g, Tensor) or states.shape[-1] > 256:
@@ -139,12 +144,12 @@ DENSE = Product(lambda h, w: matmul(h, w.mT), matmul, state_weight_gradient)
 # --- vmap -----------------------------------------------------------------------------------------
 
 
-def batch_rule(states: int, by_steps: Callable[..., Any]) -> Any:
+def batch_rule(states: int, by_steps: Callable[..., Any]) -> Rule:
     """vmap: the batch joins the dimension N; with weights of their own, step by step."""
 
     def rule(
-        op: Op, size: int, values: Sequence[Any], mapped: Sequence[bool], params: dict[str, Any]
-    ) -> Any:
+        op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
+    ) -> Tensor | tuple[Tensor, ...]:
         masked = not values[-1].dtype.is_floating_point
         weights = range(1 + states, len(values) - masked)
         spread_out = [v if m else spread(v, size) for v, m in zip(values, mapped, strict=True)]
@@ -162,11 +167,11 @@ def batch_rule(states: int, by_steps: Callable[..., Any]) -> Any:
     return rule
 
 
-def _join_batch(x: Any, is_state: bool) -> Any:
+def _join_batch(x: Tensor, is_state: bool) -> Tensor:
     return flatten(x, 0, 1) if is_state else flatten(movedim(x, 0, 1), 1, 2)
 
 
-def _part_batch(x: Any, size: int) -> Any:
+def _part_batch(x: Tensor, size: int) -> Tensor:
     return movedim(reshape(x, (x.shape[0], size, x.shape[1] // size, *x.shape[2:])), 1, 0)
 
 
@@ -174,8 +179,13 @@ def _part_batch(x: Any, size: int) -> Any:
 
 
 def operands(
-    op: str, input: Any, states: list[Any], weights: list[Any], mask: Any, space: int = 0
-) -> tuple[Any, ...]:
+    op: str,
+    input: Tensor,
+    states: list[Tensor],
+    weights: list[Tensor],
+    mask: Tensor | None,
+    space: int = 0,
+) -> tuple[Tensor, ...]:
     """All inputs of the primitive, after checks of what they have in common.
 
     ``space`` is how many dimensions of space follow the gates.
@@ -212,14 +222,14 @@ def operands(
     return (input, *states, *weights, cast(mask, "bool"))
 
 
-def check_weight(op: str, name: str, weight: Any, shape: tuple[int, ...]) -> None:
+def check_weight(op: str, name: str, weight: Tensor, shape: tuple[int, ...]) -> None:
     if tuple(weight.shape) != shape:
         raise RuntimeError(
             f"{op}: {name} has shape {tuple(weight.shape)}, but the state needs {shape}"
         )
 
 
-def check_gates(op: str, input: Any, size: int) -> None:
+def check_gates(op: str, input: Tensor, size: int) -> None:
     if input.shape[2] != size:
         raise RuntimeError(
             f"{op}: the third dimension of the input of shape {tuple(input.shape)} must be {size}, "
@@ -227,7 +237,7 @@ def check_gates(op: str, input: Any, size: int) -> None:
         )
 
 
-def check_nonlinearity(op: str, nonlinearity: Any) -> None:
+def check_nonlinearity(op: str, nonlinearity: object) -> None:
     if nonlinearity not in ACTIVATIONS:
         raise ValueError(
             f"{op}: nonlinearity must be 'tanh', 'relu', 'sigmoid' or a function, got "
