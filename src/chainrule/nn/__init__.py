@@ -20,7 +20,7 @@ from chainrule.nn.layers.adaptive_pooling import (
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
     AdaptiveMaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d,
 )
-from chainrule.nn.layers.attention import MultiheadAttention
+from chainrule.nn.layers.multihead import MultiheadAttention
 from chainrule.nn.recurrent.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from chainrule.nn.layers.containers import (
     ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential,
@@ -40,9 +40,9 @@ from chainrule.nn.layers.lazy import (
     LazyInstanceNorm2d, LazyInstanceNorm3d, LazyLinear, LazyModuleMixin,
 )
 from chainrule.nn.layers.linear import Bilinear, Linear, SecondOrder
+from chainrule.nn.losses.likelihoods import GaussianNLLLoss, KLDivLoss, PoissonNLLLoss
 from chainrule.nn.losses.numbers import (
-    GaussianNLLLoss, HalfSquaredLoss, HuberLoss, KLDivLoss, L1Loss, MSELoss, PoissonNLLLoss,
-    SmoothL1Loss,
+    HalfSquaredLoss, HuberLoss, L1Loss, MSELoss, SmoothL1Loss,
 )
 from chainrule.nn.losses.classes import (
     BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, NLLLoss, PerceptronLoss, SoftMarginLoss,
@@ -75,7 +75,8 @@ from chainrule.nn.layers.pooling import (
     AvgPool1d, AvgPool2d, AvgPool3d, LPPool1d, LPPool2d, LPPool3d, MaxPool1d, MaxPool2d, MaxPool3d,
 )
 from chainrule.nn.layers.rbf import RBF, RBFNetwork
-from chainrule.nn.recurrent.layers import GRU, LSTM, RNN, RNNBase
+from chainrule.nn.recurrent.base import RNNBase
+from chainrule.nn.recurrent.layers import GRU, LSTM, RNN
 from chainrule.nn.recurrent.conv import ConvLSTM, ConvLSTMCell, ConvRNN, ConvRNNCell, RecurrentConv
 from chainrule.nn.layers.residual import Highway, Residual, ResidualBlock, SkipConcat
 from chainrule.nn.recurrent.variants import Bidirectional, DeepRNN, PeepholeLSTM, TimeDistributed

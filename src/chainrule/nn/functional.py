@@ -10,7 +10,8 @@ from chainrule.nn.activations.functions import (
     soboleva_tanh, softmax, softmin, softplus, softshrink, softsign, tanh, tanhshrink, threshold,
     threshold_,
 )
-from chainrule.nn.layers.attention import multi_head_attention_forward, scaled_dot_product_attention
+from chainrule.nn.layers.attention import scaled_dot_product_attention
+from chainrule.nn.layers.multihead import multi_head_attention_forward
 from chainrule.nn.recurrent.cells import gru_cell, lstm_cell, rnn_cell, rnn_relu_cell, rnn_tanh_cell
 from chainrule.clustering import (
     growing_neural_gas, kmeans, kmeans_plus_plus, squared_distances, uniform_centers,
@@ -28,9 +29,9 @@ from chainrule.nn.layers.folding import (
 )
 from chainrule.nn.layers.grid import affine_grid, grid_sample
 from chainrule.nn.layers.linear import bilinear, linear, second_order
+from chainrule.nn.losses.likelihoods import gaussian_nll_loss, kl_div, poisson_nll_loss
 from chainrule.nn.losses.numbers import (
-    gaussian_nll_loss, half_squared_loss, huber_loss, kl_div, l1_loss, mse_loss, poisson_nll_loss,
-    smooth_l1_loss,
+    half_squared_loss, huber_loss, l1_loss, mse_loss, smooth_l1_loss,
 )
 from chainrule.nn.losses.classes import (
     binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, nll_loss,
@@ -60,9 +61,8 @@ from chainrule.ops.layers.pool import (
     max_unpool3d,
 )
 from chainrule.nn.layers.rbf import fit_rbf, rbf
-from chainrule.nn.recurrent.layers import (
-    gru, gru_sequence, lstm, lstm_sequence, rnn, rnn_relu, rnn_sequence, rnn_tanh,
-)
+from chainrule.nn.recurrent.functions import gru, lstm, rnn, rnn_relu, rnn_tanh
+from chainrule.ops.recurrent.sequence import gru_sequence, lstm_sequence, rnn_sequence
 from chainrule.nn.recurrent.conv import (
     conv_lstm_cell, conv_lstm_sequence, conv_rnn_cell, conv_rnn_sequence,
 )

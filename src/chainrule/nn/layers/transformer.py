@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 
 from chainrule.nn.activations.functions import gelu, relu
-from chainrule.nn.layers.attention import MultiheadAttention
+from chainrule.nn.layers.multihead import MultiheadAttention
 from chainrule.nn.layers.containers import ModuleList
 from chainrule.nn.layers.dropout import Dropout
 from chainrule.nn.layers.linear import Linear

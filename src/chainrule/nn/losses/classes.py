@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chainrule.backend import dtypes
-from chainrule.nn.losses.numbers import Flag
 from chainrule.nn.losses.reduction import (
+    Flag,
     Loss,
     check_same_shape,
     check_weight,

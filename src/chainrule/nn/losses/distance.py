@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chainrule.nn.losses.numbers import Flag
 from chainrule.nn.module.base import Module
 from chainrule.nn.losses.reduction import (
+    Flag,
     Loss,
     at_least,
     check_same_shape,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from chainrule.nn.losses.numbers import Flag
 from chainrule.nn.losses.classes import binary_cross_entropy_with_logits
 from chainrule.nn.losses.reduction import (
+    Flag,
     Loss,
     check_integers,
     check_same_shape,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from chainrule.nn.losses.numbers import half_squared_loss, poisson_nll_loss
+from chainrule.nn.losses.likelihoods import poisson_nll_loss
+from chainrule.nn.losses.numbers import half_squared_loss
 from chainrule.nn.losses.classes import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,

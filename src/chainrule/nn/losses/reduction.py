@@ -15,6 +15,7 @@ from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
 
 __all__ = [
+    "Flag",
     "Loss",
     "at_least",
     "check_floating",
@@ -22,10 +23,13 @@ __all__ = [
     "check_same_shape",
     "check_tensors",
     "check_weight",
+    "difference_of",
     "has_negative",
     "reduced",
     "reduction_of",
 ]
+
+Flag = bool | None  # PyTorch's size_average and reduce
 
 # --- reduction ------------------------------------------------------------------------------------
 
@@ -33,8 +37,8 @@ __all__ = [
 def reduction_of(
     op: str,
     reduction: str,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
+    size_average: Flag = None,
+    reduce: Flag = None,
     allowed: Sequence[str] = REDUCTIONS,
 ) -> str:
     """The reduction that is asked for, also by the two flags that PyTorch had before its name."""
@@ -140,6 +144,14 @@ def check_integers(op: str, name: str, x: Tensor) -> None:
             f"{op}: expected {name} of type {dtypes.int64}, but found {x.dtype}; convert it with "
             ".long()"
         )
+
+
+def difference_of(op: str, input: Tensor, target: Tensor) -> Tensor:
+    """input - target, of one shape and with a decimal point."""
+    check_same_shape(op, input=input, target=target)
+    result = input - target
+    check_floating(op, "input and target", result)
+    return result
 
 
 # --- modules --------------------------------------------------------------------------------------

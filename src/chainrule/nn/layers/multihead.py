@@ -1,0 +1,349 @@
+"""Attention with many heads: each looks at a projection of its own of queries, keys and values.
+
+Letters: N batch, H heads, L length of the queries, S length of keys and values, E features.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from chainrule.nn.layers.attention import added_mask, attend
+from chainrule.nn.layers.linear import Linear, linear
+from chainrule.nn.module.base import Module
+from chainrule.nn.parameter import Parameter
+from chainrule.ops.creation.patterns import empty, zeros_like
+from chainrule.ops.shape.joining import chunk, unbind
+from chainrule.ops.shape.padding import pad
+from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.shape.views import cat, expand, permute, reshape, squeeze, transpose, unsqueeze
+from chainrule.tensor import Tensor
+from chainrule.typing import Device, DType
+
+__all__ = ["MultiheadAttention", "multi_head_attention_forward"]
+
+
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """What :class:`MultiheadAttention` computes, with PyTorch's arguments.
+
+    Shape: query (L, N, E) or (L, E), key and value (S, N, E) or (S, E) -> (L, N, E) or (L, E), and
+    the weights (N, L, S) or, not averaged over the heads, (N, H, L, S).
+    """
+    op = "multi_head_attention_forward"
+    batched = _check_ranks(op, query, key, value, key_padding_mask, attn_mask)
+    if not batched:
+        if query is key and key is value:
+            query = key = value = unsqueeze(query, 1)
+        else:
+            query, key, value = (unsqueeze(t, 1) for t in (query, key, value))
+        key_padding_mask = None if key_padding_mask is None else unsqueeze(key_padding_mask, 0)
+    _check_sizes(op, query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            f"{op}: Need attn_mask if specifying the is_causal hint; make one with "
+            "Transformer.generate_square_subsequent_mask"
+        )
+    mask = _merged_mask(op, query, key, num_heads, key_padding_mask, attn_mask)
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    q, k, v = _projections(query, key, value, in_proj_weight, separate, in_proj_bias)
+    extra = int(bias_k is not None) + int(add_zero_attn)
+    if bias_k is not None and bias_v is not None:
+        k, v = (
+            cat([t, expand(b, 1, t.shape[1], t.shape[2])]) for t, b in ((k, bias_k), (v, bias_v))
+        )
+    q, k, v = (_heads(t, num_heads) for t in (q, k, v))
+    k, v = _static(static_k, k, "static_k"), _static(static_v, v, "static_v")
+    if add_zero_attn:
+        k, v = (cat([t, zeros_like(t[:, :, :1])], 2) for t in (k, v))
+    if mask is not None and extra:
+        mask = pad(mask, (0, extra))
+    out, weights = attend(q, k, v, mask, dropout_p if training else 0.0, None)
+    length, n, e = query.shape
+    out = linear(reshape(permute(out, 2, 0, 1, 3), (length, n, e)), out_proj_weight, out_proj_bias)
+    if not batched:
+        out = squeeze(out, 1)
+    if not need_weights:
+        return out, None
+    weights = mean(weights, 1) if average_attn_weights else weights
+    return out, weights if batched else squeeze(weights, 0)
+
+
+def _heads(x: Tensor, num_heads: int) -> Tensor:
+    """(L, N, E) as (N, H, L, E / H)."""
+    length, n, e = x.shape
+    return permute(reshape(x, (length, n, num_heads, e // num_heads)), 1, 2, 0, 3)
+
+
+def _static(given: Tensor | None, t: Tensor, name: str) -> Tensor:
+    """Keys or values that are given as they are, (N H, S, E / H), in place of the projected."""
+    if given is None:
+        return t
+    n, h, _, d = t.shape
+    if given.shape[0] != n * h or given.shape[2] != d:
+        raise AssertionError(
+            f"multi_head_attention_forward: expecting {name} of shape ({n * h}, S, {d}), but got "
+            f"{tuple(given.shape)}"
+        )
+    return reshape(given, (n, h, given.shape[1], d))
+
+
+def _projections(
+    query: Tensor, key: Tensor, value: Tensor, packed: Any, separate: Any, bias: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values; one product if all three are made of the same."""
+    if separate is None and query is key and key is value:
+        e = query.shape[-1]
+        out = reshape(linear(query, packed, bias), (*query.shape[:-1], 3, e))
+        q, k, v = unbind(out, -2)
+        return q, k, v
+    weights = chunk(packed, 3) if separate is None else separate
+    biases = (None, None, None) if bias is None else chunk(bias, 3)
+    q, k, v = (
+        linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
+    )
+    return q, k, v
+
+
+def _merged_mask(
+    op: str, query: Tensor, key: Tensor, num_heads: int, padding: Any, mask: Any
+) -> Tensor | None:
+    """Both masks as one that is added to the scores (N, H, L, S)."""
+    length, n, s = query.shape[0], query.shape[1], key.shape[0]
+    if mask is not None:
+        wanted = (length, s) if mask.ndim == 2 else (n * num_heads, length, s)
+        if tuple(mask.shape) != wanted:
+            raise RuntimeError(
+                f"{op}: The shape of the {mask.ndim}D attn_mask is {tuple(mask.shape)}, but should "
+                f"be {wanted}."
+            )
+        mask = added_mask(op, "attn_mask", mask, query, blocked=True)
+        if mask.ndim == 3:
+            mask = reshape(mask, (n, num_heads, length, s))
+    if padding is None:
+        return mask
+    if tuple(padding.shape) != (n, s):
+        raise AssertionError(
+            f"{op}: Expected key_padding_mask of shape {(n, s)}, but got {tuple(padding.shape)}"
+        )
+    padding = added_mask(op, "key_padding_mask", padding, query, blocked=True)
+    padding = reshape(padding, (n, 1, 1, s))
+    return padding if mask is None else mask + padding
+
+
+def _check_ranks(
+    op: str, query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any
+) -> bool:
+    """Whether there is a batch, after all that belongs to it has been checked."""
+    if query.ndim not in (2, 3):
+        raise AssertionError(
+            f"{op}: query should be unbatched 2D or batched 3D tensor but received "
+            f"{query.ndim}-D query tensor"
+        )
+    batched = query.ndim == 3
+    found = (key.ndim, value.ndim, query.ndim - 1 if padding is None else padding.ndim)
+    if found != (query.ndim, query.ndim, query.ndim - 1):
+        raise AssertionError(
+            f"{op}: for {'batched (3-D)' if batched else 'unbatched (2-D)'} query, expected key "
+            f"and value to be {query.ndim}-D and key_padding_mask to be None or {query.ndim - 1}-D,"
+            f" but found {found[0]}-D, {found[1]}-D and {found[2]}-D"
+        )
+    if mask is not None and mask.ndim not in (2, 3):
+        raise AssertionError(
+            f"{op}: expected attn_mask to be None, 2-D or 3-D but found {mask.ndim}-D"
+        )
+    return batched
+
+
+def _check_sizes(
+    op: str, query: Tensor, key: Tensor, value: Tensor, embed_dim: int, heads: int, separate: bool
+) -> None:
+    if query.shape[-1] != embed_dim:
+        raise AssertionError(
+            f"{op}: was expecting embedding dimension of {embed_dim}, but got {query.shape[-1]} in "
+            f"a query of shape {tuple(query.shape)}"
+        )
+    if embed_dim % heads:
+        raise AssertionError(f"{op}: embed_dim {embed_dim} not divisible by num_heads {heads}")
+    a, b = (tuple(t.shape[:2] if separate else t.shape) for t in (key, value))
+    if a != b:
+        raise AssertionError(f"{op}: key shape {a} does not match value shape {b}")
+    if key.shape[1] != query.shape[1]:
+        raise AssertionError(
+            f"{op}: query {tuple(query.shape)} and key {tuple(key.shape)} have different batches"
+        )
+
+
+class MultiheadAttention(Module):
+    """Attention in several subspaces: head_i = softmax(q_i k_i^T / sqrt(E / H)) v_i.
+
+    q, k, v are linear maps of query, key and value; the heads side by side go through one more.
+
+    Shape: query (L, N, E), key and value (S, N, E) -> (L, N, E) and weights (N, L, S); with
+    batch_first (N, L, E) and (N, S, E); without a batch (L, E) and (S, E).
+
+    Args:
+        embed_dim: E, the features of query and output.
+        num_heads: H, which divides E.
+        dropout: rate of dropout on the weights, in training.
+        bias: whether the linear maps have a bias.
+        add_bias_kv: whether to add a learned key and value to those given.
+        add_zero_attn: whether to add a key and value of zeros.
+        kdim: features of the key, if not E.
+        vdim: features of the value, if not E.
+        batch_first: whether the batch comes first.
+
+    ``forward`` takes ``key_padding_mask`` (N, S) and ``attn_mask`` (L, S) or (N H, L, S): True (or
+    -inf added) where a key must not be read.
+
+    >>> from chainrule import nn, ones
+    >>> x = ones(5, 2, 8)
+    >>> out, weights = nn.MultiheadAttention(8, 2)(x, x, x)
+    >>> out.shape, weights.shape
+    (chainrule.Size([5, 2, 8]), chainrule.Size([2, 5, 5]))
+    """
+
+    in_proj_weight: Parameter | None
+    q_proj_weight: Parameter | None
+    k_proj_weight: Parameter | None
+    v_proj_weight: Parameter | None
+    in_proj_bias: Parameter | None
+    bias_k: Parameter | None
+    bias_v: Parameter | None
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Device | None = None,
+        dtype: DType | None = None,
+    ):
+        super().__init__()
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(
+                "MultiheadAttention: embed_dim and num_heads must be greater than 0, got "
+                f"embed_dim={embed_dim} and num_heads={num_heads} instead"
+            )
+        if embed_dim % num_heads:
+            raise AssertionError(
+                "MultiheadAttention: embed_dim must be divisible by num_heads, got "
+                f"embed_dim={embed_dim} and num_heads={num_heads}"
+            )
+        self.embed_dim = embed_dim
+        self.kdim = embed_dim if kdim is None else kdim
+        self.vdim = embed_dim if vdim is None else vdim
+        self.num_heads = num_heads
+        self.head_dim = embed_dim // num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.add_zero_attn = add_zero_attn
+        e, apart = embed_dim, (self.kdim, self.vdim) != (embed_dim, embed_dim)
+        shapes = {
+            "q_proj_weight": (e, e) if apart else None,
+            "k_proj_weight": (e, self.kdim) if apart else None,
+            "v_proj_weight": (e, self.vdim) if apart else None,
+            "in_proj_weight": None if apart else (3 * e, e),
+            "in_proj_bias": (3 * e,) if bias else None,
+        }
+        for name, shape in shapes.items():
+            self._register(name, shape, device, dtype)
+        self.out_proj = Linear(e, e, bias=bias, device=device, dtype=dtype)
+        for name in ("bias_k", "bias_v"):
+            self._register(name, (1, 1, e) if add_bias_kv else None, device, dtype)
+        self.reset_parameters()
+
+    def _register(
+        self, name: str, shape: tuple[int, ...] | None, device: Device | None, dtype: DType | None
+    ) -> None:
+        value = None if shape is None else Parameter(empty(shape, device=device, dtype=dtype))
+        self.register_parameter(name, value)
+
+    def reset_parameters(self) -> None:
+        """Weights by Xavier's rule, biases 0, as PyTorch does."""
+        for p in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
+            if p is not None:
+                bound = math.sqrt(6 / (p.shape[0] + p.shape[1]))
+                p.detach().uniform_(-bound, bound)
+        for p in (self.in_proj_bias, self.out_proj.bias):
+            if p is not None:
+                p.detach().zero_()
+        for p in (self.bias_k, self.bias_v):
+            if p is not None:
+                p.detach().normal_(0, 1 / math.sqrt(self.embed_dim))
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        turned = self.batch_first and query.ndim == 3
+        if turned:
+            # What was one tensor stays one, so that one product serves all three.
+            once = {id(t): transpose(t, 0, 1) for t in (query, key, value)}
+            query, key, value = once[id(query)], once[id(key)], once[id(value)]
+        out, weights = multi_head_attention_forward(
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            self.training,
+            key_padding_mask,
+            need_weights,
+            attn_mask,
+            self.in_proj_weight is None,
+            self.q_proj_weight,
+            self.k_proj_weight,
+            self.v_proj_weight,
+            None,
+            None,
+            average_attn_weights,
+            is_causal,
+        )
+        return transpose(out, 0, 1) if turned else out, weights
