@@ -145,10 +145,7 @@ def logistic_regression(
     tolerance = tolerance if tolerance is not None else 1e-10 if irls else 1e-6
     check_descent(op, lr, max_iter, tolerance)
     data = Data(op, x, y, (1,))
-    if not bool((data.y * (data.y - 1) == 0).all()):
-        wrong = data.y[data.y * (data.y - 1) != 0]
-        hint = "; use (y + 1) / 2 for labels -1 and 1" if float(wrong[0]) == -1 else ""
-        raise ValueError(f"{op}: the labels y must be 0 and 1, found {float(wrong[0])}{hint}")
+    _check_zero_one(op, data.y)
     design, n = Design(data, bias), data.x.shape[0]
     z = design.columns if irls else data.augmented(bias)
     penalty = _penalty(design, z.shape[1], l2 / n, basis=irls)
@@ -176,6 +173,13 @@ def logistic_regression(
         if separability_of_rows(design.columns * (2 * data.y - 1)[:, None]) != "none":
             descent = _maximum_missing(descent, "the classes are separable")
     return told(op, _finished(data, design, descent, irls, l2 > 0))
+
+
+def _check_zero_one(op: str, y: Tensor) -> None:
+    wrong = y[y * (y - 1) != 0]
+    if wrong.shape[0]:
+        hint = "; use (y + 1) / 2 for labels -1 and 1" if float(wrong[0]) == -1 else ""
+        raise ValueError(f"{op}: the labels y must be 0 and 1, found {float(wrong[0])}{hint}")
 
 
 def _penalty(design: Design, size: int, strength: float, basis: bool) -> Tensor:

@@ -227,17 +227,25 @@ def perceptron(
     if not mistakes:
         reason = "every example is on its side of the border"
     elif divided == "complete":
-        reason = (
-            f"reached max_iter = {max_iter} with {mistakes} mistakes; the classes are separable, "
-            "more passes will succeed"
-        )
+        reason = _more_passes(max_iter, mistakes)
     else:
-        reason = (
-            f"the classes are not linearly separable: the rule never stops; after {passes} passes "
-            f"{mistakes} of {b.shape[0]} examples are mistakes"
-            + ("" if pocket else ", use pocket=True for the best weights met")
-        )
+        reason = _never_stops(passes, mistakes, b.shape[0], pocket)
     loss = float(mean(relu(-matmul(b, w))))
     report = FitReport(passes, not mistakes, reason, loss, updates=updates, mistakes=mistakes)
     weight, offset = parted(w, bias)
     return told("perceptron", data.fit(weight, offset, report))
+
+
+def _more_passes(max_iter: int, mistakes: int) -> str:
+    return (
+        f"reached max_iter = {max_iter} with {mistakes} mistakes; the classes are separable, more "
+        "passes will succeed"
+    )
+
+
+def _never_stops(passes: int, mistakes: int, examples: int, pocket: bool) -> str:
+    hint = "" if pocket else ", use pocket=True for the best weights met"
+    return (
+        f"the classes are not linearly separable: the rule never stops; after {passes} passes "
+        f"{mistakes} of {examples} examples are mistakes{hint}"
+    )

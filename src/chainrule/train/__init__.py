@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from chainrule.train import metrics
-from chainrule.train.automatic import (
-    FittedNetwork,
-    Settings,
-    cross_validate_table,
-    fit_table,
-)
+from chainrule.train.automatic import Settings, cross_validate_table, fit_table
 from chainrule.train.callbacks import (
     Callback,
     Checkpoint,
@@ -24,6 +19,7 @@ from chainrule.train.complexity import (
 )
 from chainrule.train.cross_validation import CrossValidation, cross_validate
 from chainrule.train.failures import FailureRate, binomial_interval, failure_rate
+from chainrule.train.fitted import FittedNetwork
 from chainrule.train.history import History
 from chainrule.train.batched.fit import ManyFits, fit_many
 from chainrule.train.report import html_report, text_report

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from chainrule import nn, optim
-from chainrule.autograd.modes import inference_mode
 from chainrule.data import (
     Column,
     KFold,
@@ -24,24 +22,29 @@ from chainrule.data import (
 )
 from chainrule.data import train_test_split as split_in_two
 from chainrule.data import train_validation_test_split as split_in_three
-from chainrule.files import load, save
 from chainrule.models import MLP
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import mean
-from chainrule.ops.layers.softmax import softmax
 from chainrule.optim.names import make_optimizer, optimizer_class
 from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
-from chainrule.train import metrics
 from chainrule.train.callbacks import GradientNorms
 from chainrule.train.cross_validation import CrossValidation
-from chainrule.train.history import History
+from chainrule.train.fitted import FittedNetwork, scores_of
 from chainrule.train.sweep import run_parallel
 from chainrule.train.trainer import Trainer
 
-__all__ = ["FittedNetwork", "Parts", "Settings", "fit_table", "prepare", "scores_of"]
-
-KIND = "chainrule network"
+__all__ = [
+    "Parts",
+    "Settings",
+    "check_target",
+    "cross_validate_table",
+    "finish",
+    "fit_table",
+    "hidden_sizes",
+    "optimizer_of",
+    "prepare",
+]
 
 
 @dataclass
@@ -65,73 +68,6 @@ class Settings:
 
 
 @dataclass
-class FittedNetwork:
-    """A network with all it needs to be used on raw data: encoders, names, scores, settings.
-
-    ``predict(table)`` gives labels or numbers; ``save`` and ``FittedNetwork.load`` keep it.
-    """
-
-    model: nn.Module
-    inputs: nn.Module
-    target: TargetEncoder
-    about: dict[str, Any]
-    history: History = field(default_factory=History)
-    gradient_norms: dict[str, list[float]] = field(default_factory=dict)
-    held_out: dict[str, Any] = field(default_factory=dict)  # for the report; not saved
-
-    @property
-    def task(self) -> str:
-        return self.target.task
-
-    def outputs(self, data: Any) -> Tensor:
-        """The network's outputs for raw data (a table, or what else the encoder takes)."""
-        x = self.inputs(data, self.about.get("target"))
-        self.model.eval()
-        with inference_mode():
-            return self.model(x)
-
-    def predict(self, data: Any) -> list[Any]:
-        """A label or number for each row."""
-        return self.target.decode(self.outputs(data))
-
-    def predict_proba(self, data: Any) -> Tensor:
-        """The probability of each class."""
-        if self.task != "classification":
-            raise ValueError("predict_proba: this network predicts numbers, not classes")
-        return softmax(self.outputs(data), 1)
-
-    def evaluate(self, data: Any, target: Column | None = None) -> dict[str, float]:
-        """The scores on raw data that has the target, too."""
-        column = data[self.about["target"]] if target is None else target
-        return scores_of(self.target, self.outputs(data), self.target(column))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves everything as a folder."""
-        save(
-            {
-                "kind": KIND,
-                "model": self.model,
-                "inputs": self.inputs,
-                "target": self.target,
-                "about": self.about,
-                "history": self.history.rows,
-            },
-            path,
-            folder=True,
-        )
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> FittedNetwork:
-        """Loads what :meth:`save` saved."""
-        kept = load(path)
-        if not isinstance(kept, dict) or kept.get("kind") != KIND:
-            raise ValueError(f"{path} does not hold a network fitted by `chainrule fit`")
-        return cls(
-            kept["model"], kept["inputs"], kept["target"], kept["about"], History(kept["history"])
-        )
-
-
-@dataclass
 class Parts:
     """Training, validation and test data as tensors, with the encoders fitted on the first."""
 
@@ -140,25 +76,6 @@ class Parts:
     train: tuple[Tensor, Tensor]
     validation: tuple[Tensor, Tensor]
     test: tuple[Tensor, Tensor]
-
-
-def scores_of(target: TargetEncoder, output: Tensor, truth: Tensor) -> dict[str, float]:
-    """The scores of outputs: for classes accuracy, F1, likelihood; for numbers R2 and errors."""
-    if target.task == "classification":
-        scores = {
-            "accuracy": metrics.accuracy(output, truth),
-            "f1": float(metrics.f1(output, truth, "macro")),
-            "nll": metrics.nll(output, truth),
-        }
-        if len(target.classes) == 2 and len(set(truth.tolist())) == 2:
-            scores["roc_auc"] = metrics.roc_auc(output, truth)
-        return scores
-    spread = target.spread
-    return {
-        "r2": metrics.r2(output, truth),
-        "rmse": metrics.rmse(output, truth) * spread,
-        "mae": metrics.mae(output, truth) * spread,
-    }
 
 
 # --- preparing ------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from chainrule.data import Column, TargetEncoder
 from chainrule.data import train_validation_test_split as split_in_three
 from chainrule.data.image_encoder import ImageEncoder, image_files
 from chainrule.random import manual_seed
-from chainrule.train.automatic import FittedNetwork, Parts, Settings, check_target, finish
+from chainrule.train.automatic import Parts, Settings, check_target, finish
+from chainrule.train.fitted import FittedNetwork
 
 __all__ = ["fit_images"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.inspect.svg import confusion_chart, line_chart, scatter_chart
 from chainrule.train import metrics
-from chainrule.train.automatic import FittedNetwork
+from chainrule.train.fitted import FittedNetwork
 
 __all__ = ["html_report", "python_code", "text_report"]
 

@@ -123,28 +123,18 @@ def fit_many(
     >>> len(fits), fits.jobs, fits.histories[2][-1]["loss"] < 0.1
     (3, 1, True)
     """
-    if epochs < 0 or batch_size < 1:
-        raise ValueError(
-            f"fit_many: epochs must not be negative and batch_size positive, got epochs={epochs}, "
-            f"batch_size={batch_size}"
-        )
-    if clip_norm is not None and not clip_norm > 0:
-        raise ValueError(f"fit_many: clip_norm must be positive, got {clip_norm}")
-    named = named_penalties(penalties)
-    check_stackable(named)
-    networks = make_networks(model, data, optimizer, seeds, lr, validation, early_stopping)
-    if restore_best is None:
-        restore_best = early_stopping is not None
     recipe = _Recipe(
         WeightedLoss(loss),
         metric_functions(metrics),
-        named,
+        named_penalties(penalties),
         clip_norm,
         epochs,
         batch_size,
         shuffle,
-        restore_best,
+        early_stopping is not None if restore_best is None else restore_best,
     )
+    recipe.check()
+    networks = make_networks(model, data, optimizer, seeds, lr, validation, early_stopping)
     kinds: dict[Any, list[Network]] = {}
     for network in networks:
         kinds.setdefault(network.kind(), []).append(network)
@@ -168,6 +158,17 @@ class _Recipe:
     batch_size: int
     shuffle: bool
     restore_best: bool
+
+    def check(self) -> None:
+        """Raises ValueError for what networks cannot be trained with together."""
+        if self.epochs < 0 or self.batch_size < 1:
+            raise ValueError(
+                "fit_many: epochs must not be negative and batch_size positive, got "
+                f"epochs={self.epochs}, batch_size={self.batch_size}"
+            )
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise ValueError(f"fit_many: clip_norm must be positive, got {self.clip_norm}")
+        check_stackable(self.penalties)
 
 
 class _Job:

@@ -1,0 +1,106 @@
+"""A trained network with all it needs to be used on raw data, and its scores there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from chainrule import nn
+from chainrule.autograd.modes import inference_mode
+from chainrule.data import Column, TargetEncoder
+from chainrule.files import load, save
+from chainrule.ops.layers.softmax import softmax
+from chainrule.tensor import Tensor
+from chainrule.train import metrics
+from chainrule.train.history import History
+
+__all__ = ["FittedNetwork", "scores_of"]
+
+KIND = "chainrule network"
+
+
+@dataclass
+class FittedNetwork:
+    """A network with all it needs to be used on raw data: encoders, names, scores, settings.
+
+    ``predict(table)`` gives labels or numbers; ``save`` and ``FittedNetwork.load`` keep it.
+    """
+
+    model: nn.Module
+    inputs: nn.Module
+    target: TargetEncoder
+    about: dict[str, Any]
+    history: History = field(default_factory=History)
+    gradient_norms: dict[str, list[float]] = field(default_factory=dict)
+    held_out: dict[str, Any] = field(default_factory=dict)  # for the report; not saved
+
+    @property
+    def task(self) -> str:
+        return self.target.task
+
+    def outputs(self, data: Any) -> Tensor:
+        """The network's outputs for raw data (a table, or what else the encoder takes)."""
+        x = self.inputs(data, self.about.get("target"))
+        self.model.eval()
+        with inference_mode():
+            return self.model(x)
+
+    def predict(self, data: Any) -> list[Any]:
+        """A label or number for each row."""
+        return self.target.decode(self.outputs(data))
+
+    def predict_proba(self, data: Any) -> Tensor:
+        """The probability of each class."""
+        if self.task != "classification":
+            raise ValueError("predict_proba: this network predicts numbers, not classes")
+        return softmax(self.outputs(data), 1)
+
+    def evaluate(self, data: Any, target: Column | None = None) -> dict[str, float]:
+        """The scores on raw data that has the target, too."""
+        column = data[self.about["target"]] if target is None else target
+        return scores_of(self.target, self.outputs(data), self.target(column))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves everything as a folder."""
+        save(
+            {
+                "kind": KIND,
+                "model": self.model,
+                "inputs": self.inputs,
+                "target": self.target,
+                "about": self.about,
+                "history": self.history.rows,
+            },
+            path,
+            folder=True,
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> FittedNetwork:
+        """Loads what :meth:`save` saved."""
+        kept = load(path)
+        if not isinstance(kept, dict) or kept.get("kind") != KIND:
+            raise ValueError(f"{path} does not hold a network fitted by `chainrule fit`")
+        return cls(
+            kept["model"], kept["inputs"], kept["target"], kept["about"], History(kept["history"])
+        )
+
+
+def scores_of(target: TargetEncoder, output: Tensor, truth: Tensor) -> dict[str, float]:
+    """The scores of outputs: for classes accuracy, F1, likelihood; for numbers R2 and errors."""
+    if target.task == "classification":
+        scores = {
+            "accuracy": metrics.accuracy(output, truth),
+            "f1": float(metrics.f1(output, truth, "macro")),
+            "nll": metrics.nll(output, truth),
+        }
+        if len(target.classes) == 2 and len(set(truth.tolist())) == 2:
+            scores["roc_auc"] = metrics.roc_auc(output, truth)
+        return scores
+    spread = target.spread
+    return {
+        "r2": metrics.r2(output, truth),
+        "rmse": metrics.rmse(output, truth) * spread,
+        "mae": metrics.mae(output, truth) * spread,
+    }
