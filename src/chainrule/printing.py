@@ -11,7 +11,7 @@ import math
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from chainrule.backend import dtypes
 from chainrule.graph import Box
@@ -27,6 +27,17 @@ class _Options:
     edgeitems: int = 3
     linewidth: int = 80
     sci_mode: bool | None = None
+
+
+class PrintOptions(TypedDict, total=False):
+    """The keyword arguments of :func:`set_printoptions`."""
+
+    precision: int | None
+    threshold: float | None
+    edgeitems: int | None
+    linewidth: int | None
+    profile: str | None
+    sci_mode: bool | None
 
 
 _PROFILES = {
@@ -85,7 +96,7 @@ def get_printoptions() -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def printoptions(**kwargs: Any) -> Iterator[None]:
+def printoptions(**kwargs: Unpack[PrintOptions]) -> Iterator[None]:
     """Prints differently inside a ``with`` block."""
     before = get_printoptions()
     set_printoptions(**kwargs)

@@ -168,6 +168,7 @@ class CategoryEncoder(Transform):
 
     @property
     def is_fitted(self) -> bool:
+        """Whether ``fit`` has been called, or a fitted state loaded."""
         return bool(self.categories)
 
     @property

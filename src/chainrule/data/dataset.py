@@ -141,6 +141,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return self.tensors[0].array.shape[0]
 
     def take(self, indices: Indices) -> tuple[Tensor, ...]:
+        """The rows of each tensor, as copies."""
         return tuple([rows(t, indices) for t in self.tensors])
 
 
@@ -190,6 +191,7 @@ class StackDataset(Dataset[Any]):
 
     @property
     def in_memory(self) -> bool:
+        """Whether all datasets give whole batches."""
         return super().in_memory and all([is_in_memory(d) for d in self._parts()])
 
     def __getitem__(self, index: Any) -> Any:
@@ -199,6 +201,7 @@ class StackDataset(Dataset[Any]):
         return self._length
 
     def take(self, indices: Indices) -> Any:
+        """The batches of all datasets, as a tuple or by name."""
         return self._arranged([d.take(indices) for d in self._parts()])
 
 
@@ -226,6 +229,7 @@ class ConcatDataset(Dataset[T]):
 
     @property
     def in_memory(self) -> bool:
+        """Whether all datasets give whole batches."""
         return super().in_memory and all([is_in_memory(d) for d in self.datasets])
 
     def __len__(self) -> int:
@@ -312,6 +316,7 @@ class Subset(Dataset[T]):
 
     @property
     def in_memory(self) -> bool:
+        """Whether the dataset gives whole batches."""
         return super().in_memory and is_in_memory(self.dataset)
 
     def __getitem__(self, index: Any) -> Any:
@@ -324,6 +329,7 @@ class Subset(Dataset[T]):
         return len(self.indices)
 
     def take(self, indices: Indices) -> Any:
+        """The batch that the dataset gives for its own numbers of these samples."""
         if isinstance(indices, slice) and isinstance(self.indices, range):
             chosen = self.indices[indices]
             if chosen.step == 1 and chosen.start >= 0:

@@ -31,9 +31,10 @@ class Fetcher:
     """Reads batches; ``begin`` starts an epoch."""
 
     def begin(self) -> None:
-        pass
+        """Starts an epoch."""
 
     def __call__(self, indices: Any) -> Any:
+        """The batch of these indices, or ``END``."""
         raise NotImplementedError
 
 
@@ -63,6 +64,7 @@ class MapFetcher(Fetcher):
         return self.collate_fn([self.sample(i) for i in indices])
 
     def sample(self, index: Any) -> Any:
+        """One sample; an error says which."""
         try:
             return self.dataset[index]
         except Exception as error:
@@ -107,6 +109,7 @@ class StreamFetcher(Fetcher):
         self.samples: Iterator[Any] = iter(())
 
     def begin(self) -> None:
+        """Starts the stream anew."""
         self.samples = iter(self.dataset)
 
     def __call__(self, indices: Any) -> Any:

@@ -91,6 +91,7 @@ class _Folds:
     def assign(
         self, n: int, y: Labels | None, groups: Labels | None, stream: Generator | None
     ) -> Tensor:
+        """The fold (n,) in which each of n samples is tested."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

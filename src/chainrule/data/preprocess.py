@@ -202,6 +202,7 @@ class Pipeline(Transform):
 
     @property
     def is_fitted(self) -> bool:
+        """Whether all transforms are fitted."""
         return all(t.is_fitted for t in self)
 
     def fit(self, x: Any) -> Self:

@@ -60,6 +60,7 @@ class SequentialSampler(_Ordered):
         return len(self.data_source)
 
     def order(self) -> range:
+        """0, 1, ..."""
         return range(len(self.data_source))
 
 
@@ -106,6 +107,7 @@ class RandomSampler(_Ordered):
         return self.num_samples
 
     def order(self) -> Tensor:
+        """A random order, drawn now."""
         n, count = len(self.data_source), self.num_samples
         if self.replacement:
             return randint(n, (count,), generator=self.generator)
@@ -124,6 +126,7 @@ class SubsetRandomSampler(_Ordered):
         return len(self.indices)
 
     def order(self) -> Tensor:
+        """The indices in a random order, drawn now."""
         return getitem(numbers(self.indices), randperm(len(self.indices), generator=self.generator))
 
 
@@ -165,6 +168,7 @@ class WeightedRandomSampler(_Ordered):
         return self.num_samples
 
     def order(self) -> Tensor:
+        """As many draws as there are samples in an epoch."""
         return multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )

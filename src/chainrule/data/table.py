@@ -48,6 +48,7 @@ class Column:
 
     @staticmethod
     def is_missing(value: object) -> bool:
+        """Whether a value stands for none: None or NaN."""
         return value is None or (isinstance(value, float) and math.isnan(value))
 
     @property
@@ -56,6 +57,7 @@ class Column:
         return [v for v in self.values if v is not None and v == v]  # NaN is not itself
 
     def take(self, rows: Sequence[int]) -> Column:
+        """Some rows, by their numbers."""
         return Column(self.name, self.kind, [self.values[i] for i in rows], self.note)
 
     def as_category(self) -> Column:
@@ -106,6 +108,7 @@ class Table:
 
     @property
     def names(self) -> list[str]:
+        """The names of the columns, in order."""
         return list(self.columns)
 
     def __len__(self) -> int:

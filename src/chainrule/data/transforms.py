@@ -109,6 +109,7 @@ class Compose(ImageTransform):
 
     @property
     def batched(self) -> bool:  # type: ignore[override]
+        """Whether all transforms take batches."""
         return all([getattr(t, "batched", False) for t in self.transforms])
 
     def forward(self, input: Any, generator: Generator | None = None) -> Any:

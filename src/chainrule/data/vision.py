@@ -70,6 +70,7 @@ class ImagesInMemory(Dataset[Any]):
 
     @property
     def in_memory(self) -> bool:
+        """Whether the transforms take whole batches, too."""
         takes_batches = self.transform is None or getattr(self.transform, "batched", False)
         return super().in_memory and takes_batches and self.target_transform is None
 

@@ -93,6 +93,7 @@ class WindowDataset(Dataset[tuple[Tensor, ...]]):
         return tuple([part[index] for part in self._parts()])
 
     def take(self, indices: Indices) -> tuple[Tensor, ...]:
+        """The windows and their targets, as copies."""
         return tuple([rows(part, indices) for part in self._parts()])
 
 

@@ -206,6 +206,7 @@ class WorkerPool:
             self.processes.append(process)
 
     def alive(self) -> bool:
+        """Whether no worker has ended."""
         return all([process.is_alive() for process in self.processes])
 
     def begin(self, seed: int, states: Sequence[Tensor | None]) -> int:
@@ -216,9 +217,11 @@ class WorkerPool:
         return self.epoch
 
     def ask(self, worker: int, indices: Any) -> None:
+        """Asks a worker for the batch of these indices."""
         self.send(worker, ("batch", indices))
 
     def send(self, worker: int, message: tuple[str, Any]) -> None:
+        """Sends a worker a message: what it is, and its content."""
         try:
             self.pipes[worker].send(message)
         except OSError:
@@ -253,6 +256,7 @@ class WorkerPool:
             )
 
     def died(self, worker: int) -> None:
+        """Says that a worker has ended, and how."""
         process = self.processes[worker]
         process.join(_PATIENCE)
         raise RuntimeError(

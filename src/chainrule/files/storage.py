@@ -29,7 +29,7 @@ KEY = "chainrule"  # of the metadata in one file
 PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
-def save(obj: Any, f: str | os.PathLike[str], *, folder: bool | None = None) -> None:
+def save(obj: object, f: str | os.PathLike[str], *, folder: bool | None = None) -> None:
     """Saves tensors, state_dicts, whole models, or nested values of them.
 
     One safetensors file, whose metadata say what else there is, or a folder with a readable

@@ -26,7 +26,7 @@ class Encoder:
         self.tensors: dict[str, Tensor] = {}
         self.describer = Describer(self.encode)
 
-    def encode(self, value: Any, path: str = "") -> Any:
+    def encode(self, value: object, path: str = "") -> Any:
         """The value as JSON; ``path`` says where in the whole it is, for names and errors."""
         if value is None or isinstance(value, (bool, int, str)):
             return value
@@ -120,6 +120,7 @@ class Decoder:
         self.rebuilder = Rebuilder(self.decode, classes, elements, where)
 
     def decode(self, told: Any) -> Any:
+        """The value that was encoded like this."""
         if told is None or isinstance(told, (bool, int, float, str)):
             return told
         if isinstance(told, list):

@@ -22,13 +22,14 @@ from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import reshape, stack
 from chainrule.ops.linalg.solving import solve
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike
 
 __all__ = ["differential_entropy", "gaussian_entropy", "gaussian_kl", "integrate"]
 
 Density = Callable[[Tensor], Tensor]
 
 
-def _covariance(op: str, covariance: Any) -> Tensor:
+def _covariance(op: str, covariance: ArrayLike) -> Tensor:
     """A covariance (d, d); a number is the variance of one variable."""
     t = covariance if isinstance(covariance, Tensor) else as_tensor(covariance)
     t = t if t.dtype.is_floating_point else cast(t, dtypes.get_default_dtype())
@@ -48,7 +49,7 @@ def _log_determinant(op: str, covariance: Tensor) -> Tensor:
     return found
 
 
-def gaussian_entropy(covariance: Any, base: float = math.e) -> Tensor:
+def gaussian_entropy(covariance: ArrayLike, base: float = math.e) -> Tensor:
     """H = d/2 (1 + ln 2 pi) + 1/2 ln det Sigma, the differential entropy of N(mu, Sigma).
 
     >>> from chainrule import information
@@ -62,7 +63,11 @@ def gaussian_entropy(covariance: Any, base: float = math.e) -> Tensor:
 
 
 def gaussian_kl(
-    mean: Tensor, covariance: Any, mean_q: Tensor, covariance_q: Any, base: float = math.e
+    mean: Tensor,
+    covariance: ArrayLike,
+    mean_q: Tensor,
+    covariance_q: ArrayLike,
+    base: float = math.e,
 ) -> Tensor:
     """D(N(m, S) || N(m', S')) = 1/2 (tr(S'^-1 S) + d.S'^-1 d - dim + ln det S' - ln det S).
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.graph import Box
@@ -18,6 +17,7 @@ from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import sum
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike, Dims
 
 __all__ = [
     "conditional_entropy",
@@ -38,7 +38,7 @@ def log_base(op: str, base: float) -> float:
     return math.log(base)
 
 
-def _floating(op: str, p: Any) -> Tensor:
+def _floating(op: str, p: ArrayLike) -> Tensor:
     t = p if isinstance(p, Tensor) else as_tensor(p)
     if t.dtype.is_complex:
         raise TypeError(f"{op}: probabilities are real numbers, got {t.dtype}")
@@ -50,7 +50,7 @@ def _is_plain(t: Tensor) -> bool:
     return not isinstance(t.array, Box)
 
 
-def _distribution(op: str, p: Any, dim: Any) -> Tensor:
+def _distribution(op: str, p: ArrayLike, dim: Dims) -> Tensor:
     """Probabilities that are not negative and add up to 1 over some dimensions."""
     t = _floating(op, p)
     if t.ndim == 0:
@@ -72,7 +72,7 @@ def _all_dims(t: Tensor) -> tuple[int, ...]:
     return tuple(range(t.ndim))
 
 
-def self_information(p: Any, base: float = math.e) -> Tensor:
+def self_information(p: ArrayLike, base: float = math.e) -> Tensor:
     """-log_b p: the surprise at an event of probability p, elementwise.
 
     It is 0 at p = 1, infinite at p = 0, and adds up for independent events.
@@ -88,7 +88,7 @@ def self_information(p: Any, base: float = math.e) -> Tensor:
     return 0.0 - log(t) / scale
 
 
-def entropy(p: Any, base: float = math.e, dim: int = -1) -> Tensor:
+def entropy(p: ArrayLike, base: float = math.e, dim: int = -1) -> Tensor:
     """H = -sum p log_b p: the mean self-information of an outcome.
 
     >>> from chainrule import information, tensor
@@ -100,14 +100,16 @@ def entropy(p: Any, base: float = math.e, dim: int = -1) -> Tensor:
     return -sum(xlogy(t, t), dim) / scale
 
 
-def joint_entropy(joint: Any, base: float = math.e) -> Tensor:
+def joint_entropy(joint: ArrayLike, base: float = math.e) -> Tensor:
     """H(X, Y, ...) of a table of probabilities, one dimension for each variable."""
     scale = log_base("joint_entropy", base)
     t = _distribution("joint_entropy", joint, None)
     return -sum(xlogy(t, t)) / scale
 
 
-def conditional_entropy(joint: Any, given: int | Sequence[int] = 0, base: float = math.e) -> Tensor:
+def conditional_entropy(
+    joint: ArrayLike, given: int | Sequence[int] = 0, base: float = math.e
+) -> Tensor:
     """H(Y|X) = E_x[H(Y|x)]: what is left to learn once the variables ``given`` are known.
 
     By default X is the variable of the rows, dimension 0. It is not negative, and
@@ -140,7 +142,7 @@ def _others(op: str, t: Tensor, dims: int | Sequence[int]) -> tuple[int, ...]:
     return rest
 
 
-def cross_entropy(p: Any, q: Any, base: float = math.e, dim: int = -1) -> Tensor:
+def cross_entropy(p: ArrayLike, q: ArrayLike, base: float = math.e, dim: int = -1) -> Tensor:
     """-sum p log_b q: the mean surprise of who believes in q while p is true.
 
     It is the entropy of p and the divergence of q from p, added. Infinite where q is 0 and p not.
@@ -151,7 +153,7 @@ def cross_entropy(p: Any, q: Any, base: float = math.e, dim: int = -1) -> Tensor
     return -sum(xlogy(a, b), dim) / scale
 
 
-def kl_divergence(p: Any, q: Any, base: float = math.e, dim: int = -1) -> Tensor:
+def kl_divergence(p: ArrayLike, q: ArrayLike, base: float = math.e, dim: int = -1) -> Tensor:
     """D(p || q) = sum p log_b (p / q): not negative, and zero only where p and q are the same.
 
     Infinite if an outcome is possible under p and not under q.
@@ -167,7 +169,7 @@ def kl_divergence(p: Any, q: Any, base: float = math.e, dim: int = -1) -> Tensor
     return sum(xlogy(a, a) - xlogy(a, b), dim) / scale
 
 
-def _pair(op: str, p: Any, q: Any, dim: int) -> tuple[Tensor, Tensor]:
+def _pair(op: str, p: ArrayLike, q: ArrayLike, dim: int) -> tuple[Tensor, Tensor]:
     a, b = _distribution(op, p, dim), _distribution(op, q, dim)
     if a.shape[dim] != b.shape[dim]:
         raise RuntimeError(
@@ -177,7 +179,9 @@ def _pair(op: str, p: Any, q: Any, dim: int) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-def mutual_information(joint: Any, first: int | Sequence[int] = 0, base: float = math.e) -> Tensor:
+def mutual_information(
+    joint: ArrayLike, first: int | Sequence[int] = 0, base: float = math.e
+) -> Tensor:
     """I(X; Y) = H(Y) - H(Y|X) = H(X) - H(X|Y) = D(p(x, y) || p(x) p(y)).
 
     X are the variables of the dimensions ``first``, Y all others. It is 0 exactly if they are

@@ -25,6 +25,7 @@ from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import reshape
 from chainrule.ops.linalg.solving import solve
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike, Nested
 
 __all__ = [
     "EstimatorStudy",
@@ -41,7 +42,7 @@ Estimator = Callable[[Tensor], Tensor]
 
 def fisher_information(
     log_prob: Callable[[Any, Tensor], Tensor],
-    params: Any,
+    params: Nested,
     outcomes: Tensor,
     measure: Tensor | None = None,
 ) -> Tensor:
@@ -87,7 +88,7 @@ def unidentifiable(information: Tensor, rtol: float = 1e-8) -> Tensor:
     return vectors[:, :known]
 
 
-def cramer_rao_bound(information: Any, n: int = 1, slope: Any = None) -> Tensor:
+def cramer_rao_bound(information: ArrayLike, n: int = 1, slope: ArrayLike | None = None) -> Tensor:
     """The least variance of an estimate from n observations: slope I^-1 slope^T / n.
 
     ``information`` is that of one observation, a number or a matrix (W, W); ``slope`` the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
@@ -18,6 +17,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import logsumexp
 from chainrule.ops.linalg.solving import pinv
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike
 
 __all__ = ["MaximumEntropy", "maximum_entropy"]
 
@@ -80,9 +80,9 @@ class MaximumEntropy:
 
 
 def maximum_entropy(
-    features: Any,
-    moments: Any,
-    measure: Any = None,
+    features: ArrayLike,
+    moments: ArrayLike,
+    measure: ArrayLike | None = None,
     tolerance: float = 1e-10,
     max_iter: int = 200,
 ) -> MaximumEntropy:
@@ -120,7 +120,9 @@ def maximum_entropy(
     return MaximumEntropy(theta, y, log_m, steps)
 
 
-def _arguments(features: Any, moments: Any, measure: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _arguments(
+    features: ArrayLike, moments: ArrayLike, measure: ArrayLike | None
+) -> tuple[Tensor, Tensor, Tensor]:
     y = features if isinstance(features, Tensor) else as_tensor(features)
     y = y if y.dtype.is_floating_point else cast(y, dtypes.get_default_dtype())
     y = y.unsqueeze(1) if y.ndim == 1 else y
@@ -137,7 +139,7 @@ def _arguments(features: Any, moments: Any, measure: Any) -> tuple[Tensor, Tenso
     return y, mu, log(m)
 
 
-def _tensor(x: Any) -> Tensor:
+def _tensor(x: ArrayLike) -> Tensor:
     return x if isinstance(x, Tensor) else as_tensor(x)
 
 

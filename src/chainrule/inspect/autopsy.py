@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from chainrule import nn
 from chainrule.autograd.anomaly import detect_anomaly
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.ops.creation.conversion import clone
@@ -35,7 +36,10 @@ class Autopsy:
 
 
 def autopsy(
-    model: Any, inputs: Any, target: Any = None, loss: Callable[..., Any] | None = None
+    model: nn.Module,
+    inputs: Tensor | Sequence[Tensor],
+    target: Any = None,
+    loss: Callable[[Any, Any], Tensor] | None = None,
 ) -> Autopsy:
     """Runs a step once more and finds where its first NaN or infinity appears.
 
@@ -51,7 +55,7 @@ def autopsy(
     >>> report.where, report.samples
     ('input', [1])
     """
-    given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     for found in (
         lambda: _in_data(given, "input"),
         lambda: _in_data((target,), "target"),
@@ -67,7 +71,7 @@ def autopsy(
 
 
 @contextlib.contextmanager
-def _left_as_it_was(model: Any) -> Iterator[None]:
+def _left_as_it_was(model: nn.Module) -> Iterator[None]:
     """Restores buffers (running statistics) and the random state."""
     before = [(b, clone(b.detach())) for b in model.buffers()]
     with fork_rng():
@@ -123,7 +127,7 @@ def _in_data(values: Sequence[Any], where: str) -> Autopsy | None:
     return None
 
 
-def _in_parameters(model: Any) -> Autopsy | None:
+def _in_parameters(model: nn.Module) -> Autopsy | None:
     for name, p in model.named_parameters():
         if _is_bad(p):
             return Autopsy(
@@ -136,11 +140,11 @@ def _in_parameters(model: Any) -> Autopsy | None:
     return None
 
 
-def _in_forward(model: Any, inputs: tuple[Any, ...]) -> Autopsy | None:
+def _in_forward(model: nn.Module, inputs: tuple[Tensor, ...]) -> Autopsy | None:
     """The first layer that turns finite inputs into something that is not."""
     found: list[Autopsy] = []
 
-    def look(name: str, module: Any) -> Callable[..., None]:
+    def look(name: str, module: nn.Module) -> Callable[..., None]:
         def hook(_: Any, given: Any, output: Any) -> None:
             outputs = output if isinstance(output, (tuple, list)) else (output,)
             bad = next((o for o in outputs if _is_bad(o)), None)
@@ -173,7 +177,10 @@ def _has_numbers(value: Any) -> bool:
 
 
 def _in_loss(
-    model: Any, inputs: tuple[Any, ...], target: Any, loss: Callable[..., Any] | None
+    model: nn.Module,
+    inputs: tuple[Tensor, ...],
+    target: Any,
+    loss: Callable[[Any, Any], Tensor] | None,
 ) -> Autopsy | None:
     """The loss of finite outputs, and the operation in the backward pass."""
     if loss is None:

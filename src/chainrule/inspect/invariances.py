@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,9 +98,17 @@ def invariance_table(
     return Invariances(found, tolerance)
 
 
-def invariances(model: nn.Module, x: Tensor, **options: Any) -> dict[str, bool]:
+def invariances(
+    model: nn.Module,
+    x: Tensor,
+    *,
+    weight: str | None = None,
+    scale: float = 3.0,
+    tolerance: float = 1e-2,
+) -> dict[str, bool]:
     """The verdicts of :func:`invariance_table` for one network."""
-    return invariance_table({"": model}, x, **options)[""]
+    table = invariance_table({"": model}, x, weight=weight, scale=scale, tolerance=tolerance)
+    return table[""]
 
 
 @no_grad()
@@ -146,7 +154,12 @@ def _output(model: nn.Module, name: str, w: Tensor, x: Tensor) -> Tensor:
 # --- units that are alike -------------------------------------------------------------------------
 
 
-def symmetry(model: nn.Module, input: Any, target: Any, loss: Any) -> dict[str, list[list[int]]]:
+def symmetry(
+    model: nn.Module,
+    input: Tensor,
+    target: Tensor,
+    loss: Callable[[Tensor, Tensor], Tensor],
+) -> dict[str, list[list[int]]]:
     """The units with equal weights that also get equal gradients, in groups, by layer.
 
     Training cannot tell them apart: they stay alike, and the layer is as good as a smaller one.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from chainrule.autograd.jacobian import jacfwd, jacrev
 from chainrule.autograd.modes import enable_grad, no_grad
@@ -21,6 +21,7 @@ from chainrule.ops.shape.joining import split
 from chainrule.ops.shape.views import reshape, stack
 from chainrule.graph import Node
 from chainrule.tensor import Tensor
+from chainrule.typing import Nested
 
 __all__ = [
     "Comparison",
@@ -31,11 +32,13 @@ __all__ = [
     "path_sum_derivative",
 ]
 
+T = TypeVar("T", bound=Nested)
+
 
 # --- differences ----------------------------------------------------------------------------------
 
 
-def numerical_jacobian(func: Callable[[Any], Tensor], x: Any, *, eps: float | None = None) -> Any:
+def numerical_jacobian(func: Callable[[T], Tensor], x: T, *, eps: float | None = None) -> T:
     """The Jacobian of ``func`` at ``x`` by central differences (f(x + h) - f(x - h)) / 2h.
 
     ``x`` is a tensor or a tree of them; the Jacobian has the shape (*Y, *X) for each. The step h is
@@ -67,7 +70,7 @@ def numerical_jacobian(func: Callable[[Any], Tensor], x: Any, *, eps: float | No
     return unflatten(shaped, structure)
 
 
-def numerical_gradient(func: Callable[[Any], Tensor], x: Any, *, eps: float | None = None) -> Any:
+def numerical_gradient(func: Callable[[T], Tensor], x: T, *, eps: float | None = None) -> T:
     """The gradient of a function that returns a number, by central differences.
 
     >>> import chainrule

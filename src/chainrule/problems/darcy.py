@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from chainrule.information.counting import arrangements, configurations
 from chainrule.ops.creation.patterns import full, zeros
@@ -14,6 +13,7 @@ from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.creation.sampling import randint
 from chainrule.problems.problem import Problem, floating, positive, squared_error, whole
 from chainrule.tensor import Tensor
+from chainrule.typing import DType, Random
 
 __all__ = ["arrangements", "configurations", "darcy", "discharge"]
 
@@ -36,8 +36,8 @@ def darcy(
     head: float = 2.0,
     area: float = 0.5,
     length: float = 10.0,
-    generator: Any = None,
-    dtype: Any = None,
+    generator: Random = None,
+    dtype: DType | None = None,
 ) -> Problem:
     """Conductivities (n, channels), each one of a few values with equal probability, and Q (n,).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
@@ -17,6 +17,7 @@ from chainrule.ops.creation.sampling import rand
 from chainrule.ops.shape.views import cat, stack
 from chainrule.problems.problem import Problem, floating, positive, whole
 from chainrule.tensor import Tensor
+from chainrule.typing import DType, Random
 
 __all__ = ["bouc_wen", "bouc_wen_response", "ground_motion"]
 
@@ -26,8 +27,8 @@ def ground_motion(
     steps: int = 500,
     dt: float = 0.02,
     peak: float = 3.0,
-    generator: Any = None,
-    dtype: Any = None,
+    generator: Random = None,
+    dtype: DType | None = None,
 ) -> Tensor:
     """Synthetic accelerations of the ground (n, steps), each with this largest absolute value.
 
@@ -76,16 +77,27 @@ def _runge_kutta(state: Tensor, g0: Tensor, g1: Tensor, h: float, p: dict[str, A
     return state + h / 6 * (k1 + 2 * (k2 + k3) + k4)
 
 
+class Oscillator(TypedDict, total=False):
+    """The parameters of :func:`bouc_wen_response` that describe the building."""
+
+    mass: float | Tensor
+    damping: float | Tensor
+    stiffness: float | Tensor
+    alpha: float | Tensor
+    beta: float | Tensor
+    substeps: int
+
+
 def bouc_wen_response(
     ground: Tensor,
     dt: float = 0.02,
     floors: int = 3,
     *,
-    mass: Any = 1.0,
-    damping: Any = 0.8,
-    stiffness: Any = 400.0,
-    alpha: Any = 3.125,
-    beta: Any = 3.125,
+    mass: float | Tensor = 1.0,
+    damping: float | Tensor = 0.8,
+    stiffness: float | Tensor = 400.0,
+    alpha: float | Tensor = 3.125,
+    beta: float | Tensor = 3.125,
     n: float = 2.0,
     substeps: int = 4,
 ) -> tuple[Tensor, Tensor]:
@@ -145,9 +157,9 @@ def bouc_wen(
     dt: float = 0.02,
     floors: int = 3,
     peak: float = 3.0,
-    generator: Any = None,
-    dtype: Any = None,
-    **oscillator: Any,
+    generator: Random = None,
+    dtype: DType | None = None,
+    **oscillator: Unpack[Oscillator],
 ) -> Problem:
     """Sequences for a recurrent network: ground accelerations (n, steps, 1) and what the floors do.
 

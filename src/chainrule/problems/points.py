@@ -7,6 +7,7 @@ is balanced. Without noise, ``rule`` gives back the labels.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from chainrule.backend import dtypes
@@ -29,6 +30,7 @@ from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import stack
 from chainrule.problems.problem import Problem, floating, normal, uniform, whole
 from chainrule.tensor import Tensor
+from chainrule.typing import DType, Random
 
 __all__ = ["blobs", "boolean", "circles", "moons", "spirals"]
 
@@ -44,7 +46,7 @@ _TABLES = {  # of (0, 0), (0, 1), (1, 0), (1, 1)
 }
 
 
-def boolean(name: str = "xor", signed: bool = False, dtype: Any = None) -> Problem:
+def boolean(name: str = "xor", signed: bool = False, dtype: DType | None = None) -> Problem:
     """The table of a Boolean function of two variables: four inputs (4, 2), targets (4, 1).
 
     "or", "and", "xor", "nor", "nand", "xnor", "and1" (x1 and not x2), "and2" (not x1 and x2). With
@@ -79,7 +81,7 @@ def boolean(name: str = "xor", signed: bool = False, dtype: Any = None) -> Probl
 # --- random sets ----------------------------------------------------------------------------------
 
 
-def _checked(op: str, n: int, classes: int, noise: float, dtype: Any) -> Any:
+def _checked(op: str, n: int, classes: int, noise: float, dtype: DType | None) -> dtypes.dtype:
     whole(op, n=n)
     whole(op, 2, classes=classes)
     if not 0 <= noise < math.inf:
@@ -88,7 +90,13 @@ def _checked(op: str, n: int, classes: int, noise: float, dtype: Any) -> Any:
 
 
 def _made(
-    name: str, x: Tensor, labels: Tensor, noise: float, rule: Any, generator: Any, **known: Any
+    name: str,
+    x: Tensor,
+    labels: Tensor,
+    noise: float,
+    rule: Callable[[Tensor], Tensor],
+    generator: Random,
+    **known: Any,
 ) -> Problem:
     x = x + normal(noise, *x.shape, generator=generator, dtype=x.dtype) if noise else x
     return Problem(
@@ -112,7 +120,9 @@ def _arc_distance(x: Tensor, sign: float, center: tuple[float, float]) -> Tensor
     return where(v >= 0, (hypot(u, v) - 1).abs(), ends)
 
 
-def moons(n: int = 200, noise: float = 0.1, generator: Any = None, dtype: Any = None) -> Problem:
+def moons(
+    n: int = 200, noise: float = 0.1, generator: Random = None, dtype: DType | None = None
+) -> Problem:
     """Two half circles that reach into each other; a point's rule is the nearer one.
 
     >>> from chainrule import problems
@@ -134,7 +144,11 @@ def moons(n: int = 200, noise: float = 0.1, generator: Any = None, dtype: Any = 
 
 
 def circles(
-    n: int = 200, classes: int = 2, noise: float = 0.05, generator: Any = None, dtype: Any = None
+    n: int = 200,
+    classes: int = 2,
+    noise: float = 0.05,
+    generator: Random = None,
+    dtype: DType | None = None,
 ) -> Problem:
     """Circles around 0 with radii 1 / classes, ..., 1; the label counts from the inside.
 
@@ -161,8 +175,8 @@ def spirals(
     classes: int = 3,
     turns: float = 0.75,
     noise: float = 0.02,
-    generator: Any = None,
-    dtype: Any = None,
+    generator: Random = None,
+    dtype: DType | None = None,
 ) -> Problem:
     """Arms that wind around 0: radius r in [0.1, 1), angle 2 pi (turns r + label / classes).
 
@@ -187,8 +201,8 @@ def blobs(
     n: int = 200,
     classes: int = 3,
     noise: float = 0.3,
-    generator: Any = None,
-    dtype: Any = None,
+    generator: Random = None,
+    dtype: DType | None = None,
 ) -> Problem:
     """Normal clouds of standard deviation ``noise`` around centers on the unit circle.
 

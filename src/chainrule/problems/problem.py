@@ -12,6 +12,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.creation.sampling import rand, randn, randperm
 from chainrule.tensor import Tensor
+from chainrule.typing import DType, Random
 
 __all__ = ["Pair", "Problem", "floating", "normal", "positive", "squared_error", "uniform", "whole"]
 
@@ -57,7 +58,7 @@ class Problem:
     truth: Tensor | None = None
     known: dict[str, Any] = field(default_factory=dict)
 
-    def split(self, fraction: float = 0.8, generator: Any = None) -> tuple[Pair, Pair]:
+    def split(self, fraction: float = 0.8, generator: Random = None) -> tuple[Pair, Pair]:
         """The data in random order, divided into (inputs, targets) to train with and the rest.
 
         >>> from chainrule import problems
@@ -99,7 +100,7 @@ def squared_error(
 # --- arguments and random numbers -----------------------------------------------------------------
 
 
-def floating(op: str, dtype: Any) -> Any:
+def floating(op: str, dtype: DType | None) -> dtypes.dtype:
     """The dtype of a problem's numbers, by default the default one."""
     found = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     if not found.is_floating_point:
@@ -124,10 +125,12 @@ def positive(op: str, **values: float) -> None:
 # Numbers are drawn in float64 and cast: a seed gives the same data in every dtype.
 
 
-def uniform(low: float, high: float, *shape: int, generator: Any, dtype: Any) -> Tensor:
+def uniform(low: float, high: float, *shape: int, generator: Random, dtype: DType) -> Tensor:
+    """Numbers of this shape in [low, high)."""
     draw = rand(*shape, dtype=dtypes.float64, generator=generator)
     return cast(low + (high - low) * draw, dtype)
 
 
-def normal(std: float, *shape: int, generator: Any, dtype: Any) -> Tensor:
+def normal(std: float, *shape: int, generator: Random, dtype: DType) -> Tensor:
+    """Normal numbers of this shape with mean 0 and this standard deviation."""
     return cast(std * randn(*shape, dtype=dtypes.float64, generator=generator), dtype)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule.ops.elementwise.bessel import hyp0f1
 from chainrule.ops.reduce.reductions import sum
 from chainrule.problems.problem import Problem, floating, positive, uniform, whole
 from chainrule.tensor import Tensor
+from chainrule.typing import DType, Random
 
 __all__ = ["radial_bessel", "radial_function"]
 
@@ -36,7 +36,11 @@ def radial_function(x: Tensor, radius: float = 0.2) -> Tensor:
 
 
 def radial_bessel(
-    n: int = 4000, dim: int = 2, radius: float = 0.2, generator: Any = None, dtype: Any = None
+    n: int = 4000,
+    dim: int = 2,
+    radius: float = 0.2,
+    generator: Random = None,
+    dtype: DType | None = None,
 ) -> Problem:
     """``n`` points uniform in [-10, 10)^dim with the value of :func:`radial_function`.
 

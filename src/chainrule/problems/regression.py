@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.linalg import lstsq
@@ -13,6 +12,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import cat
 from chainrule.problems.problem import Problem, floating, normal, squared_error, uniform, whole
 from chainrule.tensor import Tensor
+from chainrule.typing import DType, Random
 
 __all__ = ["exponential", "exponential_line", "line"]
 
@@ -32,8 +32,8 @@ def line(
     low: float = -1.0,
     high: float = 1.0,
     noise: float = 0.1,
-    generator: Any = None,
-    dtype: Any = None,
+    generator: Random = None,
+    dtype: DType | None = None,
 ) -> Problem:
     """y = 3 x + 2 + U(-noise, noise) for x uniform in [low, high).
 
@@ -82,7 +82,7 @@ def _best_exponential(x: Tensor, y: Tensor, truth: Tensor) -> Tensor:
 
 
 def exponential(
-    n: int = 200, noise: float = 10.154988, generator: Any = None, dtype: Any = None
+    n: int = 200, noise: float = 10.154988, generator: Random = None, dtype: DType | None = None
 ) -> Problem:
     """y = b + A e^{c x} + noise N(0, 1), x uniform in [0, 1), (b, A, c) = (14.735, 10.154, 2.34).
 
@@ -116,7 +116,7 @@ def exponential(
 
 
 def exponential_line(
-    n: int = 200, noise: float = 0.1, generator: Any = None, dtype: Any = None
+    n: int = 200, noise: float = 0.1, generator: Random = None, dtype: DType | None = None
 ) -> Problem:
     """A line b + w x through points of y = 14.735 + 10.184 e^x + noise N(0, 1), x in [0, 1).
 

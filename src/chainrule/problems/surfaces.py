@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule.linalg import qr
 from chainrule.ops.creation.patterns import logspace, ones, zeros
@@ -16,11 +15,12 @@ from chainrule.ops.reduce.reductions import sum
 from chainrule.problems.problem import Problem, floating, normal, whole
 from chainrule.backend import dtypes
 from chainrule.tensor import Tensor
+from chainrule.typing import DType, Random
 
 __all__ = ["bowl", "quadratic", "rosenbrock", "vialle"]
 
 
-def bowl(dtype: Any = None) -> Problem:
+def bowl(dtype: DType | None = None) -> Problem:
     """w1^2 + 5 w2^2: gradient descent is stable for rates below 2 / 10 = 0.2.
 
     >>> from chainrule import problems, tensor
@@ -43,7 +43,7 @@ def bowl(dtype: Any = None) -> Problem:
     )
 
 
-def vialle(start: tuple[float, float] = (45.0, 35.0), dtype: Any = None) -> Problem:
+def vialle(start: tuple[float, float] = (45.0, 35.0), dtype: DType | None = None) -> Problem:
     """A surface with many valleys, periodic in both directions on top of a paraboloid.
 
     8 sin^2(1.5 t1 / 10 - 3) + 8 cos^2(t2 / 10 - 2) + 0.3 ((t1 / 5 - 12)^2 + (t2 / 10 - 8)^2) + 10
@@ -74,7 +74,7 @@ def vialle(start: tuple[float, float] = (45.0, 35.0), dtype: Any = None) -> Prob
     )
 
 
-def rosenbrock(n: int = 2, dtype: Any = None) -> Problem:
+def rosenbrock(n: int = 2, dtype: DType | None = None) -> Problem:
     """sum_i 100 (x_{i+1} - x_i^2)^2 + (1 - x_i)^2: a curved valley with a flat floor.
 
     From 4 dimensions on there is a second, local minimum near (-1, 1, ..., 1).
@@ -96,7 +96,7 @@ def rosenbrock(n: int = 2, dtype: Any = None) -> Problem:
 
 
 def quadratic(
-    n: int = 10, condition: float = 1e3, generator: Any = None, dtype: Any = None
+    n: int = 10, condition: float = 1e3, generator: Random = None, dtype: DType | None = None
 ) -> Problem:
     """(x - x*)^T A (x - x*) / 2 with eigenvalues of A from 1 to ``condition``, evenly in logarithm.
 
