@@ -25,9 +25,8 @@ from chainrule.nn.recurrent.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from chainrule.nn.layers.containers import (
     ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential,
 )
-from chainrule.nn.layers.conv import (
-    Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d,
-)
+from chainrule.nn.layers.conv import Conv1d, Conv2d, Conv3d
+from chainrule.nn.layers.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from chainrule.nn.layers.dropout import (
     AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout, UnscaledDropout,
 )

@@ -16,9 +16,7 @@ from chainrule.nn.recurrent.cells import gru_cell, lstm_cell, rnn_cell, rnn_relu
 from chainrule.clustering import (
     growing_neural_gas, kmeans, kmeans_plus_plus, squared_distances, uniform_centers,
 )
-from chainrule.nn.layers.conv import (
-    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, convolve,
-)
+from chainrule.nn.layers.conv import convolve
 from chainrule.nn.layers.dropout import (
     alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout,
     unscaled_dropout, weight_scaled,
@@ -48,12 +46,15 @@ from chainrule.nn.losses.margin import (
 )
 from chainrule.nn.layers.maxout import maxout
 from chainrule.nn.layers.noise import gaussian_noise, monte_carlo_predict, weight_noise
-from chainrule.nn.layers.norm import batch_norm, instance_norm
+from chainrule.nn.layers.norm_functions import batch_norm, instance_norm
 from chainrule.nn.layers.norm_sample import (
     group_norm, layer_norm, local_response_norm, normalize, rms_norm,
 )
 from chainrule.nn.losses.objective import weighted_sum
 from chainrule.nn.layers.padding import pad
+from chainrule.ops.layers.conv import (
+    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
+)
 from chainrule.ops.layers.pool import (
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
     adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d,

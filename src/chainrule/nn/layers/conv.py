@@ -1,43 +1,22 @@
-"""Convolutional layers and their transposes, in one, two and three dimensions."""
+"""Convolutional layers in one, two and three dimensions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
-from chainrule.ops.layers.conv import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
 from chainrule.ops.creation.patterns import empty
+from chainrule.ops.layers.conv import conv1d, conv2d, conv3d
+from chainrule.ops.layers.spatial import padding_of, per_dim
 from chainrule.ops.shape.padding import pad
 from chainrule.ops.shape.rearrange import flip
-from chainrule.ops.layers.spatial import conv_transpose_output_size, padding_of, per_dim
 from chainrule.tensor import Tensor
 from chainrule.typing import Device, DType, Sizes
 
-__all__ = [
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "convolve",
-]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "convolve"]
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -66,8 +45,8 @@ def convolve(
     nd = weight.ndim - 2
     if nd not in (1, 2, 3):
         raise RuntimeError(
-            f"convolve: expected weight of shape (O, C / groups, kernel in 1 to 3 dimensions), but "
-            f"got {tuple(weight.shape)}"
+            "convolve: expected weight of shape (C_out, C_in / groups, kernel in 1 to 3 "
+            f"dimensions), but got {tuple(weight.shape)}"
         )
     function = (conv1d, conv2d, conv3d)[nd - 1]
     return function(input, _flipped(weight), bias, stride, padding, dilation, groups)
@@ -77,7 +56,7 @@ def _flipped(weight: Tensor) -> Tensor:
     return flip(weight, tuple(range(2, weight.ndim)))
 
 
-class _Conv(Module):
+class Convolutional(Module):
     """What all convolutional layers share: settings, parameters, printing."""
 
     nd: ClassVar[int]
@@ -183,10 +162,7 @@ class _Conv(Module):
         return s + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
 
 
-# --- convolution ----------------------------------------------------------------------------------
-
-
-class _ConvNd(_Conv):
+class _ConvNd(Convolutional):
     def __init__(
         self,
         in_channels: int,
@@ -241,10 +217,27 @@ class _ConvNd(_Conv):
 
 
 class Conv1d(_ConvNd):
-    """Convolution of a signal (cross-correlation): y[i] = b + sum over k of w[k] x[i stride + k].
+    """Convolution of signals: a kernel for each output channel, moved over all input channels.
 
-    Shape: (N, in_channels, L) or (in_channels, L) -> (N, out_channels, L_out), L_out as
-    ``conv_output_size`` says. The arguments are those of :class:`Conv2d`.
+    y[n, o, i] = bias[o] + sum over c, a of
+    weight[o, c, a] * x[n, c, stride * i + dilation * a - padding]
+
+    This is cross-correlation, as everywhere in deep learning; with ``flip`` it is convolution as
+    mathematics has it, with the kernel flipped.
+
+    Shape: (N, in_channels, L) -> (N, out_channels, L_out), or both without N; sizes as
+    ``conv_output_size`` says.
+
+    Args:
+        in_channels, out_channels: numbers of channels.
+        kernel_size: size of the kernel, a number, as the next three.
+        stride: step from one output to the next.
+        padding: how many elements to add on each side, "valid" (none) or "same" (to keep the size).
+        dilation: distance between the elements that a kernel sees.
+        groups: how many groups of channels are convolved apart.
+        bias: whether to add a learned bias.
+        padding_mode: what to pad with: "zeros", "reflect", "replicate" or "circular".
+        flip: true convolution.
 
     >>> from chainrule import nn, ones
     >>> nn.Conv1d(3, 5, 4, stride=2)(ones(1, 3, 10)).shape
@@ -257,23 +250,23 @@ class Conv1d(_ConvNd):
 class Conv2d(_ConvNd):
     """Convolution of images: a kernel for each output channel, moved over all input channels.
 
-    y[n, o, i, j] = b[o] + sum over c, a, b of
-    w[o, c, a, b] * x[n, c, i stride + a dilation - padding, j stride + b dilation - padding]
+    y[n, o, i, j] = bias[o] + sum over c, a, b of weight[o, c, a, b] *
+    x[n, c, stride * i + dilation * a - padding, stride * j + dilation * b - padding]
 
     This is cross-correlation, as everywhere in deep learning; with ``flip`` it is convolution as
     mathematics has it, with the kernel flipped.
 
-    Shape: (N, in_channels, H, W) or (in_channels, H, W) -> (N, out_channels, H_out, W_out), sizes
-    as ``conv_output_size`` says.
+    Shape: (N, in_channels, H, W) -> (N, out_channels, H_out, W_out), or both without N; sizes as
+    ``conv_output_size`` says.
 
     Args:
         in_channels, out_channels: numbers of channels.
-        kernel_size: size of the kernel, a number or one for each dimension (so for the next three).
+        kernel_size: size of the kernel, a number or (kH, kW), as the next three.
         stride: step from one output to the next.
         padding: how many elements to add on each side, "valid" (none) or "same" (to keep the size).
         dilation: distance between the elements that a kernel sees.
         groups: how many groups of channels are convolved apart.
-        bias: whether to add a learned b.
+        bias: whether to add a learned bias.
         padding_mode: what to pad with: "zeros", "reflect", "replicate" or "circular".
         flip: true convolution.
 
@@ -287,9 +280,28 @@ class Conv2d(_ConvNd):
 
 
 class Conv3d(_ConvNd):
-    """Convolution of volumes; the arguments are those of :class:`Conv2d`.
+    """Convolution of volumes: a kernel for each output channel, moved over all input channels.
 
-    Shape: (N, in_channels, D, H, W) or (in_channels, D, H, W) -> (N, out_channels, ...).
+    y[n, o, h, i, j] = bias[o] + sum over c, a, b, d of weight[o, c, a, b, d] *
+    x[n, c, stride * h + dilation * a - padding, stride * i + dilation * b - padding,
+    stride * j + dilation * d - padding]
+
+    This is cross-correlation, as everywhere in deep learning; with ``flip`` it is convolution as
+    mathematics has it, with the kernel flipped.
+
+    Shape: (N, in_channels, Z, H, W) -> (N, out_channels, Z_out, H_out, W_out), or both without N;
+    sizes as ``conv_output_size`` says.
+
+    Args:
+        in_channels, out_channels: numbers of channels.
+        kernel_size: size of the kernel, a number or (kZ, kH, kW), as the next three.
+        stride: step from one output to the next.
+        padding: how many elements to add on each side, "valid" (none) or "same" (to keep the size).
+        dilation: distance between the elements that a kernel sees.
+        groups: how many groups of channels are convolved apart.
+        bias: whether to add a learned bias.
+        padding_mode: what to pad with: "zeros", "reflect", "replicate" or "circular".
+        flip: true convolution.
 
     >>> from chainrule import nn, ones
     >>> nn.Conv3d(1, 2, (1, 2, 3))(ones(1, 1, 4, 4, 4)).shape
@@ -297,131 +309,3 @@ class Conv3d(_ConvNd):
     """
 
     nd, function = 3, staticmethod(conv3d)
-
-
-# --- transposed convolution -----------------------------------------------------------------------
-
-
-class _ConvTransposeNd(_Conv):
-    transposed = True
-
-    padding: tuple[int, ...]
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Sizes,
-        stride: Sizes = 1,
-        padding: Sizes = 0,
-        output_padding: Sizes = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Sizes = 1,
-        padding_mode: str = "zeros",
-        device: Device | None = None,
-        dtype: DType | None = None,
-    ):
-        super().__init__()
-        self._set(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            dilation,
-            groups,
-            padding_mode,
-        )
-        self._make_parameters(bias, device, dtype)
-
-    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        extra = self.output_padding if output_size is None else self._extra(input, output_size)
-        return self.function(
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            extra,
-            self.groups,
-            self.dilation,
-        )
-
-    def _extra(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
-        """The output padding that gives this output size."""
-        name, nd = type(self).__name__, self.nd
-        leading = input.ndim - nd
-        wanted = tuple(output_size)
-        if len(wanted) == leading + nd:
-            wanted = wanted[leading:]
-        if len(wanted) != nd:
-            raise ValueError(
-                f"{name}: for {input.ndim}D input, output_size must have {nd} or {leading + nd} "
-                f"elements, got {tuple(output_size)}"
-            )
-        least = conv_transpose_output_size(
-            tuple(input.shape[leading:]),
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            0,
-            self.dilation,
-        )
-        extra = tuple([w - n for w, n in zip(wanted, least, strict=True)])
-        if any(not 0 <= e < s for e, s in zip(extra, self.stride, strict=True)):
-            most = tuple([n + s - 1 for n, s in zip(least, self.stride, strict=True)])
-            raise ValueError(
-                f"{name}: requested an output size of {wanted}, but valid sizes range from {least} "
-                f"to {most} for an input of shape {tuple(input.shape)}"
-            )
-        return extra
-
-
-class ConvTranspose1d(_ConvTransposeNd):
-    """The transpose of :class:`Conv1d`; the arguments are those of :class:`ConvTranspose2d`.
-
-    >>> from chainrule import nn, ones
-    >>> nn.ConvTranspose1d(5, 3, 4, stride=2)(ones(1, 5, 4)).shape
-    chainrule.Size([1, 3, 10])
-    """
-
-    nd, function = 1, staticmethod(conv_transpose1d)
-
-
-class ConvTranspose2d(_ConvTransposeNd):
-    """The transpose of a convolution (fractionally strided): its gradient by the input.
-
-    Each input element adds the kernel, times itself, to a window of the output.
-
-    Shape: (N, in_channels, H, W) or (in_channels, H, W) -> (N, out_channels, H_out, W_out), sizes
-    as ``conv_transpose_output_size`` says, or ``output_size`` where forward is given one.
-
-    Args:
-        in_channels, out_channels: numbers of channels.
-        kernel_size, stride, padding, dilation: those of the convolution that it transposes.
-        output_padding: added to one side of the output's size, which is ambiguous when stride > 1.
-        groups: how many groups of channels are convolved apart.
-        bias: whether to add a learned b.
-
-    >>> from chainrule import nn, ones
-    >>> down = nn.Conv2d(3, 8, 3, stride=2, padding=1)
-    >>> up = nn.ConvTranspose2d(8, 3, 3, stride=2, padding=1)
-    >>> x = ones(1, 3, 12, 12)
-    >>> up(down(x), output_size=x.shape).shape
-    chainrule.Size([1, 3, 12, 12])
-    """
-
-    nd, function = 2, staticmethod(conv_transpose2d)
-
-
-class ConvTranspose3d(_ConvTransposeNd):
-    """The transpose of :class:`Conv3d`; the arguments are those of :class:`ConvTranspose2d`.
-
-    >>> from chainrule import nn, ones
-    >>> nn.ConvTranspose3d(2, 1, (1, 2, 3))(ones(1, 2, 4, 3, 2)).shape
-    chainrule.Size([1, 1, 4, 4, 4])
-    """
-
-    nd, function = 3, staticmethod(conv_transpose3d)

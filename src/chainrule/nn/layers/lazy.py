@@ -12,14 +12,8 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from chainrule.autograd.modes import no_grad
-from chainrule.nn.layers.conv import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-)
+from chainrule.nn.layers.conv import Conv1d, Conv2d, Conv3d
+from chainrule.nn.layers.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from chainrule.nn.layers.linear import Linear
 from chainrule.nn.layers.norm import (
     BatchNorm1d,
@@ -133,7 +127,12 @@ class _Lazy(LazyModuleMixin):
 
 
 class LazyLinear(_Lazy, Linear):
-    """A :class:`Linear` layer that infers ``in_features``.
+    """A :class:`Linear` whose in_features = x.shape[-1] is told by its first input x.
+
+    Shape: (*, D) -> (*, out_features).
+
+    Args:
+        args, kwargs: those of :class:`Linear` without in_features.
 
     >>> from chainrule import nn, ones
     >>> layer = nn.LazyLinear(2)
@@ -147,55 +146,154 @@ class LazyLinear(_Lazy, Linear):
 
 
 class LazyConv1d(_Lazy, Conv1d):
-    """A :class:`Conv1d` layer that infers ``in_channels``."""
+    """A :class:`Conv1d` whose in_channels = x.shape[-2] is told by its first input x.
+
+    Shape: (N, C, L) -> (N, out_channels, L_out), or both without N.
+
+    Args:
+        args, kwargs: those of :class:`Conv1d` without in_channels.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyConv1d(4, 3)
+    >>> layer(ones(2, 6, 5)).shape, layer.in_channels
+    (chainrule.Size([2, 4, 3]), 6)
+    """
 
     cls_to_become, dim = Conv1d, -2
 
 
 class LazyConv2d(_Lazy, Conv2d):
-    """A :class:`Conv2d` layer that infers ``in_channels``."""
+    """A :class:`Conv2d` whose in_channels = x.shape[-3] is told by its first input x.
+
+    Shape: (N, C, H, W) -> (N, out_channels, H_out, W_out), or both without N.
+
+    Args:
+        args, kwargs: those of :class:`Conv2d` without in_channels.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyConv2d(4, 3)
+    >>> layer(ones(2, 6, 5, 5)).shape, layer.in_channels
+    (chainrule.Size([2, 4, 3, 3]), 6)
+    """
 
     cls_to_become, dim = Conv2d, -3
 
 
 class LazyConv3d(_Lazy, Conv3d):
-    """A :class:`Conv3d` layer that infers ``in_channels``."""
+    """A :class:`Conv3d` whose in_channels = x.shape[-4] is told by its first input x.
+
+    Shape: (N, C, Z, H, W) -> (N, out_channels, Z_out, H_out, W_out), or both without N.
+
+    Args:
+        args, kwargs: those of :class:`Conv3d` without in_channels.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyConv3d(4, 3)
+    >>> layer(ones(2, 6, 5, 5, 5)).shape, layer.in_channels
+    (chainrule.Size([2, 4, 3, 3, 3]), 6)
+    """
 
     cls_to_become, dim = Conv3d, -4
 
 
 class LazyConvTranspose1d(_Lazy, ConvTranspose1d):
-    """A :class:`ConvTranspose1d` layer that infers ``in_channels``."""
+    """A :class:`ConvTranspose1d` whose in_channels = x.shape[-2] is told by its first input x.
+
+    Shape: (N, C, L) -> (N, out_channels, L_out), or both without N.
+
+    Args:
+        args, kwargs: those of :class:`ConvTranspose1d` without in_channels.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyConvTranspose1d(4, 3)
+    >>> layer(ones(2, 6, 5)).shape, layer.in_channels
+    (chainrule.Size([2, 4, 7]), 6)
+    """
 
     cls_to_become, dim = ConvTranspose1d, -2
 
 
 class LazyConvTranspose2d(_Lazy, ConvTranspose2d):
-    """A :class:`ConvTranspose2d` layer that infers ``in_channels``."""
+    """A :class:`ConvTranspose2d` whose in_channels = x.shape[-3] is told by its first input x.
+
+    Shape: (N, C, H, W) -> (N, out_channels, H_out, W_out), or both without N.
+
+    Args:
+        args, kwargs: those of :class:`ConvTranspose2d` without in_channels.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyConvTranspose2d(4, 3)
+    >>> layer(ones(2, 6, 5, 5)).shape, layer.in_channels
+    (chainrule.Size([2, 4, 7, 7]), 6)
+    """
 
     cls_to_become, dim = ConvTranspose2d, -3
 
 
 class LazyConvTranspose3d(_Lazy, ConvTranspose3d):
-    """A :class:`ConvTranspose3d` layer that infers ``in_channels``."""
+    """A :class:`ConvTranspose3d` whose in_channels = x.shape[-4] is told by its first input x.
+
+    Shape: (N, C, Z, H, W) -> (N, out_channels, Z_out, H_out, W_out), or both without N.
+
+    Args:
+        args, kwargs: those of :class:`ConvTranspose3d` without in_channels.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyConvTranspose3d(4, 3)
+    >>> layer(ones(2, 6, 5, 5, 5)).shape, layer.in_channels
+    (chainrule.Size([2, 4, 7, 7, 7]), 6)
+    """
 
     cls_to_become, dim = ConvTranspose3d, -4
 
 
 class LazyBatchNorm1d(_Lazy, BatchNorm1d):
-    """A :class:`BatchNorm1d` layer that infers ``num_features``."""
+    """A :class:`BatchNorm1d` whose num_features = x.shape[1] is told by its first input x.
+
+    Shape: (N, C) or (N, C, L), the same out.
+
+    Args:
+        args, kwargs: those of :class:`BatchNorm1d` without num_features.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyBatchNorm1d()
+    >>> layer(ones(2, 6, 5)).shape, layer.num_features
+    (chainrule.Size([2, 6, 5]), 6)
+    """
 
     cls_to_become, dim = BatchNorm1d, 1
 
 
 class LazyBatchNorm2d(_Lazy, BatchNorm2d):
-    """A :class:`BatchNorm2d` layer that infers ``num_features``."""
+    """A :class:`BatchNorm2d` whose num_features = x.shape[1] is told by its first input x.
+
+    Shape: (N, C, H, W), the same out.
+
+    Args:
+        args, kwargs: those of :class:`BatchNorm2d` without num_features.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyBatchNorm2d()
+    >>> layer(ones(2, 6, 5, 5)).shape, layer.num_features
+    (chainrule.Size([2, 6, 5, 5]), 6)
+    """
 
     cls_to_become, dim = BatchNorm2d, 1
 
 
 class LazyBatchNorm3d(_Lazy, BatchNorm3d):
-    """A :class:`BatchNorm3d` layer that infers ``num_features``."""
+    """A :class:`BatchNorm3d` whose num_features = x.shape[1] is told by its first input x.
+
+    Shape: (N, C, Z, H, W), the same out.
+
+    Args:
+        args, kwargs: those of :class:`BatchNorm3d` without num_features.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyBatchNorm3d()
+    >>> layer(ones(2, 6, 5, 5, 5)).shape, layer.num_features
+    (chainrule.Size([2, 6, 5, 5, 5]), 6)
+    """
 
     cls_to_become, dim = BatchNorm3d, 1
 
@@ -205,21 +303,60 @@ _KEPT = {"affine": True, "track_running_stats": True}
 
 
 class LazyInstanceNorm1d(_Lazy, InstanceNorm1d):
-    """An :class:`InstanceNorm1d` layer that infers ``num_features``."""
+    """An :class:`InstanceNorm1d` whose num_features = x.shape[-2] is told by its first input x.
+
+    By default it learns weight and bias and keeps running moments, unlike the plain layer.
+
+    Shape: (N, C, L) or (C, L), the same out.
+
+    Args:
+        args, kwargs: those of :class:`InstanceNorm1d` without num_features.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyInstanceNorm1d()
+    >>> layer(ones(2, 6, 5)).shape, layer.num_features
+    (chainrule.Size([2, 6, 5]), 6)
+    """
 
     cls_to_become, dim = InstanceNorm1d, -2
     defaults = _KEPT
 
 
 class LazyInstanceNorm2d(_Lazy, InstanceNorm2d):
-    """An :class:`InstanceNorm2d` layer that infers ``num_features``."""
+    """An :class:`InstanceNorm2d` whose num_features = x.shape[-3] is told by its first input x.
+
+    By default it learns weight and bias and keeps running moments, unlike the plain layer.
+
+    Shape: (N, C, H, W) or (C, H, W), the same out.
+
+    Args:
+        args, kwargs: those of :class:`InstanceNorm2d` without num_features.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyInstanceNorm2d()
+    >>> layer(ones(2, 6, 5, 5)).shape, layer.num_features
+    (chainrule.Size([2, 6, 5, 5]), 6)
+    """
 
     cls_to_become, dim = InstanceNorm2d, -3
     defaults = _KEPT
 
 
 class LazyInstanceNorm3d(_Lazy, InstanceNorm3d):
-    """An :class:`InstanceNorm3d` layer that infers ``num_features``."""
+    """An :class:`InstanceNorm3d` whose num_features = x.shape[-4] is told by its first input x.
+
+    By default it learns weight and bias and keeps running moments, unlike the plain layer.
+
+    Shape: (N, C, Z, H, W) or (C, Z, H, W), the same out.
+
+    Args:
+        args, kwargs: those of :class:`InstanceNorm3d` without num_features.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.LazyInstanceNorm3d()
+    >>> layer(ones(2, 6, 5, 5, 5)).shape, layer.num_features
+    (chainrule.Size([2, 6, 5, 5, 5]), 6)
+    """
 
     cls_to_become, dim = InstanceNorm3d, -4
     defaults = _KEPT
