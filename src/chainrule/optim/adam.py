@@ -76,11 +76,11 @@ class Adam(_Moments):
 
     Args:
         params: the parameters, or groups of them.
-        lr: the learning rate: a number, or tensors that fit the parameters.
-        betas: beta1 and beta2.
-        eps: keeps the denominator from zero.
+        lr: the learning rate: a number, or tensors that fit the parameters (default 1e-3).
+        betas: beta1 and beta2 (default (0.9, 0.999)).
+        eps: keeps the denominator from zero (default 1e-8).
         weight_decay: the strength of the penalty ||p||^2 / 2, added to the gradient (to the
-            parameter itself with ``decoupled_weight_decay``, as AdamW does).
+            parameter itself with ``decoupled_weight_decay``, as AdamW does) (default 0).
         amsgrad: whether to use the largest v.
         maximize: whether to climb.
         decoupled_weight_decay: whether to decay as AdamW does.
@@ -166,9 +166,27 @@ class _AdamW(Implementation, total=False):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks the parameters themselves: p <- (1 - lr weight_decay) p.
+    """Adam whose weight decay shrinks the parameters themselves, not the gradient.
 
-    Loshchilov and Hutter, 2019. Arguments: see :class:`Adam`.
+    p <- (1 - lr weight_decay) p, then the step of :class:`Adam`. Loshchilov and Hutter, 2019.
+
+    Args:
+        params: the parameters, or groups of them.
+        lr: the learning rate: a number, or tensors that fit the parameters (default 1e-3).
+        betas: beta1 and beta2 (default (0.9, 0.999)).
+        eps: keeps the denominator from zero (default 1e-8).
+        weight_decay: the part of a parameter that is taken away, in units of lr (default 1e-2).
+        amsgrad: whether to use the largest v.
+        options: ``maximize`` and ``eps_in_root``, see :class:`Adam`.
+
+    >>> import chainrule
+    >>> from chainrule import optim
+    >>> w = chainrule.tensor([1.0], requires_grad=True)
+    >>> optimizer = optim.AdamW([w], lr=0.1, weight_decay=0.5)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.8500])
     """
 
     def __init__(
@@ -196,10 +214,10 @@ class Adamax(_Moments):
 
     Args:
         params: the parameters, or groups of them.
-        lr: the learning rate: a number, or tensors that fit the parameters.
-        betas: beta1 and beta2.
-        eps: keeps the denominator from zero.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
+        lr: the learning rate: a number, or tensors that fit the parameters (default 2e-3).
+        betas: beta1 and beta2 (default (0.9, 0.999)).
+        eps: keeps the denominator from zero (default 1e-8).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
         maximize: whether to climb.
 
     >>> import chainrule
@@ -273,11 +291,11 @@ class NAdam(_Moments):
 
     Args:
         params: the parameters, or groups of them.
-        lr: the learning rate: a number, or tensors that fit the parameters.
-        betas: beta1 and beta2.
-        eps: keeps the denominator from zero.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
-        momentum_decay: how fast the momentum grows.
+        lr: the learning rate: a number, or tensors that fit the parameters (default 2e-3).
+        betas: beta1 and beta2 (default (0.9, 0.999)).
+        eps: keeps the denominator from zero (default 1e-8).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
+        momentum_decay: how fast the momentum grows (default 4e-3).
         decoupled_weight_decay: whether to decay the parameters themselves, as AdamW does.
         maximize: whether to climb.
 
@@ -374,10 +392,10 @@ class RAdam(_Moments):
 
     Args:
         params: the parameters, or groups of them.
-        lr: the learning rate: a number, or tensors that fit the parameters.
-        betas: beta1 and beta2.
-        eps: keeps the denominator from zero.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
+        lr: the learning rate: a number, or tensors that fit the parameters (default 1e-3).
+        betas: beta1 and beta2 (default (0.9, 0.999)).
+        eps: keeps the denominator from zero (default 1e-8).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
         decoupled_weight_decay: whether to decay the parameters themselves, as AdamW does.
         maximize: whether to climb.
 

@@ -25,11 +25,11 @@ class Adagrad(Optimizer):
 
     Args:
         params: the parameters, or groups of them.
-        lr: the learning rate: a number, or tensors that fit the parameters.
-        lr_decay: how fast the learning rate falls.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
-        initial_accumulator_value: what the sum of squares starts from.
-        eps: keeps the denominator from zero.
+        lr: the learning rate: a number, or tensors that fit the parameters (default 1e-2).
+        lr_decay: how fast the learning rate falls (default 0).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
+        initial_accumulator_value: what the sum of squares starts from (default 0).
+        eps: keeps the denominator from zero (default 1e-10).
         maximize: whether to climb.
         eps_in_root: whether to divide by sqrt(s + eps) instead.
 
@@ -128,11 +128,11 @@ class RMSprop(Optimizer):
 
     Args:
         params: the parameters, or groups of them.
-        lr: the learning rate: a number, or tensors that fit the parameters.
-        alpha: how much of the mean is kept.
-        eps: keeps the denominator from zero.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
-        momentum: how much of the last direction is kept.
+        lr: the learning rate: a number, or tensors that fit the parameters (default 1e-2).
+        alpha: how much of the mean is kept (default 0.99).
+        eps: keeps the denominator from zero (default 1e-8).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
+        momentum: how much of the last direction is kept (default 0).
         centered: whether to divide by the standard deviation.
         maximize: whether to climb.
         eps_in_root: whether to divide by sqrt(v + eps) instead.
@@ -230,10 +230,10 @@ class Adadelta(Optimizer):
 
     Args:
         params: the parameters, or groups of them.
-        lr: what multiplies the step: a number, or tensors that fit the parameters.
-        rho: how much of the means is kept.
-        eps: starts the steps, and keeps the denominator from zero.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
+        lr: what multiplies the step: a number, or tensors that fit the parameters (default 1.0).
+        rho: how much of the means is kept (default 0.9).
+        eps: starts the steps, and keeps the denominator from zero (default 1e-6).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
         maximize: whether to climb.
 
     >>> import chainrule

@@ -37,13 +37,14 @@ class DeltaDelta(_LearnedRates):
     with a rate r for every weight, which grows as long as the gradient keeps its sign. Since
     dL(t)/dr = -g(t) g(t-1), this is gradient descent for r. Nothing keeps a rate from turning
     negative, and gamma has to fit the size of the gradients: :class:`DeltaBarDelta` mends both.
+    Jacobs, 1988.
 
     Args:
         params: the parameters, or groups of them.
-        lr: what the rates start from: a number, or tensors that fit the parameters. A schedule of
-            lr changes nothing once a parameter has its rates.
-        gamma: the learning rate of the rates.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
+        lr: what the rates start from: a number, or tensors that fit the parameters (default 1e-2).
+            A schedule of lr changes nothing once a parameter has its rates.
+        gamma: the learning rate of the rates (default 1e-3).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
         maximize: whether to climb.
 
     >>> import chainrule
@@ -107,12 +108,12 @@ class DeltaBarDelta(_LearnedRates):
 
     Args:
         params: the parameters, or groups of them.
-        lr: what the rates start from: a number, or tensors that fit the parameters. A schedule of
-            lr changes nothing once a parameter has its rates.
-        kappa: by how much a rate grows.
-        phi: the part of a rate that is taken away.
-        theta: how much of the mean gradient is kept.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
+        lr: what the rates start from: a number, or tensors that fit the parameters (default 1e-2).
+            A schedule of lr changes nothing once a parameter has its rates.
+        kappa: by how much a rate grows (default 1e-3).
+        phi: the part of a rate that is taken away (default 0.1).
+        theta: how much of the mean gradient is kept (default 0.7).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
         maximize: whether to climb.
 
     >>> import chainrule

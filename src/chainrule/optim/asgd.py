@@ -22,11 +22,11 @@ class ASGD(Optimizer):
 
     Args:
         params: the parameters, or groups of them.
-        lr: the learning rate, one number.
-        lambd: the decay of the parameters and of the learning rate.
-        alpha: the power of the decay of the learning rate.
-        t0: the step at which averaging starts.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
+        lr: the learning rate, one number (default 1e-2).
+        lambd: the decay of the parameters and of the learning rate (default 1e-4).
+        alpha: the power of the decay of the learning rate (default 0.75).
+        t0: the step at which averaging starts (default 1e6).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
         maximize: whether to climb.
 
     >>> import chainrule

@@ -119,12 +119,17 @@ def is_curved(s: Tensor, y: Tensor, ys: float) -> bool:
 class SteepestDescent(Descent):
     """Steepest descent with a line search: p <- p - t g.
 
+    Cauchy, 1847; Armijo, 1966; Wolfe, 1969.
+
     Args:
         params: the parameters.
-        line_search_fn: "strong_wolfe", "backtracking" (Armijo), or "exact" (for a quadratic loss).
-        c1, c2: of the conditions of Armijo (c1) and Wolfe (both).
-        max_evals: the most evaluations of one line search.
-        tolerance_grad, tolerance_change: see :class:`~chainrule.optim.minimizer.Minimizer`.
+        line_search_fn: "strong_wolfe", "backtracking" (Armijo), or "exact" (for a quadratic loss)
+            (default "strong_wolfe").
+        c1: the part of what the slope promises that the loss has to fall by, at least (default
+            1e-4).
+        c2: what has to be left of the slope, at most (default 0.1).
+        max_evals: the most evaluations of one line search (default 25).
+        tolerances: ``tolerance_grad`` and ``tolerance_change``, see :class:`Minimizer`.
 
     >>> import chainrule
     >>> from chainrule import optim
@@ -154,13 +159,28 @@ class ConjugateGradient(Descent):
 
     With y = g - g_old, beta is g'g / g_old'g_old ("fletcher-reeves"), max(0, g'y / g_old'g_old)
     ("polak-ribiere") or g'y / d'y ("hestenes-stiefel"). With "exact" line searches all three end
-    after n steps on a quadratic of n variables. Nocedal and Wright, chapter 5.
+    after n steps on a quadratic of n variables. Hestenes and Stiefel, 1952; Fletcher and Reeves,
+    1964; Polak and Ribiere, 1969; Nocedal and Wright, 2006, chapter 5.
 
     Args:
         params: the parameters.
-        formula: which beta.
-        restart: after how many directions to begin anew from -g (default: the number of variables).
-        others: see :class:`SteepestDescent`.
+        formula: which beta (default "polak-ribiere").
+        line_search_fn: "strong_wolfe", "backtracking" (Armijo), or "exact" (for a quadratic loss)
+            (default "strong_wolfe").
+        restart: after how many directions to begin anew from -g; if None, the number of variables.
+        c1: the part of what the slope promises that the loss has to fall by, at least (default
+            1e-4).
+        c2: what has to be left of the slope, at most (default 0.1).
+        max_evals: the most evaluations of one line search (default 25).
+        tolerances: ``tolerance_grad`` and ``tolerance_change``, see :class:`Minimizer`.
+
+    >>> import chainrule
+    >>> from chainrule import optim
+    >>> w = chainrule.tensor([3.0, 1.0], dtype=chainrule.float64, requires_grad=True)
+    >>> optimizer = optim.ConjugateGradient([w], line_search_fn="exact")
+    >>> report = optimizer.run(lambda: w[0] ** 2 + 5 * w[1] ** 2)
+    >>> report.converged, report.iterations
+    (True, 2)
     """
 
     def __init__(
@@ -225,10 +245,25 @@ class BFGS(Descent):
     With s the step, y the change of the gradient and r = 1 / y's, the inverse Hessian H becomes
     (I - r s y') H (I - r y s') + r s s'; it is left as it is where y's is not positive. It starts
     from the multiple y's / y'y of the identity. It has n^2 numbers: see :class:`LBFGS` for large n.
+    All four in 1970; Nocedal and Wright, 2006, chapter 6.
 
     Args:
         params: the parameters.
-        others: see :class:`SteepestDescent`.
+        line_search_fn: "strong_wolfe", "backtracking" (Armijo), or "exact" (for a quadratic loss)
+            (default "strong_wolfe").
+        c1: the part of what the slope promises that the loss has to fall by, at least (default
+            1e-4).
+        c2: what has to be left of the slope, at most (default 0.9).
+        max_evals: the most evaluations of one line search (default 25).
+        tolerances: ``tolerance_grad`` and ``tolerance_change``, see :class:`Minimizer`.
+
+    >>> import chainrule
+    >>> from chainrule import optim
+    >>> w = chainrule.tensor([-1.2, 1.0], dtype=chainrule.float64, requires_grad=True)
+    >>> optimizer = optim.BFGS([w])
+    >>> report = optimizer.run(lambda: (1 - w[0]) ** 2 + 100 * (w[1] - w[0] ** 2) ** 2)
+    >>> w.detach()
+    tensor([1.0000, 1.0000], dtype=chainrule.float64)
     """
 
     def __init__(

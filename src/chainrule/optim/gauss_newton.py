@@ -36,13 +36,15 @@ class GaussNewton(SecondOrderMethod[Residuals]):
 
     If the columns of J depend on each other, the smallest of the possible steps is taken. A step
     that does not lower the loss enough is shortened by the line search, or with
-    ``line_search_fn=None`` not taken.
+    ``line_search_fn=None`` not taken. Gauss, 1809; Nocedal and Wright, 2006, chapter 10.
 
     Args:
         params: the parameters.
-        line_search_fn: "backtracking", "strong_wolfe", or None to try the whole step alone.
-        tolerance_grad: converged if no entry of the gradient is larger.
-        tolerance_change: converged if neither loss nor parameters change by more, relatively.
+        line_search_fn: "backtracking", "strong_wolfe", or None to try the whole step alone (default
+            "backtracking").
+        tolerance_grad: converged if no entry of the gradient is larger (default 1e-7).
+        tolerance_change: converged if neither loss nor parameters change by more, relatively
+            (default 1e-9).
 
     >>> import chainrule
     >>> from chainrule import optim
@@ -82,16 +84,17 @@ class LevenbergMarquardt(Damped[Residuals]):
     mu grows until the step lowers the loss, which turns and shortens it toward the gradient, and
     shrinks after a step that did. D is the identity (Levenberg) or, with ``scaling``, holds the
     lengths of the columns of J (Marquardt): then the steps do not depend on the units of the
-    parameters.
+    parameters. Levenberg, 1944; Marquardt, 1963.
 
     Args:
         params: the parameters.
-        mu: the damping of the first step.
-        increase: the factor of mu after a step that was not taken.
-        decrease: the factor of mu after a step that was.
+        mu: the damping of the first step (default 1e-3).
+        increase: the factor of mu after a step that was not taken (default 10.0).
+        decrease: the factor of mu after a step that was (default 0.1).
         scaling: whether the damping is scaled by the columns of J.
-        tolerance_grad: converged if no entry of the gradient is larger.
-        tolerance_change: converged if neither loss nor parameters change by more, relatively.
+        tolerance_grad: converged if no entry of the gradient is larger (default 1e-7).
+        tolerance_change: converged if neither loss nor parameters change by more, relatively
+            (default 1e-9).
 
     >>> import chainrule
     >>> from chainrule import optim

@@ -41,20 +41,26 @@ class GeneticAlgorithm(Minimizer[Objective]):
        it is a copy of the first. Then each number changes with probability ``mutation`` by a normal
        one of deviation ``strength decay^generation``.
 
+    In numbers, the child c of a and b: c <- where(u < 1/2, a, b), or a with probability
+    1 - crossover; c <- c + where(v < mutation, strength decay^generation n, 0), with u and v even
+    in [0, 1) and n normal. Holland, 1975; Goldberg, 1989.
+
     All are evaluated anew each time, so the closure may take another batch at every step. ``run``
     makes many generations; ``report`` has their number and that of the evaluations.
 
     Args:
         params: the parameters: one group, of one real dtype. Those that do not require grad are
             left alone.
-        population: the number of individuals.
-        tournament: the size of a tournament: 1 chooses parents blindly.
-        crossover, mutation: probabilities.
-        strength: the deviation of a mutation.
-        decay: the factor of the strength from one generation to the next.
-        elite: how many survive, at least 1.
-        spread: the deviation of the first population from the parameters.
-        tolerance_change: converged if no number deviates by more than this among the individuals.
+        population: the number of individuals (default 50).
+        tournament: the size of a tournament: 1 chooses parents blindly (default 3).
+        crossover: the probability that a child has two parents (default 0.9).
+        mutation: the probability that a number of a child changes (default 0.2).
+        strength: the deviation of a mutation (default 0.5).
+        decay: the factor of the strength from one generation to the next (default 1.0).
+        elite: how many survive, at least 1 (default 1).
+        spread: the deviation of the first population from the parameters (default 1.0).
+        tolerance_change: converged if no number deviates by more than this among the individuals
+            (default 1e-9).
         generator: where randomness comes from; the default generator without one.
 
     >>> import chainrule

@@ -106,12 +106,14 @@ class HessianFree(SecondOrderMethod[WithOutputs]):
 
     Args:
         params: the parameters.
-        damping: of the first step.
-        max_cg: the largest number of iterations of conjugate gradients in a step.
-        cg_tolerance: the smallest relative fall of the quadratic model in an iteration.
-        decay: how much of the last step the next one starts from.
-        tolerance_grad: converged if no entry of the gradient is larger.
-        tolerance_change: converged if neither loss nor parameters change by more, relatively.
+        damping: of the first step (default 1.0).
+        max_cg: the largest number of iterations of conjugate gradients in a step (default 250).
+        cg_tolerance: the smallest relative fall of the quadratic model in an iteration (default
+            5e-4).
+        decay: how much of the last step the next one starts from (default 0.95).
+        tolerance_grad: converged if no entry of the gradient is larger (default 1e-7).
+        tolerance_change: converged if neither loss nor parameters change by more, relatively
+            (default 1e-9).
 
     >>> import chainrule
     >>> from chainrule import nn, optim

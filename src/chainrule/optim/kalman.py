@@ -53,13 +53,14 @@ class ExtendedKalmanFilter(Optimizer):
     Args:
         params: the parameters: one group, of one real dtype (float64 is better: P loses digits).
             Those that do not require grad are left alone.
-        process_noise: Q, the variance added in each step. It keeps the filter awake: without it,
-            every sample counts the same for ever.
+        process_noise: Q, the variance added in each step (default 0.0). It keeps the filter awake:
+            without it, every sample counts the same for ever.
         measurement_noise: R, the variance of the targets: a number, a tensor with one for each
-            output, or their covariance matrix.
-        initial_covariance: the variance of the weights before the first sample.
+            output, or their covariance matrix (default 1.0).
+        initial_covariance: the variance of the weights before the first sample (default 1.0).
         covariance: "global" for one matrix, "parameter" for one for each parameter, "node" for one
-            for each row of a weight matrix (the weights into one unit) and each bias.
+            for each row of a weight matrix (the weights into one unit) and each bias (default
+            "global").
 
     >>> import chainrule
     >>> from chainrule import nn, optim

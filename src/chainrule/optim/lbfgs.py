@@ -27,6 +27,9 @@ COUNTS = ("func_evals", "n_iter")
 class LBFGS(Descent):
     """L-BFGS: BFGS whose inverse Hessian is the product of the last ``history_size`` updates.
 
+    d = -H g, p <- p + t d, where H is the multiple y's / y'y of the identity, updated as in
+    :class:`BFGS` by the last steps s and changes y of the gradient.
+
     A ``step`` makes up to ``max_iter`` iterations. Without line search an iteration goes ``lr``
     times the direction, even if the loss rises (it is undone if the loss is no longer finite), and
     the last point of a step is not evaluated. ``run`` iterates as often as asked and keeps to a
@@ -34,12 +37,12 @@ class LBFGS(Descent):
 
     Args:
         params: the parameters.
-        lr: the first step that is tried, in units of the direction.
-        max_iter: the most iterations of one ``step``.
+        lr: the first step that is tried, in units of the direction (default 1).
+        max_iter: the most iterations of one ``step`` (default 20).
         max_eval: the most evaluations of one ``step`` (default: max_iter * 5 // 4).
-        tolerance_grad: ends a step if no entry of the gradient is larger.
-        tolerance_change: ends a step if the loss or no parameter changes by more.
-        history_size: how many updates are kept.
+        tolerance_grad: ends a step if no entry of the gradient is larger (default 1e-7).
+        tolerance_change: ends a step if the loss or no parameter changes by more (default 1e-9).
+        history_size: how many updates are kept (default 100).
         line_search_fn: None or "strong_wolfe".
 
     >>> import chainrule

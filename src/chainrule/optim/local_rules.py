@@ -66,11 +66,11 @@ class Hebbian(Optimizer):
     """The Hebbian rule for the weight of a linear layer: w <- w + lr change.
 
     The change is :func:`hebbian_change`, the mean over the batch that :meth:`step` is given. No
-    loss and no gradient take part, and a bias stays as it is.
+    loss and no gradient take part, and a bias stays as it is. Hebb, 1949; Oja, 1982; Sanger, 1989.
 
     Args:
         layer: an ``nn.Linear``.
-        lr: the learning rate.
+        lr: the learning rate (default 1e-2).
         normalization: None for Hebb's own rule, "oja" or "sanger" for those that find principal
             components.
 

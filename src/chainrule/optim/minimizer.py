@@ -80,9 +80,10 @@ class Minimizer(Optimizer, Generic[F]):
     Args:
         params: the parameters: one group, of one real dtype.
         defaults: settings.
-        tolerance_grad: converged if no entry of the gradient is larger.
+        tolerance_grad: converged if no entry of the gradient is larger (default 1e-7).
         tolerance_change: converged if neither the loss nor any parameter changes by more than this,
-            relative to its size if that is above 1 (the rounding error of the dtype at least).
+            relative to its size if that is above 1 (the rounding error of the dtype at least)
+            (default 1e-9).
     """
 
     implementation_keys = ()

@@ -24,7 +24,16 @@ class SGDW(SGD):
     p <- (1 - lr weight_decay) p - lr b, or with nesterov ... - lr (g + momentum b)
 
     The decay does not pass through the momentum, unlike that of :class:`SGD`. Loshchilov and
-    Hutter, 2019. Arguments: see :class:`SGD`.
+    Hutter, 2019.
+
+    Args:
+        params: the parameters, or groups of them.
+        lr: the learning rate: a number, or tensors that fit the parameters (default 1e-3).
+        momentum: how much of the last direction is kept (default 0).
+        dampening: how much less of the gradient enters the direction (default 0).
+        weight_decay: the part of a parameter that is taken away, in units of lr (default 1e-2).
+        nesterov: whether to look ahead.
+        options: ``maximize``, whether to climb.
 
     >>> import chainrule
     >>> from chainrule import optim
@@ -81,13 +90,14 @@ class AveragedMomentum(Optimizer):
     m <- momentum m + (1 - momentum) g; p <- p - lr m
 
     From m = 0, so that after t steps m = (1 - momentum) sum over i of momentum^(t - i) g_i. It is
-    :class:`SGD` with the rate lr (1 - momentum): how large a step is depends on lr alone.
+    :class:`SGD` with the rate lr (1 - momentum): how large a step is depends on lr alone. Polyak,
+    1964.
 
     Args:
         params: the parameters, or groups of them.
-        lr: the learning rate: a number, or tensors that fit the parameters.
-        momentum: how much of the last direction is kept.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
+        lr: the learning rate: a number, or tensors that fit the parameters (default 1e-2).
+        momentum: how much of the last direction is kept (default 0.9).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
         maximize: whether to climb.
 
     >>> import chainrule
@@ -153,9 +163,9 @@ class Lion(Optimizer):
 
     Args:
         params: the parameters, or groups of them.
-        lr: the learning rate: a number, or tensors that fit the parameters.
-        betas: beta1 and beta2.
-        weight_decay: the decay of the parameters themselves.
+        lr: the learning rate: a number, or tensors that fit the parameters (default 1e-4).
+        betas: beta1 and beta2 (default (0.9, 0.99)).
+        weight_decay: the decay of the parameters themselves (default 0).
         maximize: whether to climb.
 
     >>> import chainrule

@@ -48,13 +48,16 @@ class Newton(SecondOrderMethod[SecondOrderObjective]):
 
     A step that does not lower the loss enough is shortened by the line search, or with
     ``line_search_fn=None`` not taken; a step uphill, which a Hessian with negative eigenvalues can
-    give, is taken whole or not at all. A singular Hessian is an error.
+    give, is taken whole or not at all. A singular Hessian is an error. Nocedal and Wright, 2006,
+    chapter 3.
 
     Args:
         params: the parameters.
-        line_search_fn: "backtracking", "strong_wolfe", or None to try the whole step alone.
-        tolerance_grad: converged if no entry of the gradient is larger.
-        tolerance_change: converged if neither loss nor parameters change by more, relatively.
+        line_search_fn: "backtracking", "strong_wolfe", or None to try the whole step alone (default
+            "backtracking").
+        tolerance_grad: converged if no entry of the gradient is larger (default 1e-7).
+        tolerance_change: converged if neither loss nor parameters change by more, relatively
+            (default 1e-9).
 
     >>> import chainrule
     >>> from chainrule import optim
@@ -94,15 +97,16 @@ class DampedNewton(Damped[SecondOrderObjective]):
     """Newton's method on a curvature raised until the loss falls, w <- w - (H + mu I)^-1 g.
 
     mu grows until H + mu I is positive definite and the step lowers the loss; it shrinks after a
-    step that did, back to Newton's method.
+    step that did, back to Newton's method. Goldfeld, Quandt and Trotter, 1966.
 
     Args:
         params: the parameters.
-        mu: the damping of the first step.
-        increase: the factor of mu after a step that was not taken.
-        decrease: the factor of mu after a step that was.
-        tolerance_grad: converged if no entry of the gradient is larger.
-        tolerance_change: converged if neither loss nor parameters change by more, relatively.
+        mu: the damping of the first step (default 1e-3).
+        increase: the factor of mu after a step that was not taken (default 10.0).
+        decrease: the factor of mu after a step that was (default 0.1).
+        tolerance_grad: converged if no entry of the gradient is larger (default 1e-7).
+        tolerance_change: converged if neither loss nor parameters change by more, relatively
+            (default 1e-9).
 
     >>> import chainrule
     >>> from chainrule import optim
@@ -149,11 +153,12 @@ class SaddleFreeNewton(Damped[SecondOrderObjective]):
 
     Args:
         params: the parameters.
-        mu: the damping of the first step.
-        increase: the factor of mu after a step that was not taken.
-        decrease: the factor of mu after a step that was.
-        tolerance_grad: converged if no entry of the gradient is larger.
-        tolerance_change: converged if neither loss nor parameters change by more, relatively.
+        mu: the damping of the first step (default 1e-3).
+        increase: the factor of mu after a step that was not taken (default 10.0).
+        decrease: the factor of mu after a step that was (default 0.1).
+        tolerance_grad: converged if no entry of the gradient is larger (default 1e-7).
+        tolerance_change: converged if neither loss nor parameters change by more, relatively
+            (default 1e-9).
 
     >>> import chainrule
     >>> from chainrule import optim

@@ -31,9 +31,10 @@ class Quickprop(Optimizer):
 
     Args:
         params: the parameters, or groups of them.
-        lr: epsilon, the rate of the gradient steps: a number, or tensors that fit the parameters.
-        growth: mu, how many times as large as the last a step may be.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
+        lr: epsilon, the rate of the gradient steps: a number, or tensors that fit the parameters
+            (default 1e-2).
+        growth: mu, how many times as large as the last a step may be (default 1.75).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
         gradient_term: whether to add -lr g while the slope keeps its sign. Without it, the second
             step on a parabola is exact from either side.
         maximize: whether to climb.

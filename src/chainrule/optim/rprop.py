@@ -50,9 +50,9 @@ class Rprop(Optimizer):
 
     Args:
         params: the parameters, or groups of them.
-        lr: the first step size: a number, or tensors that fit the parameters.
-        etas: etaminus and etaplus, 0 < etaminus < 1 < etaplus.
-        step_sizes: the smallest and the largest step size.
+        lr: the first step size: a number, or tensors that fit the parameters (default 1e-2).
+        etas: etaminus and etaplus, 0 < etaminus < 1 < etaplus (default (0.5, 1.2)).
+        step_sizes: the smallest and the largest step size (default (1e-6, 50)).
         maximize: whether to climb.
 
     >>> import chainrule

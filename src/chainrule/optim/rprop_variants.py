@@ -31,7 +31,19 @@ class RpropMinus(Rprop):
     size <- etaplus size where the gradient kept its sign, etaminus size where it changed, at least
     and at most ``step_sizes``; p <- p - size sign(g)
 
-    Arguments: see :class:`Rprop`.
+    Riedmiller, 1994. Arguments: see :class:`Rprop`.
+
+    >>> import chainrule
+    >>> from chainrule import optim
+    >>> w = chainrule.tensor([0.3], requires_grad=True)
+    >>> optimizer = optim.RpropMinus([w], lr=0.4)
+    >>> for _ in range(2):  # beyond the minimum, and half as far back
+    ...     optimizer.zero_grad()
+    ...     (w * w).sum().backward()
+    ...     optimizer.step()
+    ...     print(w.detach())
+    tensor([-0.1000])
+    tensor([0.1000])
     """
 
     @staticmethod
@@ -53,8 +65,23 @@ class RpropMinus(Rprop):
 class IRpropMinus(Rprop):
     """Improved resilient propagation without taking back steps (iRprop-): :class:`Rprop` itself.
 
+    size <- etaplus size where the gradient kept its sign, etaminus size where it changed, at least
+    and at most ``step_sizes``; g <- 0 where it changed; p <- p - size sign(g)
+
     PyTorch's Rprop is this variant, so both classes here are one, under the name it has in the
-    paper. Arguments: see :class:`Rprop`.
+    paper. Igel and Huesken, 2000. Arguments: see :class:`Rprop`.
+
+    >>> import chainrule
+    >>> from chainrule import optim
+    >>> w = chainrule.tensor([0.3], requires_grad=True)
+    >>> optimizer = optim.IRpropMinus([w], lr=0.4)
+    >>> for _ in range(2):  # beyond the minimum, where it stays for a step
+    ...     optimizer.zero_grad()
+    ...     (w * w).sum().backward()
+    ...     optimizer.step()
+    ...     print(w.detach())
+    tensor([-0.1000])
+    tensor([-0.1000])
     """
 
 
@@ -107,10 +134,11 @@ class RpropPlus(Rprop):
 class IRpropPlus(RpropPlus):
     """Improved resilient propagation with weight back-tracking (iRprop+).
 
-    As :class:`RpropPlus`, but steps are undone only if the loss has grown since the last step;
-    otherwise a weight whose gradient changed its sign stays where it is. So ``step`` needs a
-    closure that computes the loss and its gradient and returns the loss. Arguments: see
-    :class:`Rprop`.
+    size as in :class:`RpropPlus`; d <- -size sign(g), but where the sign changed g <- 0 and d <- -d
+    if the loss has grown since the last step, d <- 0 if not; p <- p + d
+
+    So ``step`` needs a closure that computes the loss and its gradient and returns the loss. Igel
+    and Huesken, 2000. Arguments: see :class:`Rprop`.
 
     >>> import chainrule
     >>> from chainrule import optim

@@ -17,12 +17,14 @@ class SGD(Optimizer):
     g <- g + weight_decay p; b <- momentum b + (1 - dampening) g (b = g at the first step);
     p <- p - lr b, or with nesterov p <- p - lr (g + momentum b)
 
+    Robbins and Monro, 1951; Polyak, 1964 (momentum); Nesterov, 1983.
+
     Args:
         params: the parameters, or groups of them.
-        lr: the learning rate: a number, or tensors that fit the parameters.
-        momentum: how much of the last direction is kept.
-        dampening: how much less of the gradient enters the direction.
-        weight_decay: the strength of the penalty ||p||^2 / 2.
+        lr: the learning rate: a number, or tensors that fit the parameters (default 1e-3).
+        momentum: how much of the last direction is kept (default 0).
+        dampening: how much less of the gradient enters the direction (default 0).
+        weight_decay: the strength of the penalty ||p||^2 / 2 (default 0).
         nesterov: whether to look ahead.
         maximize: whether to climb.
 

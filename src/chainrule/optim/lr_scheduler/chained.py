@@ -76,6 +76,8 @@ class _Composed(LRScheduler):
 class SequentialLR(_Composed):
     """One schedule after another: each begins, at its epoch 0, with the milestone before it.
 
+    lr_i = rate of schedulers[k] at its epoch i - milestones[k - 1], for the last k with that >= 0
+
     Args:
         optimizer: whose rates are changed.
         schedulers: the schedules, all of this optimizer.
@@ -138,6 +140,8 @@ class SequentialLR(_Composed):
 
 class ChainedScheduler(_Composed):
     """Several schedules at once: the factors of all of them are multiplied.
+
+    lr_i = base f_1(i) f_2(i) ..., where the k-th schedule alone would make base f_k(i) of it
 
     Args:
         schedulers: the schedules, all of one optimizer.

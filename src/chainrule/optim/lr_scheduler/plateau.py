@@ -20,6 +20,8 @@ __all__ = ["HalveOnPlateau", "ReduceLROnPlateau"]
 class ReduceLROnPlateau(LRScheduler):
     """Multiplies the rate by factor once a metric has not improved for more than patience epochs.
 
+    lr <- max(factor lr, min_lr)
+
     ``step`` takes the metric, such as the loss of the validation data.
 
     Args:
@@ -146,7 +148,7 @@ class _Settings(TypedDict, total=False):
 
 
 class HalveOnPlateau(ReduceLROnPlateau):
-    """Halves the rate as soon as a metric stops improving.
+    """Halves the rate as soon as a metric stops improving: lr <- max(lr / 2, min_lr).
 
     Args:
         optimizer: whose rates are changed.
