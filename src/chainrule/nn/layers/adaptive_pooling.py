@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 
 from chainrule.nn.layers.pooling import Maxima, Pool
 from chainrule.ops.layers.pool import (
@@ -16,7 +15,7 @@ from chainrule.ops.layers.pool import (
     max_unpool2d,
     max_unpool3d,
 )
-from chainrule.ops.layers.spatial import per_dim
+from chainrule.ops.layers.spatial import OutputSize, per_dim
 from chainrule.tensor import Tensor
 from chainrule.typing import Shape, Sizes
 
@@ -31,8 +30,6 @@ __all__ = [
     "MaxUnpool2d",
     "MaxUnpool3d",
 ]
-
-OutputSize = int | None | Sequence[int | None]  # one for all dimensions or each; None keeps a size
 
 
 class _AdaptiveMaxPool(Pool):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise.functions import where
@@ -13,6 +12,7 @@ from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import reshape, unsqueeze
 from chainrule.graph import Box, Mode, mode
 from chainrule.tensor import Tensor
+from chainrule.typing import V, Value
 
 __all__ = [
     "REDUCTIONS",
@@ -50,23 +50,23 @@ nll = Primitive(
 )
 
 
-def one_hot(x: Any, target: Any, dim: int, ignore_index: int) -> Any:
+def one_hot(x: V, target: V, dim: int, ignore_index: int) -> V:
     """The targets as vectors along ``dim``, in the type of ``x``; zeros for ignored ones."""
     dtype = dtypes.to_array_dtype(x.dtype)
     return _one_hot(target, classes=x.shape[dim], dim=dim, ignore_index=ignore_index, dtype=dtype)
 
 
-def counts(x: Any, target: Any, ignore_index: int) -> Any:
+def counts(x: Value, target: V, ignore_index: int) -> V:
     """1 for the targets that count and 0 for those to be ignored, in the type of ``x``."""
     return cast(target != ignore_index, x.dtype)
 
 
-def count(x: Any, target: Any, ignore_index: int) -> Any:
+def count(x: Value, target: V, ignore_index: int) -> V:
     """How many targets count, in the type of ``x``."""
     return sum(counts(x, target, ignore_index))
 
 
-def none_ignored(target: Any, ignore_index: int) -> bool:
+def none_ignored(target: Value, ignore_index: int) -> bool:
     """Whether it is known that all targets count: their numbers can be read, now and for good."""
     a = target.array if isinstance(target, Tensor) else target
     if isinstance(a, Box) or mode.flags & Mode.TRACE:
@@ -74,18 +74,18 @@ def none_ignored(target: Any, ignore_index: int) -> bool:
     return not (a == ignore_index).any()
 
 
-def mean_of(total: Any, n: Any) -> Any:
+def mean_of(total: V, n: V) -> V:
     """total / n; NaN where nothing counts, but with the derivative 0 there, as in PyTorch."""
     nothing = n == 0
     return where(nothing, math.nan, total / where(nothing, 1.0, n))
 
 
-def along_classes(weight: Any, dim: int) -> Any:
+def along_classes(weight: V, dim: int) -> V:
     """A vector over the classes as a tensor that broadcasts along ``dim``."""
     return reshape(weight, (-1, *[1] * (-dim - 1)))
 
 
-def class_weights(x: Any, target: Any, weight: Any, dim: int, ignore_index: int) -> Any:
+def class_weights(x: V, target: V, weight: V, dim: int, ignore_index: int) -> V:
     """The weight of each target's class, 0 for ignored targets."""
     return sum(one_hot(x, target, dim, ignore_index) * along_classes(weight, dim), dim)
 
@@ -102,13 +102,13 @@ def check_reduction(op: str, reduction: str) -> None:
         )
 
 
-def check_tensors(op: str, input: Any, target: Any, weight: Any = None) -> None:
+def check_tensors(op: str, input: object, target: object, weight: object = None) -> None:
     for name, x in (("input", input), ("target", target), ("weight", weight)):
         if not isinstance(x, Tensor) and not (name == "weight" and x is None):
             raise TypeError(f"{op}(): argument {name!r} must be Tensor, not {type(x).__name__}")
 
 
-def check_same_shape(op: str, input: Any, target: Any, reduction: str) -> None:
+def check_same_shape(op: str, input: Tensor, target: Tensor, reduction: str) -> None:
     check_tensors(op, input, target)
     check_reduction(op, reduction)
     if tuple(input.shape) != tuple(target.shape):
@@ -118,12 +118,12 @@ def check_same_shape(op: str, input: Any, target: Any, reduction: str) -> None:
         )
 
 
-def class_dim(input: Any) -> int:
+def class_dim(input: Tensor) -> int:
     """The class dimension, counted from the end: the second, or the only one."""
     return 1 - input.ndim if input.ndim > 1 else -1
 
 
-def check_weight(op: str, input: Any, weight: Any, classes: int) -> None:
+def check_weight(op: str, input: Tensor, weight: Tensor | None, classes: int) -> None:
     if weight is None:
         return
     if tuple(weight.shape) != (classes,):
@@ -137,7 +137,9 @@ def check_weight(op: str, input: Any, weight: Any, classes: int) -> None:
         )
 
 
-def check_classes(op: str, input: Any, target: Any, weight: Any) -> tuple[Any, int]:
+def check_classes(
+    op: str, input: Tensor, target: Tensor, weight: Tensor | None
+) -> tuple[Tensor, int]:
     """The target in the shape of the input without its class dimension, and that dimension."""
     if input.ndim == 0:
         raise ValueError(f"{op}: expected an input of 1 or more dimensions, got 0")
@@ -164,11 +166,11 @@ def check_classes(op: str, input: Any, target: Any, weight: Any) -> tuple[Any, i
     return cast(target, dtypes.int64), dim
 
 
-def is_floating(x: Any) -> bool:
+def is_floating(x: Value) -> bool:
     return dtypes.as_dtype(x.dtype) in _FLOATING
 
 
-def check_floating(op: str, input: Any) -> None:
+def check_floating(op: str, input: Value) -> None:
     if not is_floating(input):
         raise NotImplementedError(
             f"{op}: not implemented for {input.dtype}; convert with .float() or pass dtype="

@@ -37,6 +37,8 @@ from chainrule.ops.layers.spatial import (
     window_settings,
 )
 from chainrule.tensor import Tensor
+from chainrule.ops.core.batching import Rule
+from chainrule.typing import Shape, Sizes, V
 
 __all__ = [
     "col2im", "conv1d", "conv2d", "conv3d", "conv_output_size", "conv_transpose1d",
@@ -51,7 +53,7 @@ INPLACE: tuple[str, ...] = ()
 _X, _W, _Y = "ngc", "goc", "ngo"
 
 
-def _fold(value: Any, layout: str, letter: str, groups: int) -> Any:
+def _fold(value: V, layout: str, letter: str, groups: int) -> V:
     """The batch in front of ``value`` made part of the dimension ``letter``."""
     size, shape = value.shape[0], list(value.shape[1:])
     split = _split(shape, layout, groups)
@@ -61,7 +63,7 @@ def _fold(value: Any, layout: str, letter: str, groups: int) -> Any:
     return reshape(moved, (*_join(split, layout), *shape[2:]))
 
 
-def _unfold(value: Any, layout: str, letter: str, groups: int, size: int) -> Any:
+def _unfold(value: V, layout: str, letter: str, groups: int, size: int) -> V:
     """The inverse of :func:`_fold`: the batch taken out of ``letter`` and put in front."""
     shape = list(value.shape)
     split = _split(shape, layout, groups * size if letter == "g" else groups)
@@ -71,7 +73,7 @@ def _unfold(value: Any, layout: str, letter: str, groups: int, size: int) -> Any
     return reshape(movedim(apart, at, 0), (size, *_join(split, layout), *shape[2:]))
 
 
-def _split(shape: Sequence[int], layout: str, groups: int) -> list[int]:
+def _split(shape: Shape, layout: str, groups: int) -> list[int]:
     """The sizes of the three letters from those of the two dimensions in which they are stored."""
     if layout[0] == "g":
         return [groups, shape[0] // groups, shape[1]]
@@ -83,7 +85,7 @@ def _join(split: Sequence[int], layout: str) -> tuple[int, int]:
     return (a * b, c) if layout[0] == "g" else (a, b * c)
 
 
-def _batch_rule(first: str, second: str, result: str) -> Any:
+def _batch_rule(first: str, second: str, result: str) -> Rule:
     """vmap as one larger convolution.
 
     A batch of one operand joins the letter that only this operand and the result have; if both have
@@ -91,8 +93,8 @@ def _batch_rule(first: str, second: str, result: str) -> Any:
     """
 
     def rule(
-        op: Op, size: int, values: Sequence[Any], mapped: Sequence[bool], params: dict[str, Any]
-    ) -> Any:
+        op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
+    ) -> Tensor:
         groups, (a, b) = params["groups"], values
         if all(mapped):
             letter = "g"
@@ -159,7 +161,7 @@ class _BiasedConvolution(Op):
 _biased_convolution = _BiasedConvolution()
 
 
-def _spatial(shape: Sequence[int]) -> Ints:
+def _spatial(shape: Shape) -> Ints:
     return tuple(shape[2:])
 
 
@@ -178,9 +180,9 @@ def conv1d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
     """Cross-correlation of ``input`` (N, C, L) with ``weight`` (O, C / groups, k): see conv2d."""
@@ -191,9 +193,9 @@ def conv2d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
     """Cross-correlation of ``input`` (N, C, H, W) with ``weight`` (O, C / groups, kH, kW).
@@ -216,9 +218,9 @@ def conv3d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
     """Cross-correlation of ``input`` (N, C, D, H, W) with ``weight`` (O, C / groups, kD, kH, kW).
@@ -234,25 +236,24 @@ _known = Known()
 def _conv(
     op: str,
     nd: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes | str,
+    dilation: Sizes,
     groups: int,
-) -> Any:
-    def convolve(x: Any) -> Any:
-        ordinary = mode.flags <= 1 and isinstance(bias, Tensor) and isinstance(weight, Tensor)
-        params = None
-        if ordinary:
-            shapes = (op, x.array.shape, weight.array.shape, bias.array.shape)
-            params = _known.get(shapes, stride, padding, dilation, groups)
+) -> Tensor:
+    def convolve(x: Tensor) -> Tensor:
+        if mode.flags > 1 or not isinstance(bias, Tensor) or not isinstance(weight, Tensor):
+            params = _conv_settings(op, nd, x, weight, bias, stride, padding, dilation, groups)
+            return _with_bias(_convolution(x, weight, **params), bias, nd)
+        shapes = (op, x.array.shape, weight.array.shape, bias.array.shape)
+        params = _known.get(shapes, stride, padding, dilation, groups)
         if params is None:
             params = _conv_settings(op, nd, x, weight, bias, stride, padding, dilation, groups)
-            if ordinary:
-                _known.put(params, shapes, stride, padding, dilation, groups)
-        out = _ordinary_convolution(op, x, weight, bias, params) if ordinary else None
+            _known.put(params, shapes, stride, padding, dilation, groups)
+        out = _ordinary_convolution(op, x, weight, bias, params)
         return _with_bias(_convolution(x, weight, **params), bias, nd) if out is None else out
 
     return batched(op, input, nd, convolve)
@@ -261,12 +262,12 @@ def _conv(
 def _conv_settings(
     op: str,
     nd: int,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes | str,
+    dilation: Sizes,
     groups: int,
 ) -> dict[str, Any]:
     """The parameters of the primitive, once everything is known to fit."""
@@ -312,11 +313,11 @@ def _ordinary_convolution(
     return out
 
 
-def _with_bias(out: Any, bias: Any, nd: int) -> Any:
+def _with_bias(out: Tensor, bias: Tensor | None, nd: int) -> Tensor:
     return out if bias is None else out + reshape(bias, (-1, *[1] * nd))
 
 
-def _steps(op: str, nd: int, stride: Any, dilation: Any) -> tuple[Ints, Ints]:
+def _steps(op: str, nd: int, stride: Sizes, dilation: Sizes) -> tuple[Ints, Ints]:
     s, d = per_dim(op, "stride", stride, nd), per_dim(op, "dilation", dilation, nd)
     positive(op, "stride", s)
     positive(op, "dilation", d)
@@ -330,11 +331,11 @@ def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: Sizes = 1,
 ) -> Tensor:
     """The transpose of conv1d for ``weight`` (C, O / groups, k): see conv_transpose2d."""
     op = "conv_transpose1d"
@@ -347,11 +348,11 @@ def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: Sizes = 1,
 ) -> Tensor:
     """The transpose of conv2d: ``input`` (N, C, H, W) spread by ``weight`` (C, O / groups, kH, kW).
 
@@ -373,11 +374,11 @@ def conv_transpose3d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: Sizes = 1,
 ) -> Tensor:
     """The transpose of conv3d for ``weight`` (C, O / groups, kD, kH, kW): see conv_transpose2d."""
     op = "conv_transpose3d"
@@ -389,16 +390,16 @@ def conv_transpose3d(
 def _conv_transpose(
     op: str,
     nd: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes,
+    output_padding: Sizes,
     groups: int,
-    dilation: Any,
-) -> Any:
-    def convolve(x: Any) -> Any:
+    dilation: Sizes,
+) -> Tensor:
+    def convolve(x: Tensor) -> Tensor:
         channels, out_channels = _check_weight(op, nd, weight, groups)
         _check_operands(op, x, weight, bias, groups, channels, out_channels * groups)
         s, d = _steps(op, nd, stride, dilation)
@@ -430,7 +431,7 @@ def _conv_transpose(
 
 
 def im2col(
-    input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
 ) -> Tensor:
     """The windows of ``input`` (N, C, H, W) as columns: (N, C * kH * kW, number of windows).
 
@@ -442,7 +443,7 @@ def im2col(
     """
     settings = window_settings("im2col", 2, kernel_size, stride, padding, dilation, True)
 
-    def rearrange(x: Any) -> Any:
+    def rearrange(x: Tensor) -> Tensor:
         return _im2col(x, size=_blocks("im2col", _spatial(x.shape), settings), **settings)
 
     return batched("im2col", input, 2, rearrange)
@@ -450,11 +451,11 @@ def im2col(
 
 def col2im(
     input: Tensor,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
 ) -> Tensor:
     """Columns (N, C * kH * kW, number of windows) added up into an image (N, C, H, W).
 
@@ -465,7 +466,7 @@ def col2im(
     outputs = _blocks("col2im", size, settings)
     places, count = math.prod(settings["kernel"]), math.prod(outputs)
 
-    def rearrange(x: Any) -> Any:
+    def rearrange(x: Tensor) -> Tensor:
         if x.shape[1] % places or x.shape[2] != count:
             raise RuntimeError(
                 f"col2im: expected columns of shape (N, C * {places}, {count}) for "
@@ -494,7 +495,7 @@ def _blocks(op: str, spatial: Ints, settings: dict[str, Ints]) -> Ints:
 # --- checks ---------------------------------------------------------------------------------------
 
 
-def _check_weight(op: str, nd: int, weight: Any, groups: int) -> Ints:
+def _check_weight(op: str, nd: int, weight: Tensor, groups: int) -> Ints:
     """The two leading sizes of a weight, once it is known to have them."""
     if not isinstance(weight, Tensor):
         raise TypeError(f"{op}(): argument 'weight' must be Tensor, not {type(weight).__name__}")
@@ -515,7 +516,13 @@ def _check_weight(op: str, nd: int, weight: Any, groups: int) -> Ints:
 
 
 def _check_operands(
-    op: str, x: Any, weight: Any, bias: Any, groups: int, channels: int, out_channels: int
+    op: str,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    groups: int,
+    channels: int,
+    out_channels: int,
 ) -> None:
     """Refuses channels and types that do not fit together."""
     if bias is not None and not isinstance(bias, Tensor):
@@ -534,7 +541,7 @@ def _check_operands(
     _check_types(op, x, weight, bias)
 
 
-def _check_types(op: str, x: Any, weight: Any, bias: Any) -> None:
+def _check_types(op: str, x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     """Refuses operands of different types."""
     for name, other in (("weight", weight), ("bias", bias)):
         if other is not None and other.array.dtype != x.array.dtype:

@@ -15,6 +15,7 @@ from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import cat, movedim, reshape, stack, unsqueeze
 from chainrule.tensor import Tensor
+from chainrule.typing import V
 
 __all__ = ["ctc_log_likelihood"]
 
@@ -22,7 +23,7 @@ __all__ = ["ctc_log_likelihood"]
 _NEVER, _IMPOSSIBLE = -1e30, -1e25
 
 
-def _posterior(e: Any, skip: Any, input_lengths: Any, target_lengths: Any) -> Any:
+def _posterior(e: V, skip: V, input_lengths: Sequence[int], target_lengths: Sequence[int]) -> V:
     """The probability (T, N, S) of each state at each step, given that the path ends well.
 
     The derivative of the log-likelihood by the states' log-probabilities. On tensors, where a
@@ -60,7 +61,9 @@ def _posterior(e: Any, skip: Any, input_lengths: Any, target_lengths: Any) -> An
     return where(possible & (logs > _IMPOSSIBLE), exp(where(possible, logs - total, 0.0)), 0.0)
 
 
-def _with_ends(beta: Any, t: int, input_lengths: Any, target_lengths: Any) -> Any:
+def _with_ends(
+    beta: Tensor, t: int, input_lengths: Sequence[int], target_lengths: Sequence[int]
+) -> Tensor:
     """beta, with the last two states certain in the sequences that end after step t."""
     states = beta.shape[1]
     ends = [length == t + 1 for length in input_lengths]
@@ -73,8 +76,8 @@ def _with_ends(beta: Any, t: int, input_lengths: Any, target_lengths: Any) -> An
 
 
 def _batched(
-    op: Op, size: int, values: Sequence[Any], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
+    op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
+) -> Tensor:
     """The members of the batch as further sequences."""
     e, skip = (v if m else spread(v, size) for v, m in zip(values, mapped, strict=True))
     _, steps, n, states = e.shape

@@ -16,22 +16,21 @@ from chainrule.ops.reduce.reductions import mean, var
 from chainrule.ops.shape.views import reshape
 from chainrule.graph import Node, mode
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, Gradients, Tangents, V, Value
 
 __all__: list[str] = []
 METHODS: tuple[str, ...] = ()
 INPLACE: tuple[str, ...] = ()
 
-Dims = tuple[int, ...]
 
-
-def _standard(x: Any, dim: Dims, eps: float, center: bool) -> tuple[Any, Any]:
+def _standard(x: V, dim: tuple[int, ...], eps: float, center: bool) -> tuple[V, V]:
     """z = (x - mean) / sqrt(var + eps) and 1 / sqrt(var + eps), in operations."""
     d = x - mean(x, dim, True) if center else x
     rstd = rsqrt(mean(d * d, dim, True) + eps)
     return d * rstd, rstd
 
 
-def _projected(h: Any, z: Any, rstd: Any, dim: Dims, center: bool) -> Any:
+def _projected(h: V, z: V, rstd: V, dim: tuple[int, ...], center: bool) -> V:
     """rstd (h - mean(h) - z mean(h z)): the Jacobian of z is symmetric, one rule for both modes."""
     out = h - z * mean(h * z, dim, True)
     return rstd * (out - mean(h, dim, True) if center else out)
@@ -44,7 +43,7 @@ class Normalize(Op):
     one kernel. Where the gradient is differentiated again, it is written in operations.
     """
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         edges, shapes = node.edges, node.shapes
         x, *affine = node.saved[: len(edges)]
         dim, eps, center = node.params["dim"], node.params["eps"], node.params["center"]
@@ -61,15 +60,15 @@ class Normalize(Op):
         z, rstd = _standard(x, dim, eps, center)
         h = g * affine[0] if affine else g
         gx = _projected(h, z, rstd, dim, center) if needs[0] else None
-        parts = (gx, g * z if affine else None, g)
+        parts: tuple[Any, ...] = (gx, g * z if affine else None, g)
         return [
             sum_to(part, shape=shape) if need and part.shape != shape else part
             for part, shape, need in zip(parts, shapes, needs, strict=False)
         ]
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Value:
         dim, eps, center = params["dim"], params["eps"], params["center"]
         x, *affine = inputs
         z, rstd = _standard(x, dim, eps, center)
@@ -86,7 +85,7 @@ class Normalize(Op):
 
 def _batched(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
+) -> Tensor:
     """The input gets the batch in front; weight and bias are brought to its rank where mapped."""
     x = values[0] if mapped[0] else spread(values[0], size)
     return align(op, size, (x, *values[1:]), (True, *mapped[1:]), params)
@@ -100,7 +99,7 @@ def normalized(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     *,
-    dim: Dims,
+    dim: tuple[int, ...],
     eps: float,
     center: bool = True,
 ) -> Tensor:
@@ -113,20 +112,24 @@ def normalized(
 
 
 def normalized_with_statistics(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, *, dim: Dims, eps: float
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, *, dim: tuple[int, ...], eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """:func:`normalized`, and the means and the variances, as constants and as vectors."""
-    out, center, spread = _normalized(x, weight, bias, dim, eps, True)
-    if center is None:
+    out, means, variances = _normalized(x, weight, bias, dim, eps, True)
+    if means is None or variances is None:
         x = x.detach()
-        center, spread = mean(x, dim), var(x, dim, correction=0)
-        return out, reshape(center, (-1,)), reshape(spread, (-1,))
-    return out, Tensor(center.reshape(-1)), Tensor(spread.reshape(-1))
+        return out, reshape(mean(x, dim), (-1,)), reshape(var(x, dim, correction=0), (-1,))
+    return out, Tensor(means.reshape(-1)), Tensor(variances.reshape(-1))
 
 
 def _normalized(
-    x: Tensor, weight: Any, bias: Any, dim: Dims, eps: float, center: bool
-) -> tuple[Tensor, Any, Any]:
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    dim: tuple[int, ...],
+    eps: float,
+    center: bool,
+) -> tuple[Tensor, Array | None, Array | None]:
     """The output and, where they are at hand, the arrays of means and variances."""
     if weight is None:
         inputs: tuple[Tensor, ...] = (x,)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Literal, overload
 
 from chainrule.backend import dtypes
 from chainrule.ops.layers.class_targets import check_floating
@@ -13,6 +13,7 @@ from chainrule.ops.core.primitive import Linear, Nondifferentiable, Primitive
 from chainrule.ops.layers.spatial import (
     Ints,
     Known,
+    OutputSize,
     adapted_size,
     batched,
     divides,
@@ -21,6 +22,7 @@ from chainrule.ops.layers.spatial import (
     window_settings,
 )
 from chainrule.tensor import Tensor
+from chainrule.typing import Shape, Sizes
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -80,7 +82,7 @@ _scatter = Primitive(
 _known = Known()
 
 
-def _last(shape: Sequence[int], like: Ints) -> Ints:
+def _last(shape: Shape, like: Ints) -> Ints:
     """The spatial part of a shape."""
     return tuple(shape[-len(like) :])
 
@@ -88,30 +90,72 @@ def _last(shape: Sequence[int], like: Ints) -> Ints:
 # --- maxima ---------------------------------------------------------------------------------------
 
 
+@overload
 def max_pool1d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    *,
+    return_indices: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     """The maximum of each window of ``input`` (N, C, L): see max_pool2d."""
     return _max_pool(
         "max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
     )
 
 
+@overload
 def max_pool2d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    *,
+    return_indices: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     """The maximum of each window of ``input`` (N, C, H, W).
 
     ``stride`` is ``kernel_size`` if not given. ``ceil_mode`` keeps a last window that is partly
@@ -128,15 +172,36 @@ def max_pool2d(
     )
 
 
+@overload
 def max_pool3d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor: ...
+@overload
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    *,
+    return_indices: Literal[True],
+) -> tuple[Tensor, Tensor]: ...
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     """The maximum of each window of ``input`` (N, C, D, H, W): see max_pool2d."""
     return _max_pool(
         "max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
@@ -146,15 +211,15 @@ def max_pool3d(
 def _max_pool(
     op: str,
     nd: int,
-    input: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    dilation: Sizes,
     ceil_mode: bool,
     return_indices: bool,
-) -> Any:
-    def pool(x: Any) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
+    def pool(x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         given = (kernel_size, stride, padding, dilation, ceil_mode)
         found = _known.get((op, x.array.shape), *given)
         if found is None:
@@ -176,12 +241,32 @@ def _apart(windows: dict[str, Ints]) -> bool:
     return all(s > (k - 1) * d for k, s, d in each)
 
 
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool1d(
+    input: Tensor, output_size: OutputSize, return_indices: Literal[False] = False
+) -> Tensor: ...
+@overload
+def adaptive_max_pool1d(
+    input: Tensor, output_size: OutputSize, return_indices: Literal[True]
+) -> tuple[Tensor, Tensor]: ...
+def adaptive_max_pool1d(
+    input: Tensor, output_size: OutputSize, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     """Max pooling of (N, C, L) to a given size: see adaptive_max_pool2d."""
     return _adaptive_max_pool("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool2d(
+    input: Tensor, output_size: OutputSize, return_indices: Literal[False] = False
+) -> Tensor: ...
+@overload
+def adaptive_max_pool2d(
+    input: Tensor, output_size: OutputSize, return_indices: Literal[True]
+) -> tuple[Tensor, Tensor]: ...
+def adaptive_max_pool2d(
+    input: Tensor, output_size: OutputSize, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     """Max pooling of (N, C, H, W) to a given size; the windows follow from it (None keeps a size).
 
     Output i is the maximum of the inputs from floor(i n / size) to ceil((i + 1) n / size).
@@ -189,13 +274,25 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     return _adaptive_max_pool("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
-def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+@overload
+def adaptive_max_pool3d(
+    input: Tensor, output_size: OutputSize, return_indices: Literal[False] = False
+) -> Tensor: ...
+@overload
+def adaptive_max_pool3d(
+    input: Tensor, output_size: OutputSize, return_indices: Literal[True]
+) -> tuple[Tensor, Tensor]: ...
+def adaptive_max_pool3d(
+    input: Tensor, output_size: OutputSize, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     """Max pooling of (N, C, D, H, W) to a given size: see adaptive_max_pool2d."""
     return _adaptive_max_pool("adaptive_max_pool3d", 3, input, output_size, return_indices)
 
 
-def _adaptive_max_pool(op: str, nd: int, input: Any, output_size: Any, return_indices: bool) -> Any:
-    def pool(x: Any) -> Any:
+def _adaptive_max_pool(
+    op: str, nd: int, input: Tensor, output_size: OutputSize, return_indices: bool
+) -> Tensor | tuple[Tensor, Tensor]:
+    def pool(x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         size = adapted_size(op, x, nd, output_size)
         index = _adaptive_max_pool_indices(x, size=size)
         values = _gather(x, index, nd=nd, unique=divides(size, _last(x.shape, size)))
@@ -207,10 +304,10 @@ def _adaptive_max_pool(op: str, nd: int, input: Any, output_size: Any, return_in
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Shape | None = None,
 ) -> Tensor:
     """A partial inverse of max_pool1d: see max_unpool2d."""
     return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
@@ -219,10 +316,10 @@ def max_unpool1d(
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Shape | None = None,
 ) -> Tensor:
     """A partial inverse of max_pool2d: the maxima put back to their ``indices``, zeros elsewhere.
 
@@ -234,10 +331,10 @@ def max_unpool2d(
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Shape | None = None,
 ) -> Tensor:
     """A partial inverse of max_pool3d: see max_unpool2d."""
     return _max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
@@ -246,13 +343,13 @@ def max_unpool3d(
 def _max_unpool(
     op: str,
     nd: int,
-    input: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    output_size: Any,
-) -> Any:
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    output_size: Shape | None,
+) -> Tensor:
     if tuple(indices.shape) != tuple(input.shape):
         raise RuntimeError(
             f"{op}: expected shape of indices to be same as that of the input tensor "
@@ -273,7 +370,7 @@ def _max_unpool(
     return _scatter(input, index, size=size, unique=True)
 
 
-def _unpooled_size(op: str, output_size: Any, default: Ints, stride: Ints) -> Ints:
+def _unpooled_size(op: str, output_size: Shape, default: Ints, stride: Ints) -> Ints:
     nd = len(default)
     size = tuple(output_size)
     if len(size) not in (nd, nd + 2):
@@ -296,13 +393,13 @@ def _unpooled_size(op: str, output_size: Any, default: Ints, stride: Ints) -> In
 
 def avg_pool1d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     *,
-    dilation: Any = 1,
+    dilation: Sizes = 1,
 ) -> Tensor:
     """The average of each window of ``input`` (N, C, L): see avg_pool2d."""
     return _average(
@@ -321,14 +418,14 @@ def avg_pool1d(
 
 def avg_pool2d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
     *,
-    dilation: Any = 1,
+    dilation: Sizes = 1,
 ) -> Tensor:
     """The average of each window of ``input`` (N, C, H, W).
 
@@ -357,14 +454,14 @@ def avg_pool2d(
 
 def avg_pool3d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
     *,
-    dilation: Any = 1,
+    dilation: Sizes = 1,
 ) -> Tensor:
     """The average of each window of ``input`` (N, C, D, H, W): see avg_pool2d."""
     return _average(
@@ -384,16 +481,16 @@ def avg_pool3d(
 def _average(
     op: str,
     nd: int,
-    input: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
     ceil_mode: bool,
     count_include_pad: bool,
     divisor: int | None,
-    dilation: Any,
-) -> Any:
-    def pool(x: Any) -> Any:
+    dilation: Sizes,
+) -> Tensor:
+    def pool(x: Tensor) -> Tensor:
         given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, dilation)
         settings = _known.get((op, x.array.shape, x.array.dtype), *given)
         if settings is None:
@@ -412,12 +509,12 @@ def _average(
     return batched(op, input, nd, pool)
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Average pooling of (N, C, L) to a given size: see adaptive_avg_pool2d."""
     return _adaptive_average("adaptive_avg_pool1d", 1, input, output_size)
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Average pooling of (N, C, H, W) to a given size; the windows follow from it.
 
     Output i is the average of the inputs from floor(i n / size) to ceil((i + 1) n / size). A size
@@ -430,13 +527,13 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     return _adaptive_average("adaptive_avg_pool2d", 2, input, output_size)
 
 
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Average pooling of (N, C, D, H, W) to a given size: see adaptive_avg_pool2d."""
     return _adaptive_average("adaptive_avg_pool3d", 3, input, output_size)
 
 
-def _adaptive_average(op: str, nd: int, input: Any, output_size: Any) -> Any:
-    def pool(x: Any) -> Any:
+def _adaptive_average(op: str, nd: int, input: Tensor, output_size: OutputSize) -> Tensor:
+    def pool(x: Tensor) -> Tensor:
         check_floating(op, x)
         size = adapted_size(op, x, nd, output_size)
         spatial = _last(x.shape, size)
@@ -461,35 +558,47 @@ def _adaptive_average(op: str, nd: int, input: Any, output_size: Any) -> Any:
 
 
 def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The p-norm of each window of ``input`` (N, C, L): see lp_pool2d."""
     return _lp_pool(avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The p-norm of each window of ``input`` (N, C, H, W): (sum of x ** p) ** (1 / p)."""
     return _lp_pool(avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool3d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The p-norm of each window of ``input`` (N, C, D, H, W): see lp_pool2d."""
     return _lp_pool(avg_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def _lp_pool(
-    average: Any,
+    average: Callable[..., Tensor],
     nd: int,
-    input: Any,
+    input: Tensor,
     norm_type: float,
-    kernel_size: Any,
-    stride: Any,
+    kernel_size: Sizes,
+    stride: Sizes | None,
     ceil_mode: bool,
-) -> Any:
+) -> Tensor:
     elements = math.prod(per_dim("lp_pool", "kernel_size", kernel_size, nd))
     mean = average(pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
     return pow(mean * elements, 1.0 / norm_type)

@@ -36,6 +36,7 @@ from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import canonical_dim, reshape, unsqueeze
 from chainrule.graph import Node, mode
 from chainrule.tensor import Tensor
+from chainrule.typing import Array, DType, Gradients, Tangents, V, Value
 
 __all__ = [
     "binary_cross_entropy",
@@ -62,14 +63,14 @@ class FromOutput(Primitive):
         return (None,)
 
 
-def _softmax_differential(d: Any, out: Any, dim: int) -> Any:
+def _softmax_differential(d: V, out: V, dim: int) -> V:
     """The Jacobian diag(out) - out out^T is symmetric: one rule for both modes."""
     if not isinstance(d, Tensor):
         return K.softmax_backward(d, out, dim)
     return out * (d - sum(d * out, dim, keepdim=True))
 
 
-def _log_softmax_transpose(g: Any, out: Any, dim: int) -> Any:
+def _log_softmax_transpose(g: V, out: V, dim: int) -> V:
     if not isinstance(g, Tensor):
         return K.log_softmax_backward(g, out, dim)
     return g - exp(out) * sum(g, dim, keepdim=True)
@@ -89,7 +90,7 @@ _log_softmax = FromOutput(
 )
 
 
-def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+def softmax(input: V, dim: int, dtype: DType | None = None) -> V:
     """exp(x) / sum(exp(x)) along ``dim``: positive numbers that sum to 1.
 
     >>> import chainrule
@@ -99,12 +100,12 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     return _along(_softmax, input, dim, dtype)
 
 
-def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+def log_softmax(input: V, dim: int, dtype: DType | None = None) -> V:
     """log(softmax(x)) along ``dim``, exact where softmax is close to 0."""
     return _along(_log_softmax, input, dim, dtype)
 
 
-def _along(op: Primitive, input: Any, dim: int, dtype: Any) -> Any:
+def _along(op: Primitive, input: V, dim: int, dtype: DType | None) -> V:
     if dtype is not None:
         input = cast(input, dtype)
     check_floating(op.name, input)
@@ -127,11 +128,11 @@ class CrossEntropy(Op):
     """
 
     @staticmethod
-    def raw_and_saved(x: Any, target: Any, **params: Any) -> tuple[Any, Any]:
+    def raw_and_saved(x: Array, target: Array, **params: Any) -> tuple[Array, Array]:
         """The loss of arrays, and the softmax that the backward pass reads if it is saved."""
         return K.cross_entropy_and_softmax(x, target, **params)
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         x, target, *kept = node.saved
         params = node.params
         if not tensors:
@@ -149,8 +150,8 @@ class CrossEntropy(Op):
         return delta * g, None
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Value | None:
         if tangents[0] is None:
             return None
         x, target = inputs
@@ -166,13 +167,13 @@ class CrossEntropy(Op):
         return total / n if n.__class__ is int else mean_of(total, n)
 
 
-def _total(x: Any, within: int) -> Any:
+def _total(x: V, within: int) -> V:
     """The sum over all dimensions but the first ``within``."""
     dims = tuple(range(within - x.ndim, 0))
     return sum(x, dims) if dims else x
 
 
-def _how_many(x: Any, target: Any, ignore_index: int, within: int) -> Any:
+def _how_many(x: Value, target: V, ignore_index: int, within: int) -> int | V:
     """The number of targets that count; an int where all do and there are some."""
     n = math.prod(target.shape[within:])
     if n and none_ignored(target, ignore_index):
@@ -180,7 +181,7 @@ def _how_many(x: Any, target: Any, ignore_index: int, within: int) -> Any:
     return _total(counts(x, target, ignore_index), within)
 
 
-def _delta(x: Any, target: Any, dim: int, ignore_index: int) -> Any:
+def _delta(x: V, target: V, dim: int, ignore_index: int) -> V:
     """softmax(x) - one_hot(target), 0 for ignored targets: the derivative of the loss by x."""
     p = softmax(x, dim)
     if not none_ignored(target, ignore_index):
@@ -189,8 +190,8 @@ def _delta(x: Any, target: Any, dim: int, ignore_index: int) -> Any:
 
 
 def _batched_cross_entropy(
-    op: Op, size: int, values: Sequence[Any], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
+    op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
+) -> Tensor:
     """One more dimension in front within which to reduce."""
     x, target = (v if m else spread(v, size) for v, m in zip(values, mapped, strict=True))
     if params["reduction"] == "none":
@@ -245,7 +246,7 @@ def cross_entropy(
     return (1 - label_smoothing) * loss + (label_smoothing / input.shape[dim]) * smooth
 
 
-def _plain(input: Any, target: Any, ignore_index: int, reduction: str) -> Tensor | None:
+def _plain(input: Tensor, target: Tensor, ignore_index: int, reduction: str) -> Tensor | None:
     """The commonest case, (N, C) logits and class numbers, written out: one kernel, one node."""
     if not (isinstance(input, Tensor) and isinstance(target, Tensor)):
         return None
@@ -267,8 +268,8 @@ def _plain(input: Any, target: Any, ignore_index: int, reduction: str) -> Tensor
 
 
 def _smooth_part(
-    logp: Any, target: Any, weight: Any, dim: int, ignore_index: int, reduction: str
-) -> Any:
+    logp: Tensor, target: Tensor, weight: Tensor | None, dim: int, ignore_index: int, reduction: str
+) -> Tensor:
     """What the uniform distribution costs: -sum over the classes, for the targets that count."""
     weighted = logp if weight is None else logp * along_classes(weight, dim)
     losses = where(target == ignore_index, 0.0, -sum(weighted, dim))
@@ -282,8 +283,13 @@ def _smooth_part(
 
 
 def _soft_cross_entropy(
-    input: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
-) -> Any:
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+) -> Tensor:
     """Cross-entropy with probabilities as targets."""
     if not is_floating(target):
         raise RuntimeError(
@@ -352,13 +358,13 @@ _bce = binary(
 )
 
 
-def _logits_change(d: Any, x: Any, y: Any) -> Any:
+def _logits_change(d: V, x: V, y: V) -> V:
     if not isinstance(d, Tensor):
         return K.binary_cross_entropy_with_logits_backward(d, x, y)
     return d * (sigmoid(x) - y)
 
 
-def _at_least(x: Any, limit: float) -> Any:
+def _at_least(x: V, limit: float) -> V:
     return where(x < limit, limit, x)
 
 
@@ -407,7 +413,7 @@ def binary_cross_entropy(
     return _weighted(_bce(input, target), weight, reduction)
 
 
-def _weighted(losses: Any, weight: Any, reduction: str) -> Any:
+def _weighted(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     if weight is not None:
         losses = losses * weight
     if reduction == "none":

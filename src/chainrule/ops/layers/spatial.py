@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, overload
 
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Shape, Sizes
 
 __all__ = [
     "Ints",
     "Known",
+    "OutputSize",
     "adapted_size",
     "batched",
     "conv_output_size",
@@ -26,9 +28,11 @@ __all__ = [
 ]
 
 Ints = tuple[int, ...]
+# One size for all dimensions, or one for each; None keeps the input's.
+OutputSize: TypeAlias = int | Sequence[int | None] | None
 
 
-def per_dim(op: str, name: str, value: Any, nd: int) -> Ints:
+def per_dim(op: str, name: str, value: Sizes, nd: int) -> Ints:
     """One number for every dimension, or as many as there are dimensions, as a tuple."""
     if value.__class__ is int:
         return (value,) * nd
@@ -39,7 +43,7 @@ def per_dim(op: str, name: str, value: Any, nd: int) -> Ints:
     if len(numbers) != nd:
         raise RuntimeError(
             f"{op}: expected {name} to be a single integer value or {nd} values to match the "
-            f"dimensions, but got {name}={list(value)}"
+            f"dimensions, but got {name}={list(numbers)}"
         )
     try:
         return tuple([n.__index__() for n in numbers])
@@ -60,12 +64,12 @@ def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int
     return (size + padding - dilation * (kernel - 1) - 1) // stride + 1
 
 
-def listed(sizes: Any) -> str:
+def listed(sizes: Iterable[int]) -> str:
     """(2 x 3), as sizes are written in messages."""
     return "(" + " x ".join(map(str, sizes)) + ")"
 
 
-def batched(op: str, input: Any, nd: int, function: Callable[[Any], Any]) -> Any:
+def batched(op: str, input: Tensor, nd: int, function: Callable[[Tensor], Any]) -> Any:
     """The function of (N, C, spatial), applied to that or, without a batch, to (C, spatial)."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
@@ -94,11 +98,11 @@ class Known:
     def __init__(self) -> None:
         self._found: dict[Any, Any] = {}
 
-    def get(self, shapes: tuple[Any, ...], *settings: Any) -> Any:
+    def get(self, shapes: tuple[object, ...], *settings: object) -> Any:
         entry = self._found.get((shapes, *map(id, settings)))
         return None if entry is None else entry[0]
 
-    def put(self, value: Any, shapes: tuple[Any, ...], *settings: Any) -> None:
+    def put(self, value: object, shapes: tuple[object, ...], *settings: object) -> None:
         if all([s is None or s.__class__ in (bool, int, str, tuple) for s in settings]):
             if len(self._found) >= self.LIMIT:
                 self._found.clear()
@@ -108,9 +112,33 @@ class Known:
 # --- sizes ----------------------------------------------------------------------------------------
 
 
+@overload
 def conv_output_size(
-    size: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
-) -> Any:
+    size: int, kernel_size: int, stride: int = 1, padding: int | str = 0, dilation: int = 1
+) -> int: ...
+@overload
+def conv_output_size(
+    size: Shape,
+    kernel_size: Sizes,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+) -> tuple[int, ...]: ...
+@overload
+def conv_output_size(
+    size: int,
+    kernel_size: Shape,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+) -> tuple[int, ...]: ...
+def conv_output_size(
+    size: Sizes,
+    kernel_size: Sizes,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+) -> int | tuple[int, ...]:
     """The size of a convolution's (or pooling's) output along each dimension, rounded down:
 
     o = floor((i + 2 p - d (k - 1) - 1) / s) + 1
@@ -129,14 +157,41 @@ def conv_output_size(
     return _like_arguments([output_size(*numbers) for numbers in each], size, kernel_size)
 
 
+@overload
 def conv_transpose_output_size(
-    size: Any,
-    kernel_size: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    dilation: Any = 1,
-) -> Any:
+    size: int,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    output_padding: int = 0,
+    dilation: int = 1,
+) -> int: ...
+@overload
+def conv_transpose_output_size(
+    size: Shape,
+    kernel_size: Sizes,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    dilation: Sizes = 1,
+) -> tuple[int, ...]: ...
+@overload
+def conv_transpose_output_size(
+    size: int,
+    kernel_size: Shape,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    dilation: Sizes = 1,
+) -> tuple[int, ...]: ...
+def conv_transpose_output_size(
+    size: Sizes,
+    kernel_size: Sizes,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    dilation: Sizes = 1,
+) -> int | tuple[int, ...]:
     """The size of a transposed convolution's output along each dimension:
 
     o = (i - 1) s - 2 p + d (k - 1) + output_padding + 1
@@ -160,18 +215,18 @@ def conv_transpose_output_size(
     return _like_arguments(sizes, size, kernel_size)
 
 
-def _count_dims(*arguments: Any) -> int:
+def _count_dims(*arguments: object) -> int:
     return max(len(a) if isinstance(a, (tuple, list)) else 1 for a in arguments)
 
 
-def _like_arguments(sizes: list[int], *arguments: Any) -> Any:
+def _like_arguments(sizes: list[int], *arguments: object) -> int | tuple[int, ...]:
     """A number for numbers, a tuple where one was given."""
     several = len(sizes) > 1 or any(isinstance(a, (tuple, list)) for a in arguments)
     return tuple(sizes) if several else sizes[0]
 
 
 def padding_of(
-    op: str, padding: Any, kernel: Ints, stride: Ints, dilation: Ints
+    op: str, padding: Sizes | str, kernel: Ints, stride: Ints, dilation: Ints
 ) -> tuple[Ints, Ints]:
     """The zeros in front of each dimension, and those in front and behind together."""
     if not isinstance(padding, str):
@@ -196,10 +251,10 @@ def padding_of(
 def window_settings(
     op: str,
     nd: int,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    dilation: Sizes,
     any_padding: bool = False,
 ) -> dict[str, Ints]:
     """Kernel, stride, padding and dilation, one number per dimension each.
@@ -222,7 +277,7 @@ def window_settings(
     return {"kernel": k, "stride": s, "padding": p, "dilation": d}
 
 
-def _check_not_empty(op: str, x: Any) -> None:
+def _check_not_empty(op: str, x: Tensor) -> None:
     if 0 in x.shape[1:]:
         raise RuntimeError(
             f"{op}: expected input to have non-zero size for non-batch dimensions, but input has "
@@ -230,7 +285,7 @@ def _check_not_empty(op: str, x: Any) -> None:
         )
 
 
-def pooled_size(op: str, x: Any, nd: int, ceil_mode: bool, windows: dict[str, Ints]) -> Ints:
+def pooled_size(op: str, x: Tensor, nd: int, ceil_mode: bool, windows: dict[str, Ints]) -> Ints:
     """How many windows there are along each dimension."""
     _check_not_empty(op, x)
     size = []
@@ -247,7 +302,7 @@ def pooled_size(op: str, x: Any, nd: int, ceil_mode: bool, windows: dict[str, In
     return tuple(size)
 
 
-def adapted_size(op: str, x: Any, nd: int, output_size: Any) -> Ints:
+def adapted_size(op: str, x: Tensor, nd: int, output_size: OutputSize) -> Ints:
     """The given size, where None stands for the input's."""
     _check_not_empty(op, x)
     if isinstance(output_size, (tuple, list)):
