@@ -10,13 +10,15 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from chainrule.backend import dtypes
 from chainrule.curvature.memory import AT_ONCE
 from chainrule.ops.linalg.decompositions import qr
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import sum as sum_over
-from chainrule.ops.creation.sampling import Generator, randint
+from chainrule.ops.creation.sampling import randint
 from chainrule.tensor import Tensor
+from chainrule.typing import Random
 
 __all__ = [
     "Estimate",
@@ -40,7 +42,7 @@ class Estimate(NamedTuple):
     products: int
 
 
-def random_signs(count: int, size: int, dtype: Any, generator: Generator | None = None) -> Tensor:
+def random_signs(count: int, size: int, dtype: dtypes.dtype, generator: Random = None) -> Tensor:
     """Rows of random signs, (count, size)."""
     return cast(2 * randint(0, 2, (count, size), generator=generator) - 1, dtype)
 
@@ -75,9 +77,9 @@ def hutchinson_trace(
     multiply: Multiply,
     size: int,
     samples: int,
-    dtype: Any,
+    dtype: dtypes.dtype,
     *,
-    generator: Generator | None = None,
+    generator: Random = None,
     chunk_size: int = AT_ONCE,
 ) -> Estimate:
     """The trace as the mean of v.A v; the variance of one sample is 2 sum_{i != j} A_ij^2."""
@@ -95,9 +97,9 @@ def hutch_plus_plus(
     multiply: Multiply,
     size: int,
     samples: int,
-    dtype: Any,
+    dtype: dtypes.dtype,
     *,
-    generator: Generator | None = None,
+    generator: Random = None,
     chunk_size: int = AT_ONCE,
 ) -> Estimate:
     """The trace, exact on the range of a third of the products and estimated on the rest.
@@ -128,9 +130,9 @@ def hutchinson_diagonal(
     multiply: Multiply,
     size: int,
     samples: int,
-    dtype: Any,
+    dtype: dtypes.dtype,
     *,
-    generator: Generator | None = None,
+    generator: Random = None,
     chunk_size: int = AT_ONCE,
 ) -> Estimate:
     """The diagonal as the mean of v * A v; the variance of sample entry i is sum_{j != i} A_ij^2.

@@ -7,10 +7,10 @@ The matrices are (W, W) in the tree order of ``parameters.py``, which says what 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from chainrule.curvature.hessian import gauss_newton
 from chainrule.curvature.memory import check_matrix
+from chainrule.curvature.parameters import Model
 from chainrule.autograd.func import grad
 from chainrule.autograd.nested import flatten
 from chainrule.autograd.vmap import vmap
@@ -22,10 +22,11 @@ from chainrule.ops.linalg.products import outer
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import logsumexp
 from chainrule.ops.reduce.reductions import sum as sum_over
-from chainrule.ops.creation.sampling import Generator, bernoulli, multinomial, randn
+from chainrule.ops.creation.sampling import bernoulli, multinomial, randn
 from chainrule.ops.shape.views import cat, expand, reshape
 from chainrule.ops.layers.softmax import softmax
 from chainrule.tensor import Tensor
+from chainrule.typing import Inputs, Nested, Random
 
 __all__ = [
     "draw_residuals",
@@ -39,7 +40,7 @@ __all__ = [
 
 
 def score(
-    log_prob: Callable[..., Tensor], params: Any, *data: Any, chunk_size: int | None = None
+    log_prob: Callable[..., Tensor], params: Nested, *data: Tensor, chunk_size: int | None = None
 ) -> Tensor:
     """The score of each sample, grad_params ln p(sample; params), as the rows of a matrix (N, W).
 
@@ -63,7 +64,7 @@ def score(
 
 
 def empirical_fisher(
-    log_prob: Callable[..., Tensor], params: Any, *data: Any, chunk_size: int | None = None
+    log_prob: Callable[..., Tensor], params: Nested, *data: Tensor, chunk_size: int | None = None
 ) -> Tensor:
     """The empirical Fisher information 1/N sum_n s_n s_n^T from the scores s_n of the data.
 
@@ -109,7 +110,7 @@ def inverse_hessian(gradients: Tensor, damping: float = 1e-4) -> Tensor:
 # the model's output (over the variance, for the Gaussian). So its Hessian by z is -A''(z) whatever
 # y is, the expectation over y is no work, and the Fisher information is the Gauss-Newton matrix
 # of A. These are the functions A, summed over all observations.
-_LOG_PARTITION: dict[str, Callable[[Tensor, Any], Tensor]] = {
+_LOG_PARTITION: dict[str, Callable[[Tensor, float | Tensor], Tensor]] = {
     "categorical": lambda z, variance: sum_over(logsumexp(z, -1)),
     "bernoulli": lambda z, variance: sum_over(logaddexp(z, zeros_like_of(z))),
     "gaussian": lambda z, variance: sum_over(z * z / (2 * variance)),
@@ -180,7 +181,7 @@ def draw_residuals(
     variance: float | Tensor = 1.0,
     reduction: str = "sum",
     *,
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> Tensor:
     """d ln p / dz for ``count`` draws of the targets from the model's own prediction, (count, *z).
 
@@ -201,10 +202,10 @@ def draw_residuals(
 
 
 def fisher(
-    model: Any,
-    inputs: Any,
+    model: Model,
+    inputs: Inputs,
     likelihood: str,
-    params: Any = None,
+    params: Nested | None = None,
     *,
     variance: float | Tensor = 1.0,
     reduction: str = "mean",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from chainrule.autograd.func import jvp, vjp
 from chainrule.autograd.jacobian import jacfwd, jacrev
-from chainrule.curvature.parameters import arguments, as_function, one_tensor
+from chainrule.curvature.parameters import Model, arguments, as_function, one_tensor
 from chainrule.autograd.nested import flatten, map_tree, unflatten
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
@@ -20,6 +20,7 @@ from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum as sum_over
 from chainrule.ops.shape.views import permute, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Inputs, Nested
 
 __all__ = [
     "LayerJacobian",
@@ -31,9 +32,9 @@ __all__ = [
 
 
 def parameter_jacobian(
-    model: Any,
-    inputs: Any,
-    params: Any = None,
+    model: Model,
+    inputs: Inputs,
+    params: Nested | None = None,
     *,
     layout: str = "numerator",
     strategy: str = "reverse-mode",
@@ -60,9 +61,9 @@ def parameter_jacobian(
 
 
 def input_jacobian(
-    model: Any,
-    inputs: Any,
-    params: Any = None,
+    model: Model,
+    inputs: Inputs,
+    params: Nested | None = None,
     *,
     argnum: int = 0,
     per_sample: bool = False,
@@ -135,7 +136,12 @@ def layer_jacobian(
 
 
 def per_output_hvp(
-    model: Any, inputs: Any, vectors: Any, params: Any = None, *, chunk_size: int | None = None
+    model: Model,
+    inputs: Inputs,
+    vectors: Nested,
+    params: Nested | None = None,
+    *,
+    chunk_size: int | None = None,
 ) -> Any:
     """sum_k H^k v_k: the Hessian by the parameters of each output k times a vector of its own.
 

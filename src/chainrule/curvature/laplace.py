@@ -20,7 +20,7 @@ from chainrule.backend import K
 from chainrule.curvature.information import log_partition, negative_log_likelihood
 from chainrule.curvature.matrices import Fisher, Hessian
 from chainrule.curvature.memory import CHUNK_BYTES
-from chainrule.curvature.parameters import arguments, as_function, ravel
+from chainrule.curvature.parameters import Model, arguments, as_function, ravel
 from chainrule.curvature.symmetric import CurvatureMatrix
 from chainrule.nn.module.evaluation import Prediction, evaluating
 from chainrule.nn.module.names import Where
@@ -29,11 +29,12 @@ from chainrule.ops.shape.diagonal import diagonal
 from chainrule.ops.elementwise.functions import sigmoid, sqrt, where
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum as sum_over
-from chainrule.ops.creation.sampling import Generator, randn
+from chainrule.ops.creation.sampling import randn
 from chainrule.ops.shape.views import cat, reshape
 from chainrule.ops.layers.softmax import softmax
 from chainrule.ops.linalg.solving import solve_triangular
 from chainrule.tensor import Tensor
+from chainrule.typing import Inputs, Nested, Random
 
 __all__ = ["CramerRao", "Laplace", "Prediction", "cramer_rao", "residual_variance"]
 
@@ -75,15 +76,15 @@ class Laplace:
 
     def __init__(
         self,
-        model: Any,
-        inputs: Any,
+        model: Model,
+        inputs: Inputs,
         likelihood: str,
         *,
         variance: float | Tensor = 1.0,
         prior_precision: float | Tensor = 1.0,
         structure: str = "full",
         targets: Tensor | None = None,
-        params: Any = None,
+        params: Nested | None = None,
         where: Where = None,
         chunk_size: int | None = None,
     ):
@@ -183,7 +184,7 @@ class Laplace:
         half = self._spread(_diagonal_matrix(diagonal(self._factor) * 0 + 1))
         return matmul(half, half.mT)
 
-    def sample(self, count: int, *, generator: Generator | None = None) -> Any:
+    def sample(self, count: int, *, generator: Random = None) -> Any:
         """Parameters drawn from the posterior, a tree with ``count`` along dimension 0."""
         center, unravel = ravel(self.curvature.params)
         noise = randn(count, center.numel(), dtype=center.dtype, generator=generator)
@@ -195,7 +196,7 @@ class Laplace:
 
     # --- predictions ------------------------------------------------------------------------------
 
-    def predict(self, inputs: Any, *, noise: bool = False) -> Prediction:
+    def predict(self, inputs: Inputs, *, noise: bool = False) -> Prediction:
         """The model's output and its standard deviation, from the uncertainty of the parameters.
 
         With ``noise`` that of an observation, the noise of a gaussian likelihood included. The
@@ -210,11 +211,11 @@ class Laplace:
         variance = reshape(squares, tuple(mean.shape))
         return Prediction(mean, sqrt(variance + self.variance if noise else variance))
 
-    def predict_covariance(self, inputs: Any) -> Tensor:
+    def predict_covariance(self, inputs: Inputs) -> Tensor:
         """The covariance of the K outputs of each sample, (N, K, K)."""
         return self._linearized(inputs, lambda half: matmul(half, half.mT))[1]
 
-    def probabilities(self, inputs: Any) -> Tensor:
+    def probabilities(self, inputs: Inputs) -> Tensor:
         """The probabilities of the classes, less certain where the logits z are.
 
         MacKay's approximation: the logits are divided by sqrt(1 + pi/8 var z).
@@ -225,7 +226,9 @@ class Laplace:
         z = mean / sqrt(1 + math.pi / 8 * std * std)
         return sigmoid(z) if self.likelihood == "bernoulli" else softmax(z, -1)
 
-    def _linearized(self, inputs: Any, reduce: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    def _linearized(
+        self, inputs: Inputs, reduce: Callable[[Tensor], Tensor]
+    ) -> tuple[Tensor, Tensor]:
         """The outputs, and what ``reduce`` makes of J S^(1/2), (N, K, W), of some at a time."""
         given, params, size = arguments(inputs), self.curvature.params, self.curvature.size
 
@@ -259,7 +262,7 @@ class Laplace:
             )
 
 
-def _rows(function: Callable[[Any], Tensor], params: Any) -> tuple[Tensor, Tensor]:
+def _rows(function: Callable[[Any], Tensor], params: Nested) -> tuple[Tensor, Tensor]:
     """The vector (K) that a function returns, and its Jacobian by all parameters (K, W)."""
     y, pull = vjp(function, params)
     units = Tensor(K.eye(y.numel(), dtype=y.dtype.array_dtype))
@@ -291,7 +294,7 @@ class CramerRao(NamedTuple):
         half = self._half(self.vectors)
         return matmul(half, half.mT)
 
-    def of(self, function: Callable[[Any], Tensor], params: Any) -> Tensor:
+    def of(self, function: Callable[[Any], Tensor], params: Nested) -> Tensor:
         """The bound for the standard deviation of an estimate of function(params), shaped like it.
 
         With g(w) the mean of the estimate, that is the root of g' F^-1 g'^T.
@@ -319,10 +322,10 @@ UNKNOWN = 1e-8  # of the squared length of a direction, more than rounding
 
 
 def cramer_rao(
-    model: Any,
-    inputs: Any,
+    model: Model,
+    inputs: Inputs,
     likelihood: str,
-    params: Any = None,
+    params: Nested | None = None,
     *,
     variance: float | Tensor = 1.0,
     where: Where = None,
@@ -359,7 +362,9 @@ def cramer_rao(
     return bound._replace(std=information.by_name(bound._bounds(vectors)))
 
 
-def residual_variance(model: Any, inputs: Any, targets: Tensor, params: Any = None) -> float:
+def residual_variance(
+    model: Model, inputs: Inputs, targets: Tensor, params: Nested | None = None
+) -> float:
     """The variance of the noise from the residuals of a fit: their sum of squares over M - W.
 
     M is the number of target values and W the number of parameters, which took as many degrees of

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from chainrule.backend import dtypes
 from chainrule.graph import Node
 from chainrule.ops.core.apply import edge_of
 from chainrule.tensor import Tensor
@@ -15,7 +14,7 @@ CHUNK_BYTES = 2**28  # bytes: what the products that are made together may take,
 AT_ONCE = 64  # products made together: enough to hide the cost of a call
 
 
-def check_matrix(op: str, rows: int, columns: int, dtype: Any, instead: str) -> None:
+def check_matrix(op: str, rows: int, columns: int, dtype: dtypes.dtype, instead: str) -> None:
     """Raises MemoryError if a matrix takes more than ``MATRIX_LIMIT`` bytes.
 
     ``instead`` names what to use in its place.

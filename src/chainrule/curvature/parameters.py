@@ -12,17 +12,20 @@ order*: dicts in their own order, tuples and lists from the first entry on, each
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from chainrule.autograd.functional_call import functional_call
 from chainrule.autograd.nested import flatten, unflatten
+from chainrule.nn.module.base import Module
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.shape.joining import split
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import cat, reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Inputs, Nested
 
 __all__ = [
+    "Model",
     "arguments",
     "as_function",
     "blocks",
@@ -33,7 +36,10 @@ __all__ = [
 ]
 
 
-def as_function(model: Any, params: Any = None) -> tuple[Callable[..., Any], Any]:
+Model: TypeAlias = Callable[..., Any]  # a function f(params, *inputs), or a module
+
+
+def as_function(model: Model, params: Nested | None = None) -> tuple[Callable[..., Any], Any]:
     """A model as ``(f, params)``, to be called as ``f(params, *inputs)``.
 
     The parameters of a module are a dict by name, without history. Some of them are enough: the
@@ -68,7 +74,7 @@ def _spare_buffers(model: Any) -> dict[str, Any]:
     return {name: clone(b.detach()) for name, b in model.named_buffers()}
 
 
-def ravel(tree: Any) -> tuple[Tensor, Callable[[Tensor], Any]]:
+def ravel(tree: Nested) -> tuple[Tensor, Callable[[Tensor], Any]]:
     """All tensors of a tree as one vector in tree order, and the way back from such a vector.
 
     >>> import chainrule
@@ -100,7 +106,7 @@ def ravel(tree: Any) -> tuple[Tensor, Callable[[Tensor], Any]]:
     return cat([reshape(x, (x.numel(),)) for x in leaves]), unravel
 
 
-def blocks(matrix: Tensor, params: Any) -> Any:
+def blocks(matrix: Tensor, params: Nested) -> Any:
     """A (W, W) matrix in the form of ``func.hessian``: a tree of trees of blocks (*P, *Q).
 
     ``blocks(matrix, params)["w"]["b"]`` has the rows of parameter w and the columns of parameter b.
@@ -121,7 +127,7 @@ def blocks(matrix: Tensor, params: Any) -> Any:
     return unflatten([row_of(p, row) for p, row in rows], structure)
 
 
-def arguments(inputs: Any) -> tuple[Any, ...]:
+def arguments(inputs: Inputs) -> tuple[Any, ...]:
     """The inputs of a model as a tuple, one entry for each argument."""
     return inputs if isinstance(inputs, tuple) else (inputs,)
 
@@ -141,7 +147,7 @@ def one_tensor(op: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
     return checked
 
 
-def paths(tree: Any, prefix: str = "") -> list[str]:
+def paths(tree: object, prefix: str = "") -> list[str]:
     """The dotted names of the leaves of a tree; that of a tensor alone is "param".
 
     >>> paths({"w": 1, "out": [2, 3]})
@@ -157,7 +163,7 @@ def paths(tree: Any, prefix: str = "") -> list[str]:
     return [name for key, part in parts for name in paths(part, f"{start}{key}")]
 
 
-def last_layer(model: Any) -> list[str]:
+def last_layer(model: Module) -> list[str]:
     """The names of the parameters of the layer that holds the last parameter of a module.
 
     >>> from chainrule import nn

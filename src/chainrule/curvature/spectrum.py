@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from chainrule.backend import K
+from chainrule.backend import K, dtypes
 from chainrule.curvature.estimates import Multiply, random_signs
 from chainrule.curvature.memory import CHUNK_BYTES, at_once, check_matrix
 from chainrule.ops.linalg.decompositions import eigh, svd
@@ -23,6 +23,7 @@ from chainrule.ops.reduce.reductions import sum as sum_over
 from chainrule.ops.creation.sampling import Generator, randn
 from chainrule.ops.shape.views import cat
 from chainrule.tensor import Tensor
+from chainrule.typing import Random
 
 __all__ = ["Eigenpairs", "SpectralDensity", "lanczos_eigenpairs", "spectral_density"]
 
@@ -44,12 +45,12 @@ def lanczos_eigenpairs(
     multiply: Multiply,
     size: int,
     k: int,
-    dtype: Any,
+    dtype: dtypes.dtype,
     *,
     which: str = "largest",
     tolerance: float = 1e-5,
     max_products: int | None = None,
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> Eigenpairs:
     """The k eigenvalues at an end of the spectrum, by Lanczos' method with blocks and restarts.
 
@@ -188,11 +189,11 @@ class SpectralDensity:
 def spectral_density(
     multiply: Multiply,
     size: int,
-    dtype: Any,
+    dtype: dtypes.dtype,
     *,
     samples: int = 10,
     steps: int = 30,
-    generator: Generator | None = None,
+    generator: Random = None,
 ) -> SpectralDensity:
     """The density of the eigenvalues by stochastic Lanczos quadrature.
 

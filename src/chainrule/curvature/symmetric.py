@@ -7,11 +7,11 @@ matrix itself is formed only if it is asked for and fits into memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack, overload
 
 from chainrule.autograd.traced import Traced
 from chainrule.autograd.nested import flatten, unflatten
-from chainrule.backend import K
+from chainrule.backend import K, dtypes
 from chainrule.curvature.estimates import (
     Estimate,
     hutch_plus_plus,
@@ -20,7 +20,7 @@ from chainrule.curvature.estimates import (
 )
 from chainrule.curvature.graph import for_rows, for_units, map_rows
 from chainrule.curvature.memory import check_matrix
-from chainrule.curvature.parameters import arguments, as_function, paths, ravel
+from chainrule.curvature.parameters import Model, arguments, as_function, paths, ravel
 from chainrule.nn.module.names import Where, select_names
 from chainrule.curvature.spectrum import (
     Eigenpairs,
@@ -35,9 +35,9 @@ from chainrule.ops.linalg.decompositions import eigvalsh
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import sum as sum_over
-from chainrule.ops.creation.sampling import Generator
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Inputs, Nested, Random
 
 __all__ = ["CurvatureMatrix", "unit_vectors"]
 
@@ -45,6 +45,12 @@ INSTEAD = (
     "Use products with vectors: diagonal() or estimate_diagonal(), eigenvalues() (Lanczos), "
     "estimate_trace(), spectral_density(); or a part of the matrix, with where= or block()"
 )
+
+
+class _Lanczos(TypedDict, total=False):
+    tolerance: float
+    max_products: int | None
+    generator: Random
 
 
 class CurvatureMatrix:
@@ -58,7 +64,14 @@ class CurvatureMatrix:
         chunk_size: the number of products made together; unless given, as many as fit.
     """
 
-    def __init__(self, model: Any, inputs: Any, params: Any, where: Where, chunk_size: int | None):
+    def __init__(
+        self,
+        model: Model,
+        inputs: Inputs,
+        params: Nested | None,
+        where: Where,
+        chunk_size: int | None,
+    ):
         self.op = type(self).__name__
         if chunk_size is not None and chunk_size <= 0:
             raise ValueError(
@@ -108,7 +121,7 @@ class CurvatureMatrix:
             )
         return traced.inputs, traced.outputs[0]
 
-    def output(self, params: Any, *inputs: Any) -> Any:
+    def output(self, params: Nested, *inputs: object) -> Any:
         """What the model makes of other inputs, with a tree like :attr:`params`."""
         return self._call(dict(zip(self.names, flatten(params)[0], strict=True)), *inputs)
 
@@ -125,7 +138,11 @@ class CurvatureMatrix:
         """A vector with an entry for each parameter, as a tree like the parameters."""
         return self._unravel(vector)
 
-    def product(self, v: Any) -> Any:
+    @overload
+    def product(self, v: Tensor) -> Tensor: ...
+    @overload
+    def product(self, v: Nested) -> Any: ...
+    def product(self, v: Nested) -> Any:
         """The matrix times a vector, which is one tensor (W) or a tree like the parameters."""
         if isinstance(v, Tensor) and tuple(v.shape) == (self.size,):
             return self._multiply_one(v)
@@ -198,9 +215,7 @@ class CurvatureMatrix:
         dtype = self.dtype.array_dtype
         return self.by_name(for_units(entry, self.size, dtype, self._at_once()))
 
-    def estimate_diagonal(
-        self, samples: int = 100, *, generator: Generator | None = None
-    ) -> Estimate:
+    def estimate_diagonal(self, samples: int = 100, *, generator: Random = None) -> Estimate:
         """Hutchinson's estimate of the diagonal with its standard error, each a tree."""
         found = hutchinson_diagonal(
             self.multiply,
@@ -217,7 +232,7 @@ class CurvatureMatrix:
         return sum(float(sum_over(d)) for d in flatten(self.diagonal())[0])
 
     def estimate_trace(
-        self, samples: int = 100, *, method: str = "hutch++", generator: Generator | None = None
+        self, samples: int = 100, *, method: str = "hutch++", generator: Random = None
     ) -> Estimate:
         """An estimate of the trace from ``samples`` products, with its standard error.
 
@@ -242,7 +257,7 @@ class CurvatureMatrix:
         which: str = "largest",
         tolerance: float = 1e-5,
         max_products: int | None = None,
-        generator: Generator | None = None,
+        generator: Random = None,
     ) -> Eigenpairs:
         """The k largest (or "smallest", or largest in "magnitude") eigenvalues and their vectors.
 
@@ -261,7 +276,7 @@ class CurvatureMatrix:
         )
 
     def spectral_density(
-        self, samples: int = 10, steps: int = 30, *, generator: Generator | None = None
+        self, samples: int = 10, steps: int = 30, *, generator: Random = None
     ) -> SpectralDensity:
         """The density of the eigenvalues, from ``samples * steps`` products."""
         return spectral_density(
@@ -269,7 +284,7 @@ class CurvatureMatrix:
         )
 
     def condition_number(
-        self, *, damping: float = 0.0, method: str = "exact", **options: Any
+        self, *, damping: float = 0.0, method: str = "exact", **options: Unpack[_Lanczos]
     ) -> float:
         """The largest |eigenvalue| of the matrix + damping I over the smallest (inf if that is 0).
 
@@ -296,7 +311,7 @@ class CurvatureMatrix:
         return high / low if low > rounding * high else float("inf")
 
 
-def unit_vectors(numbers: Sequence[int], size: int, dtype: Any) -> Tensor:
+def unit_vectors(numbers: Sequence[int], size: int, dtype: dtypes.dtype) -> Tensor:
     """The unit vectors with these numbers, in rows."""
     return cast(tensor(list(numbers))[:, None] == arange(size), dtype)
 

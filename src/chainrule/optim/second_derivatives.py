@@ -110,7 +110,7 @@ class SecondOrderObjective(Objective):
             f"{self.name} ({what})",
             rows,
             self.size,
-            self.params[0].array.dtype,
+            self.params[0].dtype,
             "Use HessianFree, which needs no matrix, or LBFGS",
         )
 
