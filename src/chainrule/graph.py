@@ -75,6 +75,7 @@ class View:
         self.made_without_grad = made_without_grad
 
     def replay(self, base: Tensor) -> Tensor:
+        """The view of another base."""
         return repeated(self.steps, base)
 
 
@@ -180,15 +181,18 @@ class Box:
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions, as of an array."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """The number of elements, as of an array."""
         return math.prod(self.shape)
 
     def process(
         self, op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]
     ) -> Box | tuple[Box, ...]:
+        """One operation on inputs that hold boxes of this level: a box, or one for each output."""
         raise TypeError(f"{type(self).__name__} cannot be computed with")
 
     def held(self) -> tuple[Tensor, ...]:

@@ -37,6 +37,7 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
+        """The tensors that were saved, checked not to have changed since."""
         for t, version in zip(self._saved, self._seq_of_saved, strict=True):
             if t is not None and t._version != version:
                 raise RuntimeError(

@@ -39,6 +39,7 @@ class RemovableHandle:
         self._hooks, self._key = hooks, key
 
     def remove(self) -> None:
+        """Takes the hook away; a second time does nothing."""
         self._hooks.pop(self._key, None)
 
     def move_to(self, node: Node | None) -> None:

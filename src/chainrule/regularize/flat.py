@@ -126,6 +126,7 @@ class FlatMinimum:
             return vmap(of_one, chunk_size=self.chunk_size)(*inputs)
 
     def __call__(self, model: Module, *inputs: Tensor) -> Tensor:
+        """The penalty at these inputs."""
         square, used, total = _sizes(self.jacobian(model, *inputs))
         size = sum(used, -1)
         any_used = size > 0

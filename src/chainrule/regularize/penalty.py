@@ -74,6 +74,7 @@ class Penalty:
         raise NotImplementedError(f"{type(self).__name__} has no measure(weights)")
 
     def __call__(self, model: Module) -> Tensor:
+        """The penalty of a module as it is."""
         return added([s * self.measure(chosen) for s, chosen in self.groups(model)])
 
     def settings(self) -> dict[str, Any]:

@@ -74,6 +74,7 @@ class Tikhonov:
         self.name = name or ("tikhonov" if order == 1 else f"tikhonov{order}")
 
     def __call__(self, model: Module, *inputs: object) -> Tensor:
+        """The penalty at these inputs."""
         x = self._input(inputs)
 
         def f(value: Tensor) -> Tensor:

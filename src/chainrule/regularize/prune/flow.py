@@ -52,6 +52,7 @@ class Flow(Box):
     def process(
         self, op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]
     ) -> Flow | tuple[Flow, ...]:
+        """The operation on the values; the trace's rule says where the units go."""
         boxes = [t.array if isinstance(t.array, Flow) else None for t in inputs]
         values = tuple([t if b is None else b.value for t, b in zip(inputs, boxes, strict=True)])
         flags = mode.flags
@@ -141,15 +142,18 @@ class Trace:
     # --- units ------------------------------------------------------------------------------------
 
     def new_units(self, count: int, made_by: str) -> list[int]:
+        """Numbers for so many units that a module makes."""
         start = len(self.parent)
         self.parent.extend(range(start, start + count))
         self.made_by.extend([(made_by, i) for i in range(count)])
         return list(range(start, start + count))
 
     def is_input(self, unit: int) -> bool:
+        """Whether a unit is one of the model's input."""
         return self.made_by[unit][0].startswith(INPUT)
 
     def root(self, unit: int) -> int:
+        """The unit that stands for all that were joined with this one."""
         while self.parent[unit] != unit:
             self.parent[unit] = self.parent[self.parent[unit]]
             unit = self.parent[unit]
@@ -216,6 +220,7 @@ class Trace:
     # --- values -----------------------------------------------------------------------------------
 
     def box(self, value: Tensor, labels: Array, still: Array) -> Flow:
+        """A value with its units, and which of its elements are still."""
         return Flow(self, value, labels, still)
 
     def plain(self, value: Tensor) -> Flow:

@@ -69,6 +69,7 @@ class Mask(Module):
         return where(self.mask, original, 0.0)
 
     def right_inverse(self, value: Tensor) -> Tensor:
+        """What is kept of a value that is assigned to the weight."""
         return where(self.mask, value, 0.0)
 
 

@@ -49,6 +49,7 @@ class PruningTable:
         return self.rows[index]
 
     def add(self, step: Step, retrained: float | None) -> None:
+        """Writes down a step, and what was measured after training on, if there was any."""
         self.rows.append(
             {
                 "step": len(self.rows) + 1,
