@@ -191,6 +191,7 @@ def _randint_arguments(
 def draw_integers(
     op: str, shape: tuple[int, ...], low: int, high: int, d: dtypes.dtype, generator: Random
 ) -> Tensor:
+    """Random integers from ``low`` up to, without, ``high``, if the type can hold them."""
     first, end = whole(op, "low", low), whole(op, "high", high)
     if first >= end:
         raise RuntimeError(
@@ -309,6 +310,7 @@ def normal(
 
 
 def nonnegative(op: str, std: Real | Tensor) -> Real:
+    """A standard deviation as a number that is not negative."""
     value = number(op, "std", std)
     if not value >= 0:
         raise RuntimeError(f"{op}: expects std >= 0.0, but found std {value}")

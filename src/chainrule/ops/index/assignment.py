@@ -114,6 +114,7 @@ def _is_there(x: Tensor, at: Subscript, value: Tensor) -> bool:
 
 
 def spread_to(value: Tensor, at: Subscript) -> Tensor:
+    """The value in the shape of the part that it replaces."""
     return value if value.shape == at.shape else broadcast_to(value, shape=at.shape)
 
 
@@ -154,6 +155,7 @@ def copy_(input: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
 
 
 def as_number(op: str, input: Tensor, value: Operand) -> Tensor:
+    """What is assigned, as a tensor without dimensions."""
     value = as_value(op, input, value)
     if value.ndim:
         raise RuntimeError(

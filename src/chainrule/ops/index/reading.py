@@ -368,6 +368,7 @@ def masked_select(input: V, mask: V) -> V:
 
 
 def check_mask(op: str, mask: Value) -> None:
+    """Refuses a mask that does not hold truth values."""
     if (mask.array if isinstance(mask, Tensor) else mask).dtype.kind != "b":
         raise RuntimeError(
             f"{op}: only supports boolean masks, but got mask with dtype {mask.dtype}; compare "

@@ -96,6 +96,7 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def check_reduction(op: str, reduction: str) -> None:
+    """Refuses a reduction that no loss knows."""
     if reduction not in REDUCTIONS:
         raise ValueError(
             f"{op}: {reduction!r} is not a valid value for reduction; use one of {REDUCTIONS}"
@@ -103,12 +104,14 @@ def check_reduction(op: str, reduction: str) -> None:
 
 
 def check_tensors(op: str, input: object, target: object, weight: object = None) -> None:
+    """Refuses arguments that are no tensors; a weight may be None."""
     for name, x in (("input", input), ("target", target), ("weight", weight)):
         if not isinstance(x, Tensor) and not (name == "weight" and x is None):
             raise TypeError(f"{op}(): argument {name!r} must be Tensor, not {type(x).__name__}")
 
 
 def check_same_shape(op: str, input: Tensor, target: Tensor, reduction: str) -> None:
+    """Refuses targets in another shape than the input."""
     check_tensors(op, input, target)
     check_reduction(op, reduction)
     if tuple(input.shape) != tuple(target.shape):
@@ -124,6 +127,7 @@ def class_dim(input: Tensor) -> int:
 
 
 def check_weight(op: str, input: Tensor, weight: Tensor | None, classes: int) -> None:
+    """Refuses weights that are not one for each class, in the type of the input."""
     if weight is None:
         return
     if tuple(weight.shape) != (classes,):
@@ -167,10 +171,12 @@ def check_classes(
 
 
 def is_floating(x: Value) -> bool:
+    """Whether the elements are floating-point numbers (not complex ones)."""
     return dtypes.as_dtype(x.dtype) in _FLOATING
 
 
 def check_floating(op: str, input: Value) -> None:
+    """Refuses integers, booleans and complex numbers."""
     if not is_floating(input):
         raise NotImplementedError(
             f"{op}: not implemented for {input.dtype}; convert with .float() or pass dtype="

@@ -223,6 +223,7 @@ def operands(
 
 
 def check_weight(op: str, name: str, weight: Tensor, shape: tuple[int, ...]) -> None:
+    """Refuses a weight of another shape than the state needs."""
     if tuple(weight.shape) != shape:
         raise RuntimeError(
             f"{op}: {name} has shape {tuple(weight.shape)}, but the state needs {shape}"
@@ -230,6 +231,7 @@ def check_weight(op: str, name: str, weight: Tensor, shape: tuple[int, ...]) -> 
 
 
 def check_gates(op: str, input: Tensor, size: int) -> None:
+    """Refuses an input that does not hold all gates of the state."""
     if input.shape[2] != size:
         raise RuntimeError(
             f"{op}: the third dimension of the input of shape {tuple(input.shape)} must be {size}, "
@@ -238,6 +240,7 @@ def check_gates(op: str, input: Tensor, size: int) -> None:
 
 
 def check_nonlinearity(op: str, nonlinearity: object) -> None:
+    """Refuses a nonlinearity that the primitives do not know by name."""
     if nonlinearity not in ACTIVATIONS:
         raise ValueError(
             f"{op}: nonlinearity must be 'tanh', 'relu', 'sigmoid' or a function, got "
