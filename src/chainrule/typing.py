@@ -30,6 +30,7 @@ __all__ = [
     "Dims",
     "DType",
     "Factory",
+    "Features",
     "Frame",
     "Gradients",
     "HasArray",
@@ -46,6 +47,7 @@ __all__ = [
     "Rate",
     "Rates",
     "Real",
+    "Rows",
     "Samples",
     "Shape",
     "Sizes",
@@ -133,6 +135,7 @@ Operand: TypeAlias = Union["Tensor", "Array", Number]  # of an operator beside a
 Random: TypeAlias = Union["Generator", None]  # None: the default generator
 # Numbers in any form that chainrule.tensor takes: nested sequences, arrays, tensors.
 ArrayLike: TypeAlias = Union["Tensor", "Array", Number, Sequence[Any], HasArray]
+Rows: TypeAlias = Union["Tensor", "Array", Sequence[Any]]  # one for each sample
 Tensors: TypeAlias = Union["Tensor", Sequence["Tensor"]]
 Inputs: TypeAlias = Union["Tensor", tuple[Any, ...]]  # of a model: one, or all arguments of a call
 # Nested tuples, lists and dicts of tensors, as the transformations of functions take them.
@@ -175,3 +178,7 @@ class Frame(Protocol):
     @property
     def columns(self) -> Iterable[Any]: ...
     def __len__(self) -> int: ...
+    def to_numpy(self) -> Array: ...
+
+
+Features: TypeAlias = ArrayLike | Frame  # samples in rows, numbers in columns

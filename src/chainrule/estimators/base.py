@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -17,7 +18,7 @@ from chainrule.autograd.modes import inference_mode
 from chainrule.backend import dtypes
 from chainrule.data import DataLoader, TensorDataset
 from chainrule.estimators.checks import check_parameters, hidden_sizes
-from chainrule.estimators.monitor import Monitor
+from chainrule.estimators.monitor import Data, Monitor
 from chainrule.estimators.network import (
     L2Penalty,
     built,
@@ -38,16 +39,15 @@ from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
 from chainrule.train import DivergedError, History, Trainer
 from chainrule.train.batches import floating_dtype
+from chainrule.typing import Array, ArrayLike, Features
 
 __all__ = ["FLOATING", "NetworkEstimator", "takes_batches"]
 
 FLOATING = ("float64", "float32")
 _ROWS = 4096  # how many samples are predicted at once
 
-Data = tuple[Tensor, Tensor, Tensor | None]
 
-
-def takes_batches(estimator: Any) -> bool:
+def takes_batches(estimator: NetworkEstimator) -> bool:
     """Whether ``partial_fit`` exists: an AttributeError says why it does not."""
     if not is_stochastic(estimator.solver):
         raise AttributeError(
@@ -131,15 +131,15 @@ class NetworkEstimator(BaseEstimator):
 
     # --- what a subclass says ---------------------------------------------------------------------
 
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+    def _validated(self, X: Features, y: ArrayLike | None, reset: bool) -> tuple[Array, Array]:
         """X and y as arrays, after scikit-learn's checks."""
         raise NotImplementedError
 
-    def _target(self, x: Any, y: Any, classes: Any) -> Target:
+    def _target(self, x: Array, y: Array, classes: ArrayLike | None) -> Target:
         """The kind of target that y is."""
         raise NotImplementedError
 
-    def _check_target(self, y: Any) -> None:
+    def _check_target(self, y: Array) -> None:
         """Raises ValueError if y does not fit the target of an earlier fit."""
 
     def _network(self, in_features: int, target: Target) -> nn.Module:
@@ -152,41 +152,45 @@ class NetworkEstimator(BaseEstimator):
             norm=self.norm,
         )
 
-    def _weighted(self, y: Any, target: Tensor, weight: Tensor | None) -> Tensor | None:
+    def _weighted(self, y: Array, target: Tensor, weight: Tensor | None) -> Tensor | None:
         """The weights of the samples, with those of their classes."""
         return weight
 
     # --- fitting ----------------------------------------------------------------------------------
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, *, incremental: bool = False, classes: Any = None
-    ) -> Any:
+        self,
+        X: Features,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        *,
+        incremental: bool = False,
+        classes: ArrayLike | None = None,
+    ) -> Self:
         check_parameters(type(self).__name__, self.get_params(deep=False))
         hidden_sizes(self.hidden_layer_sizes)
         if incremental and self.early_stopping:
             raise ValueError("partial_fit does not support early_stopping=True")
         fresh = not hasattr(self, "module_") or not (self.warm_start or incremental)
-        X, y = self._validated(X, y, fresh)
-        weight = self._checked_weight(sample_weight, X)
-        kept = None
-        if weight is not None:
-            kept = weight > 0  # a sample without weight is no sample
+        x, target = self._validated(X, y, fresh)
+        weight = self._checked_weight(sample_weight, x)
         if fresh:
             self._random = check_random_state(self.random_state)
         seed = int(self._random.randint(2**31 - 1))
         with fork_rng():
             manual_seed(seed)
             if fresh:
-                self._start(X, y, classes)
+                self._start(x, target, classes)
             else:
-                self._check_target(y)
-            if kept is not None and not kept.all():
-                X, y, weight = X[kept], y[kept], weight[kept]
-            data = self._tensors(X, y, weight)
+                self._check_target(target)
+            if weight is not None and not weight.all():
+                kept = weight > 0  # a sample without weight is no sample
+                x, target, weight = x[kept], target[kept], weight[kept]
+            data = self._tensors(x, target, weight)
             self._train(data, seed, fresh, incremental)
         return self
 
-    def _checked_weight(self, given: Any, X: Any) -> Any:
+    def _checked_weight(self, given: ArrayLike | None, X: Array | Tensor) -> Array | None:
         if given is None:
             return None
         weight = check_array(
@@ -201,7 +205,7 @@ class NetworkEstimator(BaseEstimator):
             raise ValueError("Sample weights must contain at least one non-zero number.")
         return weight
 
-    def _start(self, X: Any, y: Any, classes: Any) -> None:
+    def _start(self, X: Array, y: Array, classes: ArrayLike | None) -> None:
         """Makes a network for the data."""
         target = self._target(X, y, classes)
         dtype = dtypes.from_array_dtype(X.dtype)
@@ -219,7 +223,7 @@ class NetworkEstimator(BaseEstimator):
         self._schedule: Any = None
         self._monitor = Monitor(target)
 
-    def _tensors(self, X: Any, y: Any, weight: Any) -> Data:
+    def _tensors(self, X: Array, y: Array, weight: Array | None) -> Data:
         dtype = floating_dtype(self.module_)
         target = self._target_kind.encode(y, dtype)
         weights = None if weight is None else cast(as_tensor(weight), dtype)
@@ -355,19 +359,19 @@ class NetworkEstimator(BaseEstimator):
 
     # --- using ------------------------------------------------------------------------------------
 
-    def _input(self, X: Any) -> Tensor:
+    def _input(self, X: Features) -> Tensor:
         """Checked features as a tensor."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=FLOATING)
-        return cast(as_tensor(X), floating_dtype(self.module_))
+        x: Array = validate_data(self, X, reset=False, dtype=FLOATING)
+        return cast(as_tensor(x), floating_dtype(self.module_))
 
-    def _applied(self, function: Any, x: Tensor) -> Tensor:
+    def _applied(self, function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         """A function of the rows of x, some thousand at a time."""
         with inference_mode():
             parts = [function(x[i : i + _ROWS]) for i in range(0, int(x.shape[0]), _ROWS)]
             return clone(parts[0] if len(parts) == 1 else cat(parts))
 
-    def _output(self, X: Any) -> Tensor:
+    def _output(self, X: Features) -> Tensor:
         """The outputs of the network."""
         x = self._input(X)
         return self._applied(self.module_, x)
@@ -376,11 +380,11 @@ class NetworkEstimator(BaseEstimator):
         return [m for m in self.module_.modules() if isinstance(m, nn.Linear)]
 
     @property
-    def coefs_(self) -> list[Any]:
+    def coefs_(self) -> list[Array]:
         """The weights of the dense layers, each (inputs, outputs)."""
         return [layer.weight.detach().mT.numpy() for layer in self._linear()]
 
     @property
-    def intercepts_(self) -> list[Any]:
+    def intercepts_(self) -> list[Array]:
         """The biases of the dense layers."""
         return [m.bias.detach().numpy() for m in self._linear() if m.bias is not None]

@@ -115,7 +115,7 @@ def check_parameters(name: str, parameters: dict[str, Any]) -> None:
             )
 
 
-def hidden_sizes(given: Any) -> list[int]:
+def hidden_sizes(given: int | Iterable[int]) -> list[int]:
     """The widths of the hidden layers: one number, or some."""
     sizes = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     if not all([isinstance(n, Integral) and not isinstance(n, bool) and int(n) > 0 for n in sizes]):

@@ -18,6 +18,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.sort import bincount
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype
+from chainrule.typing import Array, ArrayLike, Features, Rows
 
 __all__ = ["NetworkClassifier"]
 
@@ -52,13 +53,19 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
 
     # --- fitting ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NetworkClassifier:
+    def fit(
+        self, X: Features, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> NetworkClassifier:
         """Fits the network to features X (n_samples, n_features) and targets y."""
         return self._fit(X, y, sample_weight)
 
     @available_if(takes_batches)
     def partial_fit(
-        self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
+        self,
+        X: Features,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        classes: Rows | None = None,
     ) -> NetworkClassifier:
         """One epoch over these data, going on from where the network is.
 
@@ -79,20 +86,20 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
             )
         return self._fit(X, y, sample_weight, incremental=True, classes=classes)
 
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
-        X, y = validate_data(self, X, y, multi_output=True, dtype=FLOATING, reset=reset)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        return X, y
+    def _validated(self, X: Features, y: ArrayLike | None, reset: bool) -> tuple[Array, Array]:
+        x, target = validate_data(self, X, y, multi_output=True, dtype=FLOATING, reset=reset)
+        if target.ndim == 2 and target.shape[1] == 1:
+            target = column_or_1d(target, warn=True)
+        return x, target
 
-    def _target(self, x: Any, y: Any, classes: Any) -> Target:
+    def _target(self, x: Array, y: Array, classes: ArrayLike | None) -> Target:
         return class_target(y, self.loss, self.module is None, classes)
 
-    def _start(self, X: Any, y: Any, classes: Any) -> None:
+    def _start(self, X: Array, y: Array, classes: ArrayLike | None) -> None:
         super()._start(X, y, classes)
         self.classes_ = self._target_kind.classes
 
-    def _check_target(self, y: Any) -> None:
+    def _check_target(self, y: Array) -> None:
         new = self._target_kind.unknown(y)
         if new:
             raise ValueError(
@@ -100,7 +107,7 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
                 f"'y' also has {new}."
             )
 
-    def _weighted(self, y: Any, target: Tensor, weight: Tensor | None) -> Tensor | None:
+    def _weighted(self, y: Array, target: Tensor, weight: Tensor | None) -> Tensor | None:
         if self.class_weight is None:
             return weight
         kind = self._target_kind
@@ -116,27 +123,27 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
 
     # --- using ------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Features) -> Array:
         """The classes of samples, or their labels (0 or 1 in each column)."""
         output = self._output(X)
         return self._target_kind.decode(output)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Features) -> Array | list[Array]:
         """The probability of each class, of each label, or a list of them for several targets."""
         output = self._output(X)
         return self._target_kind.probabilities(output)
 
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: Features) -> Array | list[Array]:
         """The logarithms of :meth:`predict_proba`, also where that is 0 to rounding."""
         output = self._output(X)
         return self._target_kind.log_probabilities(output)
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Features) -> Array | list[Array]:
         """The outputs of the network, logits; for two classes one, positive for the second."""
         output = self._output(X)
         return self._target_kind.margins(output)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Features, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """The fraction of samples that are all right."""
         found = self.predict(X)
         if not isinstance(self._target_kind, Outputs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.estimators.network import L2Penalty
@@ -13,9 +13,14 @@ from chainrule.ops.creation.conversion import clone
 from chainrule.optim.lr_scheduler.base import write_rate
 from chainrule.optim.minimizer import Minimizer
 from chainrule.tensor import Tensor
-from chainrule.train import Callback
+from chainrule.train import Callback, Trainer
+
+if TYPE_CHECKING:
+    from chainrule.estimators.base import NetworkEstimator
 
 __all__ = ["Monitor"]
+
+Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, targets, weights of the samples
 
 
 class Monitor(Callback):
@@ -39,14 +44,24 @@ class Monitor(Callback):
         self.start_rate = 0.0
         self.waited = 0
         self.best: dict[str, Any] | None = None
-        self.held_out: tuple[Tensor, Tensor, Tensor | None] | None = None
+        self.held_out: Data | None = None
         self.penalty: L2Penalty | None = None
 
     def begin(
-        self, parameters: Any, held_out: Any, per_epoch: int, penalty: L2Penalty | None
+        self,
+        parameters: NetworkEstimator,
+        held_out: Data | None,
+        per_epoch: int,
+        penalty: L2Penalty | None,
     ) -> None:
-        """Takes the estimator's parameters, the data held out, the size of the rest, and the
-        penalty where the optimizer adds its gradient and the loss does not have it."""
+        """Starts to watch a fit.
+
+        Args:
+            parameters: the estimator, whose parameters say when to end.
+            held_out: the data to score, if there are any.
+            per_epoch: how many samples the others are.
+            penalty: where the optimizer adds its gradient and the loss does not have it.
+        """
         self.penalty = penalty if penalty is not None and penalty.weights else None
         self.tol, self.patience = parameters.tol, parameters.n_iter_no_change
         self.adaptive = parameters.learning_rate == "adaptive"
@@ -58,7 +73,7 @@ class Monitor(Callback):
         """Lets go of the data."""
         self.held_out = self.penalty = None
 
-    def on_epoch_end(self, trainer: Any) -> None:
+    def on_epoch_end(self, trainer: Trainer) -> None:
         row = trainer.history[-1]
         if self.penalty is not None:
             with no_grad():
@@ -72,23 +87,23 @@ class Monitor(Callback):
         if self.decay is not None:
             self._set_rate(trainer, self.start_rate / (self.samples + 1) ** self.decay)
         if isinstance(trainer.optimizer, Minimizer):
-            self._end_minimization(trainer)
+            self._end_minimization(trainer, trainer.optimizer)
         if self.waited > self.patience:
             self._end(trainer)
 
-    def on_fit_end(self, trainer: Any) -> None:
+    def on_fit_end(self, trainer: Trainer) -> None:
         if self.best is not None:
             trainer.model.load_state_dict(self.best)
             self.best = None
 
-    def _loss(self, trainer: Any) -> bool:
+    def _loss(self, trainer: Trainer) -> bool:
         """Whether the loss is better than the best by ``tol``."""
         loss = self.losses[-1]
         better = loss <= self.best_loss - self.tol
         self.best_loss = min(loss, self.best_loss)
         return better or isinstance(trainer.optimizer, Minimizer)  # which knows when to end
 
-    def _score(self, trainer: Any, row: dict[str, Any]) -> bool:
+    def _score(self, trainer: Trainer, row: dict[str, Any]) -> bool:
         """Whether the score on the data held out is; keeps the weights that have the best."""
         x, target, weight = self.held_out  # type: ignore[misc]
         output = trainer.predict(x)
@@ -104,10 +119,10 @@ class Monitor(Callback):
             }
         return better
 
-    def _end(self, trainer: Any) -> None:
+    def _end(self, trainer: Trainer) -> None:
         """Nothing got better for too long."""
         rate = trainer.optimizer.param_groups[0].get("lr")
-        if self.adaptive and rate > self.smallest_rate:
+        if self.adaptive and rate is not None and rate > self.smallest_rate:
             self._set_rate(trainer, rate / 5)
             self.waited = 0
             return
@@ -117,9 +132,9 @@ class Monitor(Callback):
             "epochs."
         )
 
-    def _end_minimization(self, trainer: Any) -> None:
+    def _end_minimization(self, trainer: Trainer, optimizer: Minimizer) -> None:
         """A method that sees all the data at once has converged, or finds no way down."""
-        report = trainer.optimizer.report
+        report = optimizer.report
         if report is None:
             return
         if report.converged or report.iterations == 0:
@@ -129,7 +144,7 @@ class Monitor(Callback):
             if 0 <= fall <= 1e-9 * size:
                 trainer.stop("the loss no longer falls")
 
-    def _set_rate(self, trainer: Any, rate: float) -> None:
+    def _set_rate(self, trainer: Trainer, rate: float) -> None:
         for group in trainer.optimizer.param_groups:
             write_rate(group, rate)
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import copy
 import inspect
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule import nn, optim
 from chainrule.autograd.modes import no_grad
 from chainrule.backend.dtypes import dtype
 from chainrule.models import MLP
+from chainrule.models.mlp import Activation
 from chainrule.ops.elementwise.functions import square
 from chainrule.ops.reduce.reductions import sum
 from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.names import make_optimizer, optimizer_class
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype
+from chainrule.typing import Params
 
 __all__ = [
     "L2Penalty",
@@ -30,12 +33,17 @@ __all__ = [
     "solver_optimizer",
 ]
 
+Solver = str | Callable[..., optim.Optimizer]
 _RENAMED = {"logistic": "sigmoid"}  # scikit-learn's names
 
 
-def activations(given: Any, count: int) -> list[Any]:
+def activations(given: Activation | Sequence[Activation], count: int) -> list[Activation]:
     """An activation for each hidden layer, each with parameters of its own if it has any."""
-    each = list(given) if isinstance(given, (list, tuple)) else [given] * count
+    each = (
+        list(given)
+        if isinstance(given, Sequence) and not isinstance(given, str)
+        else [given] * count
+    )
     if len(each) != count:
         raise ValueError(
             f"activation must have one entry for each of the {count} hidden layers, got {len(each)}"
@@ -52,11 +60,11 @@ def dense(
     in_features: int,
     hidden: list[int],
     out_features: int,
-    activation: Any,
+    activation: Activation | Sequence[Activation],
     *,
     dropout: float,
     norm: str | None,
-    output_activation: Any = None,
+    output_activation: Activation | None = None,
 ) -> MLP:
     """Dense layers that start as scikit-learn's do: uniform in +-sqrt(6 / (fan_in + fan_out))."""
     last = None if output_activation is None else activations(output_activation, 1)[0]
@@ -79,7 +87,12 @@ def dense(
     return network
 
 
-def built(module: Any, in_features: int, out_features: int, wanted: dtype) -> nn.Module:
+def built(
+    module: nn.Module | Callable[[int, int], nn.Module],
+    in_features: int,
+    out_features: int,
+    wanted: dtype,
+) -> nn.Module:
     """A copy of the user's module, or what the function makes for so many inputs and outputs."""
     if isinstance(module, nn.Module):
         return copy.deepcopy(module)
@@ -138,7 +151,7 @@ class L2Penalty:
 # --- optimizers -----------------------------------------------------------------------------------
 
 
-def _resolved(solver: Any) -> Any:
+def _resolved(solver: Solver) -> Callable[..., optim.Optimizer]:
     """The class or function that makes the optimizer."""
     if not isinstance(solver, str):
         return solver
@@ -151,19 +164,19 @@ def _resolved(solver: Any) -> Any:
         ) from None
 
 
-def decays(solver: Any) -> bool:
+def decays(solver: Solver) -> bool:
     """Whether the optimizer's weight decay is the gradient of an L2 penalty, without its cost."""
     return _resolved(solver) in (optim.SGD, optim.Adam)
 
 
-def is_stochastic(solver: Any) -> bool:
+def is_stochastic(solver: Solver) -> bool:
     """Whether the optimizer takes batches; else it sees all the data at each step."""
     made = _resolved(solver)
     made = getattr(made, "func", made)  # of a functools.partial
     return not (isinstance(made, type) and issubclass(made, Minimizer))
 
 
-def solver_optimizer(solver: Any, parameters: Any, **given: Any) -> optim.Optimizer:
+def solver_optimizer(solver: Solver, parameters: Params, **given: float | None) -> optim.Optimizer:
     """The optimizer with those of the settings that are not None.
 
     Args:
@@ -193,7 +206,7 @@ def solver_optimizer(solver: Any, parameters: Any, **given: Any) -> optim.Optimi
     if "tolerance_grad" in known or "tolerances" in known:
         options["tolerance_grad"] = given["tol"]
     betas = (given["beta_1"], given["beta_2"])
-    wanted = {
+    wanted: dict[str, tuple[str, Any]] = {
         "lr": ("learning_rate_init", given["learning_rate_init"]),
         "momentum": ("momentum", given["momentum"]),
         "nesterov": ("nesterovs_momentum", given["nesterovs_momentum"]),

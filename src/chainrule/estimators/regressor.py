@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from chainrule.estimators.base import FLOATING, NetworkEstimator, takes_batches
 from chainrule.estimators.targets import Numbers, Target
+from chainrule.typing import Array, ArrayLike, Features
 
 __all__ = ["NetworkRegressor"]
 
@@ -37,29 +38,33 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 
     loss: Any = "squared_error"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NetworkRegressor:
+    def fit(
+        self, X: Features, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> NetworkRegressor:
         """Fits the network to features X (n_samples, n_features) and numbers y."""
         return self._fit(X, y, sample_weight)
 
     @available_if(takes_batches)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> NetworkRegressor:
+    def partial_fit(
+        self, X: Features, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> NetworkRegressor:
         """One epoch over these data, going on from where the network is."""
         return self._fit(X, y, sample_weight, incremental=True)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Features) -> Array:
         """A number for each sample, or a row of numbers."""
         output = self._output(X)
         return self._target_kind.decode(output)
 
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+    def _validated(self, X: Features, y: ArrayLike | None, reset: bool) -> tuple[Array, Array]:
         return validate_data(
             self, X, y, multi_output=True, y_numeric=True, dtype=FLOATING, reset=reset
         )
 
-    def _target(self, x: Any, y: Any, classes: Any) -> Target:
+    def _target(self, x: Array, y: Array, classes: ArrayLike | None) -> Target:
         return Numbers(self.loss, 1 if y.ndim == 1 else y.shape[1], y.ndim == 1)
 
-    def _check_target(self, y: Any) -> None:
+    def _check_target(self, y: Array) -> None:
         width = 1 if y.ndim == 1 else y.shape[1]
         if width != self.n_outputs_:
             raise ValueError(

@@ -22,7 +22,8 @@ from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import stack
 from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.tensor import Tensor
-from chainrule.train.losses import LOSSES, WeightedLoss
+from chainrule.train.losses import LOSSES, LossLike, WeightedLoss
+from chainrule.typing import Array, ArrayLike
 
 __all__ = [
     "Binary",
@@ -61,14 +62,14 @@ class Target:
     out_activation = "identity"
     stratified = False  # whether a split keeps the proportions of the targets
 
-    def __init__(self, loss: Any, width: int):
+    def __init__(self, loss: LossLike, width: int):
         self.loss, self.width = loss, width
 
-    def encode(self, y: Any, dtype: dtypes.dtype) -> Tensor:
+    def encode(self, y: Array, dtype: dtypes.dtype) -> Tensor:
         """Targets as a tensor."""
         raise NotImplementedError
 
-    def decode(self, output: Tensor) -> Any:
+    def decode(self, output: Tensor) -> Array:
         """Outputs as an array of targets."""
         raise NotImplementedError
 
@@ -99,7 +100,7 @@ def _mean(values: Tensor, weight: Tensor | None) -> float:
 class Numbers(Target):
     """One or more numbers for each sample; with the loss "poisson" the network gives logarithms."""
 
-    def __init__(self, loss: Any, width: int, flat: bool):
+    def __init__(self, loss: LossLike, width: int, flat: bool):
         super().__init__(loss, width)
         self.flat = flat  # whether targets are a vector
         self.logarithmic = loss in ("poisson", "poisson_nll")
@@ -108,7 +109,7 @@ class Numbers(Target):
         elif loss == "squared_error":
             self.loss = half_squared_error
 
-    def encode(self, y: Any, dtype: dtypes.dtype) -> Tensor:
+    def encode(self, y: Array, dtype: dtypes.dtype) -> Tensor:
         if self.logarithmic and y.size and y.min() < 0:
             raise ValueError("loss='poisson' needs targets y >= 0")
         return cast(as_tensor(y), dtype).reshape(-1, self.width)
@@ -117,7 +118,7 @@ class Numbers(Target):
         """The predictions that outputs stand for."""
         return exp(output) if self.logarithmic else output
 
-    def decode(self, output: Tensor) -> Any:
+    def decode(self, output: Tensor) -> Array:
         found = self.numbers(output)
         return (found.reshape(-1) if self.flat else found).numpy()
 
@@ -147,19 +148,19 @@ class Labeled(Target):
         """The class index, or the indices, of each output."""
         raise NotImplementedError
 
-    def probabilities(self, output: Tensor) -> Any:
+    def probabilities(self, output: Tensor) -> Array | list[Array]:
         """The probabilities of the classes."""
         raise NotImplementedError
 
-    def log_probabilities(self, output: Tensor) -> Any:
+    def log_probabilities(self, output: Tensor) -> Array | list[Array]:
         """Their logarithms."""
         raise NotImplementedError
 
-    def margins(self, output: Tensor) -> Any:
+    def margins(self, output: Tensor) -> Array | list[Array]:
         """What ``decision_function`` returns."""
         return output.numpy()
 
-    def unknown(self, y: Any) -> list[Any]:
+    def unknown(self, y: Array) -> list[Any]:
         """The classes in y that are new."""
         return []
 
@@ -176,29 +177,29 @@ class Classes(Labeled):
     out_activation = "softmax"
     stratified = True
 
-    def __init__(self, loss: Any, encoder: LabelEncoder):
+    def __init__(self, loss: LossLike, encoder: LabelEncoder):
         self.encoder, self.classes = encoder, encoder.classes_
         super().__init__(F.cross_entropy if loss == "log_loss" else loss, len(self.classes))
 
-    def unknown(self, y: Any) -> list[Any]:
+    def unknown(self, y: Array) -> list[Any]:
         return sorted(set(y.tolist()) - set(self.classes.tolist()))
 
-    def encode(self, y: Any, dtype: dtypes.dtype) -> Tensor:
+    def encode(self, y: Array, dtype: dtypes.dtype) -> Tensor:
         return cast(as_tensor(self.encoder.transform(y)), dtypes.int64)
 
     def chosen(self, output: Tensor) -> Tensor:
         return output.argmax(1)
 
-    def decode(self, output: Tensor) -> Any:
+    def decode(self, output: Tensor) -> Array:
         return self.classes[self.chosen(output).numpy()]
 
-    def probabilities(self, output: Tensor) -> Any:
+    def probabilities(self, output: Tensor) -> Array:
         return softmax(output, 1).numpy()
 
-    def log_probabilities(self, output: Tensor) -> Any:
+    def log_probabilities(self, output: Tensor) -> Array:
         return log_softmax(output, 1).numpy()
 
-    def margins(self, output: Tensor) -> Any:
+    def margins(self, output: Tensor) -> Array:
         if self.width == 2:
             return (output[:, 1] - output[:, 0]).numpy()
         return output.numpy()
@@ -218,21 +219,21 @@ class Binary(Classes):
         super().__init__(F.binary_cross_entropy_with_logits, encoder)
         self.width = 1
 
-    def encode(self, y: Any, dtype: dtypes.dtype) -> Tensor:
+    def encode(self, y: Array, dtype: dtypes.dtype) -> Tensor:
         return cast(super().encode(y, dtype), dtype).reshape(-1, 1)
 
     def chosen(self, output: Tensor) -> Tensor:
         return cast(output.reshape(-1) > 0, dtypes.int64)
 
-    def probabilities(self, output: Tensor) -> Any:
+    def probabilities(self, output: Tensor) -> Array:
         z = output.reshape(-1)
         return stack([sigmoid(-z), sigmoid(z)], 1).numpy()
 
-    def log_probabilities(self, output: Tensor) -> Any:
+    def log_probabilities(self, output: Tensor) -> Array:
         z = output.reshape(-1)
         return stack([F.logsigmoid(-z), F.logsigmoid(z)], 1).numpy()
 
-    def margins(self, output: Tensor) -> Any:
+    def margins(self, output: Tensor) -> Array:
         return output.reshape(-1).numpy()
 
     def score(self, output: Tensor, target: Tensor, weight: Tensor | None) -> float:
@@ -244,23 +245,23 @@ class Labels(Labeled):
 
     out_activation = "logistic"
 
-    def __init__(self, loss: Any, encoder: LabelBinarizer):
+    def __init__(self, loss: LossLike, encoder: LabelBinarizer):
         self.encoder, self.classes = encoder, encoder.classes_
         super().__init__(label_loss if loss == "log_loss" else loss, len(self.classes))
 
-    def encode(self, y: Any, dtype: dtypes.dtype) -> Tensor:
+    def encode(self, y: Array, dtype: dtypes.dtype) -> Tensor:
         return cast(as_tensor(self.encoder.transform(y)), dtype)
 
     def chosen(self, output: Tensor) -> Tensor:
         return cast(output > 0, dtypes.int64)
 
-    def decode(self, output: Tensor) -> Any:
+    def decode(self, output: Tensor) -> Array:
         return self.chosen(output).numpy()
 
-    def probabilities(self, output: Tensor) -> Any:
+    def probabilities(self, output: Tensor) -> Array:
         return sigmoid(output).numpy()
 
-    def log_probabilities(self, output: Tensor) -> Any:
+    def log_probabilities(self, output: Tensor) -> Array:
         return F.logsigmoid(output).numpy()
 
 
@@ -269,16 +270,16 @@ class Outputs(Labeled):
 
     out_activation = "softmax"
 
-    def __init__(self, loss: Any, encoders: list[LabelEncoder]):
+    def __init__(self, loss: LossLike, encoders: list[LabelEncoder]):
         self.each = [Classes(loss, encoder) for encoder in encoders]
         self.classes = [part.classes for part in self.each]
         self.widths = [part.width for part in self.each]
         super().__init__(BlockLoss(self.each[0].loss, self.widths), builtins.sum(self.widths))
 
-    def unknown(self, y: Any) -> list[Any]:
+    def unknown(self, y: Array) -> list[Any]:
         return [new for i, part in enumerate(self.each) for new in part.unknown(y[:, i])]
 
-    def encode(self, y: Any, dtype: dtypes.dtype) -> Tensor:
+    def encode(self, y: Array, dtype: dtypes.dtype) -> Tensor:
         return stack([part.encode(y[:, i], dtype) for i, part in enumerate(self.each)], 1)
 
     def _parts(self, output: Tensor) -> list[tuple[Classes, Tensor]]:
@@ -287,23 +288,23 @@ class Outputs(Labeled):
     def chosen(self, output: Tensor) -> Tensor:
         return stack([part.chosen(o) for part, o in self._parts(output)], 1)
 
-    def decode(self, output: Tensor) -> Any:
+    def decode(self, output: Tensor) -> Array:
         return K.cat(*[p.decode(o).reshape(-1, 1) for p, o in self._parts(output)], dim=1)
 
-    def probabilities(self, output: Tensor) -> Any:
+    def probabilities(self, output: Tensor) -> list[Array]:
         return [part.probabilities(o) for part, o in self._parts(output)]
 
-    def log_probabilities(self, output: Tensor) -> Any:
+    def log_probabilities(self, output: Tensor) -> list[Array]:
         return [part.log_probabilities(o) for part, o in self._parts(output)]
 
-    def margins(self, output: Tensor) -> Any:
+    def margins(self, output: Tensor) -> list[Array]:
         return [part.margins(o) for part, o in self._parts(output)]
 
 
 class BlockLoss:
     """The sum of a loss over targets whose outputs stand side by side."""
 
-    def __init__(self, loss: Any, widths: list[int]):
+    def __init__(self, loss: LossLike, widths: list[int]):
         self.loss, self.widths = WeightedLoss(loss), widths
 
     def __call__(self, output: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -315,7 +316,9 @@ class BlockLoss:
         return first
 
 
-def class_target(y: Any, loss: Any, one_output: bool, classes: Any = None) -> Labeled:
+def class_target(
+    y: Array, loss: LossLike, one_output: bool, classes: ArrayLike | None = None
+) -> Labeled:
     """The kind of target that class labels y are.
 
     Args:

@@ -20,6 +20,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import flatten
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype
+from chainrule.typing import Array, ArrayLike, Features
 
 __all__ = ["Bottleneck", "NetworkTransformer"]
 
@@ -43,7 +44,7 @@ class Bottleneck(nn.Module):
         return self.decoder(self.encoder(input))
 
 
-def _reconstructs(estimator: Any) -> bool:
+def _reconstructs(estimator: NetworkTransformer) -> bool:
     """Whether features lead back to inputs: an AttributeError says why not."""
     if estimator.task != "reconstruction":
         raise AttributeError(
@@ -91,13 +92,22 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
 
     # --- fitting ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NetworkTransformer:
+    def fit(
+        self,
+        X: Features,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> NetworkTransformer:
         """Trains the network on X, and on targets y unless the task is reconstruction."""
         return self._fit(X, y, sample_weight)
 
     @available_if(takes_batches)
     def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None
+        self,
+        X: Features,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
     ) -> NetworkTransformer:
         """One epoch over these data.
 
@@ -107,16 +117,16 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
             raise ValueError(f"classes are for task='classification', not {self.task!r}")
         return self._fit(X, y, sample_weight, incremental=True, classes=classes)
 
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+    def _validated(self, X: Features, y: ArrayLike | None, reset: bool) -> tuple[Array, Array]:
         if self.task == "reconstruction":
-            X = validate_data(self, X, dtype=FLOATING, reset=reset)
-            return X, X
+            x = validate_data(self, X, dtype=FLOATING, reset=reset)
+            return x, x
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} with task={self.task!r} requires y to be passed, but the "
                 "target y is None."
             )
-        X, y = validate_data(
+        x, target = validate_data(
             self,
             X,
             y,
@@ -125,11 +135,11 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
             dtype=FLOATING,
             reset=reset,
         )
-        if self.task == "classification" and y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        return X, y
+        if self.task == "classification" and target.ndim == 2 and target.shape[1] == 1:
+            target = column_or_1d(target, warn=True)
+        return x, target
 
-    def _target(self, x: Any, y: Any, classes: Any) -> Target:
+    def _target(self, x: Array, y: Array, classes: ArrayLike | None) -> Target:
         if self.task == "classification":
             loss = "log_loss" if self.loss == "auto" else self.loss
             return class_target(y, loss, self.module is None, classes)
@@ -155,7 +165,7 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
         decoder = dense(self.n_components, hidden[::-1], target.width, back, **options)
         return Bottleneck(encoder, decoder)
 
-    def _start(self, X: Any, y: Any, classes: Any) -> None:
+    def _start(self, X: Array, y: Array, classes: ArrayLike | None) -> None:
         if self.layer is not None and self.module is None:
             raise ValueError(f"layer={self.layer!r} names a layer of `module`, which is None")
         super()._start(X, y, classes)
@@ -164,7 +174,7 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
         sample = cast(as_tensor(X[:1]), floating_dtype(self.module_))
         self._n_features_out = int(self._applied(self._features, sample).shape[1])
 
-    def _check_target(self, y: Any) -> None:
+    def _check_target(self, y: Array) -> None:
         if self.task == "classification" and self._target_kind.unknown(y):
             raise ValueError(
                 f"`y` has classes not in `self.classes_`, {self.classes_}; tell all of them by "
@@ -173,26 +183,31 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
 
     # --- using ------------------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Features) -> Array:
         """The features of samples, (n_samples, n_components)."""
         x = self._input(X)
         return self._applied(self._features, x).numpy()
 
     @available_if(_reconstructs)
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: Features) -> Array:
         """The inputs that features stand for."""
         check_is_fitted(self)
-        X = check_array(X, dtype=FLOATING, input_name="X")
-        if X.shape[1] != self._n_features_out:
+        code: Array = check_array(X, dtype=FLOATING, input_name="X")
+        if code.shape[1] != self._n_features_out:
             raise ValueError(
-                f"X has {X.shape[1]} features, but inverse_transform expects the "
+                f"X has {code.shape[1]} features, but inverse_transform expects the "
                 f"{self._n_features_out} that transform returns"
             )
-        x = cast(as_tensor(X), floating_dtype(self.module_))
+        x = cast(as_tensor(code), floating_dtype(self.module_))
         return self._target_kind.decode(self._applied(self.module_.decode, x))
 
     @available_if(_reconstructs)
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Features,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """R^2 of the reconstruction, the mean over the features; ``y`` is not used."""
         x = self._input(X)
         weight = self._checked_weight(sample_weight, x)

@@ -11,7 +11,10 @@ from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.optimizer import Optimizer
 from chainrule.typing import Params
 
-__all__ = ["make_optimizer", "optimizer_class"]
+__all__ = ["OptimizerLike", "make_optimizer", "optimizer_class"]
+
+# An optimizer, or what makes one for parameters: its name, its class, a function.
+OptimizerLike = str | Optimizer | Callable[..., Optimizer]
 
 # The bases of others, and what learns one layer without a loss.
 _NOT_BY_NAME = (Optimizer, Minimizer, optim.Hebbian)
@@ -38,7 +41,7 @@ def optimizer_class(name: str, asked_by: str = "") -> type[Optimizer]:
 
 def make_optimizer(
     asked_by: str,
-    optimizer: str | Optimizer | Callable[..., Optimizer] | None,
+    optimizer: OptimizerLike | None,
     params: Params,
     **options: Any,
 ) -> Optimizer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from chainrule import nn
 from chainrule.data import Column, TargetEncoder
@@ -18,7 +17,9 @@ from chainrule.train.fitted import FittedNetwork
 __all__ = ["fit_images"]
 
 
-def small_convnet(channels: int, height: int, width: int, classes: int, settings: Settings) -> Any:
+def small_convnet(
+    channels: int, height: int, width: int, classes: int, settings: Settings
+) -> nn.Sequential:
     """Two or three blocks of convolution, normalization and pooling, then a dense head."""
     layers: list[nn.Module] = []
     wide = channels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from chainrule import nn
@@ -12,8 +12,13 @@ from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.core.promotion import cast
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Features
 
 __all__ = ["Batch", "FirstBatches", "as_loader", "batches", "floating_dtype", "to_tensor"]
+
+
+# A loader or any other iterable of batches, a dataset, (x, y) or (x, y, sample_weight).
+DataLike = Iterable[Any] | Dataset[Any]
 
 
 class Batch(NamedTuple):
@@ -25,6 +30,7 @@ class Batch(NamedTuple):
 
     @property
     def size(self) -> int:
+        """The number of samples."""
         first = self.inputs[0]
         return int(first.shape[0]) if isinstance(first, Tensor) and first.ndim else 1
 
@@ -37,23 +43,25 @@ def floating_dtype(model: nn.Module) -> dtypes.dtype:
     return dtypes.get_default_dtype()
 
 
-def to_tensor(value: Any, dtype: dtypes.dtype) -> Tensor:
+def to_tensor(value: Features, dtype: dtypes.dtype) -> Tensor:
     """An array, a frame or a list as a tensor; numbers with a point in the model's dtype."""
-    if hasattr(value, "to_numpy") and not isinstance(value, Tensor):
-        value = value.to_numpy()
-    t = value if isinstance(value, Tensor) else as_tensor(value)
+    if isinstance(value, Tensor):
+        t = value
+    else:
+        plain: Any = value
+        t = as_tensor(plain.to_numpy() if hasattr(plain, "to_numpy") else plain)
     if t.dtype.is_floating_point:
         return t if t.dtype == dtype else cast(t.detach(), dtype)
     return t
 
 
 def as_loader(
-    data: Any,
+    data: DataLike,
     model: nn.Module,
     batch_size: int = 32,
     shuffle: bool = False,
     generator: Generator | None = None,
-) -> Any:
+) -> Iterable[Any]:
     """A loader of ``data``: a loader, a dataset, or a tuple (x, y) or (x, y, sample_weight)."""
     if isinstance(data, DataLoader) or (
         hasattr(data, "__iter__")
@@ -79,7 +87,7 @@ def as_loader(
 class FirstBatches:
     """The first few batches of a loader, always the same."""
 
-    def __init__(self, loader: Any, count: int):
+    def __init__(self, loader: Iterable[Any], count: int):
         self.kept = [batch for batch, _ in zip(loader, range(count), strict=False)]
 
     def __iter__(self) -> Iterator[Any]:
@@ -89,7 +97,7 @@ class FirstBatches:
         return len(self.kept)
 
 
-def batches(loader: Any) -> Iterator[Batch]:
+def batches(loader: Iterable[Any]) -> Iterator[Batch]:
     """The batches of a loader: pairs (x, y) or triples (x, y, weight); x may be a tuple."""
     for given in loader:
         if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):

@@ -6,10 +6,14 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from chainrule.linalg import vector_norm
 from chainrule.tensor import Tensor
+
+if TYPE_CHECKING:
+    from chainrule.train.history import History
+    from chainrule.train.trainer import Trainer
 
 __all__ = ["Callback", "Checkpoint", "EarlyStopping", "GradientNorms", "LambdaCallback"]
 
@@ -21,19 +25,19 @@ class Callback:
     resumed it returns from ``state_dict``.
     """
 
-    def on_fit_start(self, trainer: Any) -> None:
+    def on_fit_start(self, trainer: Trainer) -> None:
         """Before the first epoch."""
 
-    def on_epoch_start(self, trainer: Any) -> None:
+    def on_epoch_start(self, trainer: Trainer) -> None:
         """Before the batches of an epoch."""
 
-    def on_batch_end(self, trainer: Any) -> None:
+    def on_batch_end(self, trainer: Trainer) -> None:
         """After an update; gradients are still there."""
 
-    def on_epoch_end(self, trainer: Any) -> None:
+    def on_epoch_end(self, trainer: Trainer) -> None:
         """After validation, when the row of the epoch stands in ``trainer.history``."""
 
-    def on_fit_end(self, trainer: Any) -> None:
+    def on_fit_end(self, trainer: Trainer) -> None:
         """After the last epoch, also if training was interrupted."""
 
     def state_dict(self) -> dict[str, Any]:
@@ -44,10 +48,18 @@ class Callback:
         """Takes back what ``state_dict`` gave."""
 
 
+class Watched(Protocol):
+    """What early stopping sees of a run: a trainer, or one network of many."""
+
+    @property
+    def history(self) -> History: ...
+    def stop(self, reason: str) -> None: ...
+
+
 class LambdaCallback(Callback):
     """A callback of plain functions: ``LambdaCallback(on_epoch_end=lambda trainer: ...)``."""
 
-    def __init__(self, **functions: Callable[[Any], None]):
+    def __init__(self, **functions: Callable[[Trainer], object]):
         for name, function in functions.items():
             if not name.startswith("on_") or not hasattr(Callback, name):
                 known = [n for n in vars(Callback) if n.startswith("on_")]
@@ -82,11 +94,11 @@ class EarlyStopping(Callback):
         self.patience, self.monitor, self.min_delta, self.mode = patience, monitor, min_delta, mode
         self.best, self.waited = math.inf, 0
 
-    def on_fit_start(self, trainer: Any) -> None:
+    def on_fit_start(self, trainer: Watched) -> None:
         if not len(trainer.history):
             self.best, self.waited = math.inf, 0
 
-    def on_epoch_end(self, trainer: Any) -> None:
+    def on_epoch_end(self, trainer: Watched) -> None:
         row = trainer.history[-1]
         column = self.monitor or ("val_loss" if "val_loss" in row else "loss")
         if row.get(column) is None:
@@ -126,7 +138,7 @@ class Checkpoint(Callback):
             raise ValueError(f"Checkpoint: every must be positive, got {every}")
         self.path, self.every = Path(path), every
 
-    def on_epoch_end(self, trainer: Any) -> None:
+    def on_epoch_end(self, trainer: Trainer) -> None:
         if trainer.epoch % self.every == 0:
             trainer.save_checkpoint(self.path)
 
@@ -143,17 +155,17 @@ class GradientNorms(Callback):
         self._sums: dict[str, float] = {}
         self._count = 0
 
-    def on_epoch_start(self, trainer: Any) -> None:
+    def on_epoch_start(self, trainer: Trainer) -> None:
         self._sums, self._count = {}, 0
 
-    def on_batch_end(self, trainer: Any) -> None:
+    def on_batch_end(self, trainer: Trainer) -> None:
         self._count += 1
         for name, p in trainer.model.named_parameters():
             if isinstance(p.grad, Tensor):
                 norm = float(vector_norm(p.grad.detach()))
                 self._sums[name] = self._sums.get(name, 0.0) + norm
 
-    def on_epoch_end(self, trainer: Any) -> None:
+    def on_epoch_end(self, trainer: Trainer) -> None:
         for name, total in self._sums.items():
             self.norms.setdefault(name, []).append(total / max(1, self._count))
 

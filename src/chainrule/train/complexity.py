@@ -13,12 +13,14 @@ from chainrule import nn, optim
 from chainrule.nn.module.evaluation import evaluating
 from chainrule.ops.creation.patterns import zeros
 from chainrule.regularize.selection import simplest_adequate
+from chainrule.optim.names import OptimizerLike
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype, to_tensor
 from chainrule.train.history import History
-from chainrule.train.losses import WeightedLoss
+from chainrule.train.losses import LossLike, WeightedLoss
 from chainrule.train.batched.fit import fit_many
 from chainrule.train.trainer import Trainer
+from chainrule.typing import ArrayLike
 
 __all__ = ["ComplexityCurve", "OverfitCheck", "complexity_curve", "overfit_first"]
 
@@ -56,10 +58,10 @@ class ComplexityCurve:
 def complexity_curve(
     model: Callable[[Any], nn.Module],
     complexities: Sequence[Any],
-    train: Any,
-    test: Any,
-    loss: Any,
-    optimizer: Any = None,
+    train: Sequence[ArrayLike],
+    test: Sequence[ArrayLike],
+    loss: LossLike,
+    optimizer: OptimizerLike | None = None,
     *,
     seeds: Sequence[int] = (0, 1, 2),
     metric: str | None = None,
@@ -152,9 +154,9 @@ class OverfitCheck:
 
 def overfit_first(
     model: nn.Module,
-    data: Any,
-    loss: Any,
-    optimizer: Any = None,
+    data: Sequence[ArrayLike],
+    loss: LossLike,
+    optimizer: OptimizerLike | None = None,
     *,
     epochs: int = 500,
     batch_size: int = 32,

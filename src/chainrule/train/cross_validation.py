@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from chainrule import nn
 from chainrule.data import KFold, StratifiedKFold
 from chainrule.ops.creation.from_data import as_tensor
+from chainrule.optim.names import OptimizerLike
 from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype, to_tensor
 from chainrule.train.history import History
 from chainrule.train.batched.fit import fit_many
+from chainrule.train.losses import LossLike
 from chainrule.train.sweep import run_parallel
 from chainrule.train.trainer import Trainer
+from chainrule.typing import Rows
 
 __all__ = ["CrossValidation", "cross_validate"]
 
@@ -45,6 +48,7 @@ class CrossValidation:
 
     @property
     def error(self) -> dict[str, float]:
+        """The standard error of each mean."""
         return {name: s / math.sqrt(len(self.folds)) for name, s in self.std.items()}
 
     def __str__(self) -> str:
@@ -59,11 +63,11 @@ def _deviation(values: list[float]) -> float:
 
 def cross_validate(
     model: Callable[[], nn.Module],
-    data: Any,
-    loss: Any,
-    optimizer: Any = None,
+    data: tuple[Rows, Rows],
+    loss: LossLike,
+    optimizer: OptimizerLike | None = None,
     *,
-    folds: int | Iterable[Any] = 5,
+    folds: int | Iterable[tuple[Rows, Rows]] = 5,
     stratify: bool = False,
     seed: int = 0,
     n_jobs: int = 1,
@@ -97,6 +101,7 @@ def cross_validate(
     3
     """
     x, y = data
+    splits: Sequence[tuple[Rows, Rows]]
     if isinstance(folds, int):
         kind = StratifiedKFold if stratify else KFold
         splits = list(kind(folds, shuffle=True, random_state=seed).split(x, y))
@@ -118,11 +123,11 @@ def cross_validate(
 
 def _together(
     model: Callable[[], nn.Module],
-    x: Any,
-    y: Any,
-    splits: list[Any],
-    loss: Any,
-    optimizer: Any,
+    x: Rows,
+    y: Rows,
+    splits: Sequence[tuple[Rows, Rows]],
+    loss: LossLike,
+    optimizer: OptimizerLike | None,
     seed: int,
     epochs: int,
     batch_size: int,
@@ -165,12 +170,12 @@ class _Fold:
     """One fold, as a call that can be sent to another process."""
 
     model: Callable[[], nn.Module]
-    x: Any
-    y: Any
-    train: Any
-    test: Any
-    loss: Any
-    optimizer: Any
+    x: Rows
+    y: Rows
+    train: Rows
+    test: Rows
+    loss: LossLike
+    optimizer: OptimizerLike | None
     seed: int
     epochs: int
     batch_size: int
@@ -190,5 +195,5 @@ class _Fold:
             return trainer.evaluate((x[test], y[test]))
 
 
-def _indices(given: Any) -> Tensor:
+def _indices(given: Rows) -> Tensor:
     return given if isinstance(given, Tensor) else as_tensor(given)

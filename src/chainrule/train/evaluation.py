@@ -13,6 +13,7 @@ from chainrule.ops.shape.views import cat
 from chainrule.tensor import Tensor
 from chainrule.train.batches import batches, floating_dtype, to_tensor
 from chainrule.train.losses import WeightedLoss
+from chainrule.typing import Features
 
 __all__ = ["evaluate", "measure", "predict"]
 
@@ -44,7 +45,7 @@ def measure(metrics: Metrics, output: Tensor, target: Tensor) -> dict[str, float
     return {name: float(metric(output, target)) for name, metric in metrics.items()}
 
 
-def predict(model: nn.Module, x: Any, batch_size: int) -> Tensor:
+def predict(model: nn.Module, x: Features, batch_size: int) -> Tensor:
     """The outputs of a model for inputs x, a batch at a time."""
     several = x if isinstance(x, tuple) else (x,)
     inputs = [to_tensor(part, floating_dtype(model)) for part in several]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,18 @@ from chainrule.backend import dtypes
 from chainrule.nn.module.evaluation import evaluating
 from chainrule.ops.elementwise.functions import erfinv
 from chainrule.ops.creation.from_data import tensor
+from chainrule.optim.names import OptimizerLike
+from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype, to_tensor
 from chainrule.train.batched.fit import ManyFits, fit_many
+from chainrule.train.losses import LossLike
+from chainrule.typing import ArrayLike
 
 __all__ = ["FailureRate", "binomial_interval", "failure_rate"]
+
+
+# The largest loss that is no failure, or what says so of outputs and targets.
+Solved = float | Callable[[Tensor, Tensor], Any]
 
 
 @dataclass
@@ -31,6 +39,7 @@ class FailureRate:
 
     @property
     def rate(self) -> float:
+        """The fraction of the starts that failed."""
         return self.failures / self.starts
 
     def __str__(self) -> str:
@@ -43,11 +52,11 @@ class FailureRate:
 
 def failure_rate(
     model: Callable[[], nn.Module],
-    data: Any,
-    loss: Any,
-    optimizer: Any = None,
+    data: Sequence[ArrayLike],
+    loss: LossLike,
+    optimizer: OptimizerLike | None = None,
     *,
-    solved: float | Callable[[Any, Any], Any],
+    solved: Solved,
     starts: int = 20,
     seed: int = 0,
     confidence: float = 0.95,
@@ -88,7 +97,7 @@ def failure_rate(
     return FailureRate(failures, starts, interval, confidence, failed, fits)
 
 
-def _is_solved(fits: ManyFits, i: int, data: Any, solved: Any) -> bool:
+def _is_solved(fits: ManyFits, i: int, data: Sequence[ArrayLike], solved: Solved) -> bool:
     history, model = fits.histories[i], fits.models[i]
     if history.stopped.startswith("diverged"):
         return False

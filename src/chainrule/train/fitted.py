@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from chainrule import nn
 from chainrule.autograd.modes import inference_mode
-from chainrule.data import Column, TargetEncoder
+from chainrule.data import Column, Table, TargetEncoder
 from chainrule.files import load, save
 from chainrule.ops.layers.softmax import softmax
 from chainrule.tensor import Tensor
@@ -18,6 +19,7 @@ from chainrule.train.history import History
 __all__ = ["FittedNetwork", "scores_of"]
 
 KIND = "chainrule network"
+Raw = Table | Sequence[str | os.PathLike[str]]  # rows, or the files of images
 
 
 @dataclass
@@ -37,29 +39,33 @@ class FittedNetwork:
 
     @property
     def task(self) -> str:
+        """ "classification" or "regression"."""
         return self.target.task
 
-    def outputs(self, data: Any) -> Tensor:
+    def outputs(self, data: Raw) -> Tensor:
         """The network's outputs for raw data (a table, or what else the encoder takes)."""
         x = self.inputs(data, self.about.get("target"))
         self.model.eval()
         with inference_mode():
             return self.model(x)
 
-    def predict(self, data: Any) -> list[Any]:
+    def predict(self, data: Raw) -> list[Any]:
         """A label or number for each row."""
         return self.target.decode(self.outputs(data))
 
-    def predict_proba(self, data: Any) -> Tensor:
+    def predict_proba(self, data: Raw) -> Tensor:
         """The probability of each class."""
         if self.task != "classification":
             raise ValueError("predict_proba: this network predicts numbers, not classes")
         return softmax(self.outputs(data), 1)
 
-    def evaluate(self, data: Any, target: Column | None = None) -> dict[str, float]:
+    def evaluate(self, data: Raw, target: Column | None = None) -> dict[str, float]:
         """The scores on raw data that has the target, too."""
-        column = data[self.about["target"]] if target is None else target
-        return scores_of(self.target, self.outputs(data), self.target(column))
+        if target is None:
+            if not isinstance(data, Table):
+                raise TypeError("evaluate: images do not hold their classes; pass them as target")
+            target = data[self.about["target"]]
+        return scores_of(self.target, self.outputs(data), self.target(target))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Saves everything as a folder."""

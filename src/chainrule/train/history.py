@@ -8,9 +8,12 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chainrule.files import write_atomically
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = ["History"]
 
@@ -77,7 +80,7 @@ class History:
             write_atomically(Path(path), text.getvalue().encode())
         return text.getvalue()
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """The table as a pandas frame (pandas must be installed)."""
         import pandas
 

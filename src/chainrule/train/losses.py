@@ -16,7 +16,10 @@ from chainrule.tensor import Tensor
 
 __all__ = ["LOSSES", "WeightedLoss"]
 
-LOSSES: dict[str, Callable[..., Any]] = {
+# A name, or a function (a module, too) of an output and a target.
+LossLike = str | Callable[..., Tensor]
+
+LOSSES: dict[str, Callable[..., Tensor]] = {
     "cross_entropy": F.cross_entropy,
     "nll": F.nll_loss,
     "bce": F.binary_cross_entropy,
@@ -40,7 +43,7 @@ class WeightedLoss:
         loss: a name, a function ``loss(output, target)`` or a loss module.
     """
 
-    def __init__(self, loss: Any):
+    def __init__(self, loss: LossLike):
         if isinstance(loss, str):
             if loss not in LOSSES:
                 raise ValueError(
@@ -54,7 +57,7 @@ class WeightedLoss:
             )
         self.loss = loss
         self.name = getattr(loss, "__name__", type(loss).__name__)
-        self._each: Callable[..., Any] | None = None
+        self._each: Callable[..., Tensor] | None = None
 
     def __call__(self, output: Any, target: Any, weight: Tensor | None = None) -> Tensor:
         if weight is None:
@@ -73,7 +76,7 @@ class WeightedLoss:
         return losses if losses.ndim <= 1 else mean(flatten(losses, 1), -1)
 
 
-def _without_reduction(loss: Any, name: str) -> Callable[..., Any]:
+def _without_reduction(loss: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
     """The same loss for each sample: with ``reduction="none"``."""
     if isinstance(loss, nn.Module) and hasattr(loss, "reduction"):
         single = copy.copy(loss)

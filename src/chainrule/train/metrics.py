@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from chainrule.backend import dtypes
@@ -21,6 +21,7 @@ from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import cat
 from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayLike
 
 __all__ = [
     "METRICS",
@@ -47,10 +48,14 @@ __all__ = [
     "top_k_error",
 ]
 
+Metric = Callable[[Any, Any], Any]  # of an output and a target
+# A metric or several, by their names, as functions, or as functions with names of their own.
+MetricsLike = str | Metric | Iterable[str | Metric] | Mapping[str, Metric]
+
 # --- classes --------------------------------------------------------------------------------------
 
 
-def predicted_classes(output: Any) -> Tensor:
+def predicted_classes(output: ArrayLike) -> Tensor:
     """The class that each output names: its largest score, or for one score whether it is positive.
 
     >>> from chainrule import tensor
@@ -65,7 +70,7 @@ def predicted_classes(output: Any) -> Tensor:
     return cast(output.reshape(-1) > 0, dtypes.int64)
 
 
-def _classes(name: str, output: Any, target: Any) -> tuple[Tensor, Tensor]:
+def _classes(name: str, output: ArrayLike, target: ArrayLike) -> tuple[Tensor, Tensor]:
     """Predicted and true class indices, after checks."""
     predicted, true = predicted_classes(output), as_tensor(target).detach()
     if true.ndim == 2 and true.dtype.is_floating_point and true.shape[1] > 1:
@@ -79,7 +84,7 @@ def _classes(name: str, output: Any, target: Any) -> tuple[Tensor, Tensor]:
     return predicted, true
 
 
-def accuracy(output: Any, target: Any) -> float:
+def accuracy(output: ArrayLike, target: ArrayLike) -> float:
     """The fraction of samples whose class is predicted right.
 
     >>> from chainrule import tensor
@@ -90,12 +95,12 @@ def accuracy(output: Any, target: Any) -> float:
     return float(predicted.eq(true).double().mean())
 
 
-def error_rate(output: Any, target: Any) -> float:
+def error_rate(output: ArrayLike, target: ArrayLike) -> float:
     """1 - accuracy."""
     return 1 - accuracy(output, target)
 
 
-def top_k_accuracy(output: Any, target: Any, k: int = 5) -> float:
+def top_k_accuracy(output: ArrayLike, target: ArrayLike, k: int = 5) -> float:
     """The fraction of samples whose class is among the k largest scores.
 
     A score equal to that of the true class counts as larger only if its class comes later, as in
@@ -113,12 +118,14 @@ def top_k_accuracy(output: Any, target: Any, k: int = 5) -> float:
     return float((ahead.sum(dim=1) < k).double().mean())
 
 
-def top_k_error(output: Any, target: Any, k: int = 5) -> float:
+def top_k_error(output: ArrayLike, target: ArrayLike, k: int = 5) -> float:
     """1 - top_k_accuracy."""
     return 1 - top_k_accuracy(output, target, k)
 
 
-def confusion_matrix(output: Any, target: Any, num_classes: int | None = None) -> Tensor:
+def confusion_matrix(
+    output: ArrayLike, target: ArrayLike, num_classes: int | None = None
+) -> Tensor:
     """Counts: the entry [i, j] is how many samples of class i were taken for class j.
 
     >>> from chainrule import tensor
@@ -137,7 +144,7 @@ def confusion_matrix(output: Any, target: Any, num_classes: int | None = None) -
 
 def _averaged(
     name: str, numerator: Tensor, denominator: Tensor, support: Tensor, average: str | None
-) -> Any:
+) -> float | Tensor:
     """A ratio for each class (0 where there is nothing to divide by), and its average."""
     each = where(denominator > 0, numerator / denominator.clamp(min=1e-300), 0.0)
     if average is None:
@@ -161,7 +168,7 @@ def _averaged(
     )
 
 
-def _counts(output: Any, target: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _counts(output: ArrayLike, target: ArrayLike) -> tuple[Tensor, Tensor, Tensor]:
     """For each class: how often rightly predicted, how often predicted, how often true."""
     matrix = confusion_matrix(output, target).double()
     return matrix.diagonal(), matrix.sum(dim=0), matrix.sum(dim=1)
@@ -171,7 +178,7 @@ def _default(average: str, support: Tensor) -> str:
     return ("binary" if support.shape[0] == 2 else "macro") if average == "auto" else average
 
 
-def precision(output: Any, target: Any, average: Any = "auto") -> Any:
+def precision(output: ArrayLike, target: ArrayLike, average: str | None = "auto") -> float | Tensor:
     """Of the samples predicted as a class, the fraction that are of it.
 
     ``average``: "binary" (of class 1; the default for two classes), "macro" (the default for more),
@@ -181,7 +188,7 @@ def precision(output: Any, target: Any, average: Any = "auto") -> Any:
     return _averaged("precision", hits, predicted, true, average and _default(average, true))
 
 
-def recall(output: Any, target: Any, average: Any = "auto") -> Any:
+def recall(output: ArrayLike, target: ArrayLike, average: str | None = "auto") -> float | Tensor:
     """Of the samples of a class, the fraction predicted as it. ``average``: see precision."""
     hits, predicted, true = _counts(output, target)
     average = average and _default(average, true)
@@ -191,13 +198,13 @@ def recall(output: Any, target: Any, average: Any = "auto") -> Any:
     return _averaged("recall", hits, true, true, average)
 
 
-def f1(output: Any, target: Any, average: Any = "auto") -> Any:
+def f1(output: ArrayLike, target: ArrayLike, average: str | None = "auto") -> float | Tensor:
     """The harmonic mean of precision and recall. ``average``: see precision."""
     hits, predicted, true = _counts(output, target)
     return _averaged("f1", 2 * hits, predicted + true, true, average and _default(average, true))
 
 
-def balanced_accuracy(output: Any, target: Any) -> float:
+def balanced_accuracy(output: ArrayLike, target: ArrayLike) -> float:
     """The mean recall of the classes that occur."""
     hits, _, true = _counts(output, target)
     return float((hits[true > 0] / true[true > 0]).mean())
@@ -206,7 +213,7 @@ def balanced_accuracy(output: Any, target: Any) -> float:
 # --- scores ---------------------------------------------------------------------------------------
 
 
-def roc_auc(output: Any, target: Any) -> float:
+def roc_auc(output: ArrayLike, target: ArrayLike) -> float:
     """The probability that a sample of class 1 gets a higher score than one of class 0.
 
     Ties count half. For more classes: the mean over the classes, each against the rest.
@@ -232,7 +239,7 @@ def _auc(scores: Tensor, positive: Tensor) -> float:
     return float((rank[positive].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))
 
 
-def _probabilities(name: str, output: Any) -> Tensor:
+def _probabilities(name: str, output: ArrayLike) -> Tensor:
     """Scores as probabilities (N, K): those that sum to 1 are taken as they are."""
     scores = as_tensor(output).detach().double()
     if scores.ndim == 1 or scores.shape[1] == 1:
@@ -248,7 +255,7 @@ def _probabilities(name: str, output: Any) -> Tensor:
     return softmax(scores, 1)
 
 
-def nll(output: Any, target: Any) -> float:
+def nll(output: ArrayLike, target: ArrayLike) -> float:
     """The mean negative logarithm of the probability of the true class; takes logits."""
     scores = as_tensor(output).detach().double()
     _, true = _classes("nll", output, target)
@@ -258,7 +265,7 @@ def nll(output: Any, target: Any) -> float:
     return float(-log_softmax(scores, 1).gather(1, true.reshape(-1, 1)).mean())
 
 
-def calibration_error(output: Any, target: Any, bins: int = 15) -> float:
+def calibration_error(output: ArrayLike, target: ArrayLike, bins: int = 15) -> float:
     """The expected calibration error: sum over bins of n_b/N |accuracy_b - confidence_b|.
 
     The bins divide [0, 1], the confidence of the predicted class; Guo et al., 2017. Takes
@@ -278,7 +285,7 @@ def calibration_error(output: Any, target: Any, bins: int = 15) -> float:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _numbers(name: str, output: Any, target: Any) -> tuple[Tensor, Tensor]:
+def _numbers(name: str, output: ArrayLike, target: ArrayLike) -> tuple[Tensor, Tensor]:
     predicted, true = as_tensor(output).detach().double(), as_tensor(target).detach().double()
     if predicted.shape != true.shape or true.numel() == 0:
         raise ValueError(
@@ -288,43 +295,43 @@ def _numbers(name: str, output: Any, target: Any) -> tuple[Tensor, Tensor]:
     return predicted, true
 
 
-def mse(output: Any, target: Any) -> float:
+def mse(output: ArrayLike, target: ArrayLike) -> float:
     """The mean squared error."""
     predicted, true = _numbers("mse", output, target)
     return float(mean((predicted - true) ** 2))
 
 
-def rmse(output: Any, target: Any) -> float:
+def rmse(output: ArrayLike, target: ArrayLike) -> float:
     """The root of the mean squared error, averaged over several outputs."""
     predicted, true = _numbers("rmse", output, target)
     return float(mean((predicted - true) ** 2, 0).sqrt().mean())
 
 
-def mae(output: Any, target: Any) -> float:
+def mae(output: ArrayLike, target: ArrayLike) -> float:
     """The mean absolute error."""
     predicted, true = _numbers("mae", output, target)
     return float((predicted - true).abs().mean())
 
 
-def max_error(output: Any, target: Any) -> float:
+def max_error(output: ArrayLike, target: ArrayLike) -> float:
     """The largest absolute error."""
     predicted, true = _numbers("max_error", output, target)
     return float((predicted - true).abs().max())
 
 
-def residual_sum_of_squares(output: Any, target: Any) -> float:
+def residual_sum_of_squares(output: ArrayLike, target: ArrayLike) -> float:
     """RSS: the sum of (target - output)^2."""
     predicted, true = _numbers("residual_sum_of_squares", output, target)
     return float(sum((true - predicted) ** 2))
 
 
-def explained_sum_of_squares(output: Any, target: Any) -> float:
+def explained_sum_of_squares(output: ArrayLike, target: ArrayLike) -> float:
     """ESS: the sum of (output - mean target)^2."""
     predicted, true = _numbers("explained_sum_of_squares", output, target)
     return float(sum((predicted - mean(true, 0, keepdim=True)) ** 2))
 
 
-def r2(output: Any, target: Any) -> float:
+def r2(output: ArrayLike, target: ArrayLike) -> float:
     """1 - RSS / the sum of (target - mean target)^2, averaged over several outputs."""
     predicted, true = _numbers("r2", output, target)
     predicted, true = (t.reshape(t.shape[0] if t.ndim else 1, -1) for t in (predicted, true))
@@ -336,7 +343,7 @@ def r2(output: Any, target: Any) -> float:
 
 # --- by name --------------------------------------------------------------------------------------
 
-METRICS: dict[str, Callable[[Any, Any], Any]] = {
+METRICS: dict[str, Metric] = {
     "accuracy": accuracy,
     "balanced_accuracy": balanced_accuracy,
     "error_rate": error_rate,
@@ -356,11 +363,11 @@ METRICS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def metric_functions(given: Any) -> dict[str, Callable[[Any, Any], Any]]:
+def metric_functions(given: MetricsLike) -> dict[str, Metric]:
     """Metrics by name, from names, functions, or a dictionary of functions."""
     if isinstance(given, Mapping):
         return dict(given)
-    named: dict[str, Callable[[Any, Any], Any]] = {}
+    named: dict[str, Metric] = {}
     for metric in [given] if isinstance(given, str) or callable(given) else given:
         if isinstance(metric, str):
             if metric not in METRICS:

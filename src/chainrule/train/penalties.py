@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from chainrule import nn, optim
@@ -23,13 +23,16 @@ __all__ = [
 ]
 
 
-def named_penalties(given: Any) -> dict[str, Callable[[nn.Module], Tensor]]:
+Penalty = Callable[..., Tensor]  # of a model, or of a model and its inputs
+PenaltiesLike = Penalty | Iterable[Penalty] | Mapping[str, Penalty]
+
+
+def named_penalties(given: PenaltiesLike) -> dict[str, Penalty]:
     """Penalties by name."""
     if isinstance(given, Mapping):
         return dict(given)
-    listed: Sequence[Any] = [given] if callable(given) else list(given)
-    named: dict[str, Any] = {}
-    for one in listed:
+    named: dict[str, Penalty] = {}
+    for one in [given] if callable(given) else given:
         name: str = getattr(one, "name", "") or getattr(one, "__name__", type(one).__name__.lower())
         while name in named:
             name += "'"
@@ -37,7 +40,7 @@ def named_penalties(given: Any) -> dict[str, Callable[[nn.Module], Tensor]]:
     return named
 
 
-def changes_gradient(penalty: Any) -> bool:
+def changes_gradient(penalty: object) -> bool:
     """Whether it is no part of the loss, and changes the gradient after the backward pass."""
     return hasattr(penalty, "after_backward")
 
@@ -69,7 +72,7 @@ def after_backward(penalties: Mapping[str, Any], model: nn.Module, group: list[B
             penalty.after_backward(model, *(_joined(group) if _needs_inputs(penalty) else ()))
 
 
-def check_penalties(penalties: Mapping[str, Any], optimizer: Any) -> None:
+def check_penalties(penalties: Mapping[str, Any], optimizer: optim.Optimizer) -> None:
     """Raises ValueError for penalties that this optimizer would leave without effect."""
     known = {id(p) for group in optimizer.param_groups for p in group["params"]}
     for name, module in learned(penalties).items():
@@ -103,7 +106,7 @@ def check_stackable(penalties: Mapping[str, Any]) -> None:
         )
 
 
-def _needs_inputs(penalty: Any) -> bool:
+def _needs_inputs(penalty: object) -> bool:
     return bool(getattr(penalty, "needs_inputs", False))
 
 

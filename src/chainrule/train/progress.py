@@ -46,6 +46,7 @@ class Progress:
         self.last = "".join(f", {text}" for text in held_out)
 
     def close(self) -> None:
+        """Takes the bar away."""
         if self.bar is not None:
             self.bar.update(self.waiting)
             self.bar.close()

@@ -6,7 +6,7 @@ import copy
 import math
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from chainrule import nn, optim
@@ -15,19 +15,20 @@ from chainrule.inspect.autopsy import Autopsy, autopsy
 from chainrule.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.shape.views import cat
-from chainrule.optim.lr_scheduler import ReduceLROnPlateau
+from chainrule.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from chainrule.optim.minimizer import Minimizer
-from chainrule.optim.names import make_optimizer
+from chainrule.optim.names import OptimizerLike, make_optimizer
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
-from chainrule.train.batches import Batch, FirstBatches, as_loader, batches
+from chainrule.train.batches import Batch, DataLike, FirstBatches, as_loader, batches
 from chainrule.train.callbacks import Callback, EarlyStopping
 from chainrule.train.checkpoints import restore, state_of
 from chainrule.train.evaluation import evaluate, measure, predict
 from chainrule.train.history import History
-from chainrule.train.losses import WeightedLoss
-from chainrule.train.metrics import metric_functions
+from chainrule.train.losses import LossLike, WeightedLoss
+from chainrule.train.metrics import MetricsLike, metric_functions
 from chainrule.train.penalties import (
+    PenaltiesLike,
     after_backward,
     changes_gradient,
     check_penalties,
@@ -36,9 +37,13 @@ from chainrule.train.penalties import (
     penalty_values,
 )
 from chainrule.train.progress import Progress
-from chainrule.train.weights import class_weights
+from chainrule.train.weights import ClassWeight, class_weights
+from chainrule.typing import Features
 
 __all__ = ["DivergedError", "Trainer"]
+
+
+ScheduleLike = LRScheduler | Callable[[optim.Optimizer], LRScheduler]
 
 
 class DivergedError(RuntimeError):
@@ -87,18 +92,18 @@ class Trainer:
     def __init__(
         self,
         model: nn.Module,
-        loss: Any,
-        optimizer: Any = None,
+        loss: LossLike,
+        optimizer: OptimizerLike | None = None,
         *,
-        schedule: Any = None,
+        schedule: ScheduleLike | None = None,
         schedule_each: str = "epoch",
-        metrics: Any = (),
-        penalties: Any = (),
+        metrics: MetricsLike = (),
+        penalties: PenaltiesLike = (),
         clip_norm: float | None = None,
         clip_value: float | None = None,
         accumulate: int = 1,
         callbacks: Iterable[Callback] = (),
-        class_weight: Any = None,
+        class_weight: ClassWeight = None,
         progress: bool = True,
         seed: int | None = None,
     ):
@@ -118,8 +123,7 @@ class Trainer:
         learnable = [p for m in modules for p in m.parameters() if p.requires_grad]
         self.optimizer = make_optimizer("Trainer", optimizer, learnable)
         check_penalties(self.penalties, self.optimizer)
-        made = callable(schedule) and not hasattr(schedule, "step")
-        self.schedule = schedule(self.optimizer) if made else schedule
+        self.schedule = _schedule(schedule, self.optimizer)
         self.schedule_each = schedule_each
         self.metrics = metric_functions(metrics)
         self.clip_norm, self.clip_value, self.accumulate = clip_norm, clip_value, accumulate
@@ -138,8 +142,8 @@ class Trainer:
 
     def fit(
         self,
-        train: Any,
-        validation: Any = None,
+        train: DataLike,
+        validation: DataLike | None = None,
         *,
         epochs: int = 10,
         batch_size: int = 32,
@@ -346,7 +350,7 @@ class Trainer:
     def _step_schedule(self, value: float) -> None:
         if isinstance(self.schedule, ReduceLROnPlateau):
             self.schedule.step(value)
-        else:
+        elif self.schedule is not None:
             self.schedule.step()
 
     def _rate(self) -> Any:
@@ -362,12 +366,12 @@ class Trainer:
 
     # --- looking ----------------------------------------------------------------------------------
 
-    def evaluate(self, data: Any, batch_size: int = 256) -> dict[str, float]:
+    def evaluate(self, data: DataLike, batch_size: int = 256) -> dict[str, float]:
         """The mean loss and the metrics on some data, in evaluation mode."""
         loader = as_loader(data, self.model, batch_size)
         return evaluate(self.model, loader, self.loss, self.metrics)
 
-    def predict(self, x: Any, batch_size: int = 1024) -> Tensor:
+    def predict(self, x: Features, batch_size: int = 1024) -> Tensor:
         """The outputs of the model for inputs x, in evaluation mode."""
         return predict(self.model, x, batch_size)
 
@@ -380,6 +384,13 @@ class Trainer:
     def load_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Takes everything back that :meth:`save_checkpoint` saved."""
         restore(self, load(path), path)
+
+
+def _schedule(given: ScheduleLike | None, optimizer: optim.Optimizer) -> LRScheduler | None:
+    if given is None or isinstance(given, LRScheduler):
+        return given
+    other: Any = given  # what steps is a schedule, too, though none of ours
+    return other if hasattr(other, "step") else other(optimizer)
 
 
 def _early(given: int | EarlyStopping | None) -> list[Callback]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from chainrule.ops.creation.from_data import tensor
 from chainrule.tensor import Tensor
 from chainrule.train.batches import batches
+from chainrule.typing import Labels
 
 __all__ = ["class_weights"]
 
+ClassWeight = str | Mapping[int, float] | Labels | None
 
-def class_weights(given: Any, loader: Any) -> Tensor | None:
+
+def class_weights(given: ClassWeight, loader: Iterable[Any]) -> Tensor | None:
     """The weight of each class index: "balanced" is n / (number of classes * members of the class).
 
     Args:
@@ -41,7 +44,7 @@ def class_weights(given: Any, loader: Any) -> Tensor | None:
     return tensor(weights)
 
 
-def _balanced(loader: Any) -> Tensor:
+def _balanced(loader: Iterable[Any]) -> Tensor:
     counts: dict[int, int] = {}
     for batch in batches(loader):
         if batch.target.dtype.is_floating_point or batch.target.ndim != 1:

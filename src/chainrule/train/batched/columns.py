@@ -10,6 +10,7 @@ from chainrule.ops.creation.patterns import arange
 from chainrule.ops.reduce.reductions import sum as sum_of
 from chainrule.ops.shape.views import reshape, stack
 from chainrule.tensor import Tensor
+from chainrule.typing import Array
 
 __all__ = ["Columns", "Data"]
 
@@ -33,7 +34,9 @@ class Columns:
         numbers = math.prod(self.columns[0].shape[0 if self.shared[0] else 1 :])
         self.small = numbers * len(parts) < 1 << 22
 
-    def batches(self, size: int, order: Any = None) -> Iterator[tuple[list[Any], list[bool]]]:
+    def batches(
+        self, size: int, order: Array | None = None
+    ) -> Iterator[tuple[list[Any], list[bool]]]:
         """The arguments of a step, and which of them all networks share.
 
         Args:
@@ -62,7 +65,7 @@ class Columns:
             for a, s in zip(arrays, self.shared, strict=True)
         ]
 
-    def _in_order(self, arrays: list[Any], size: int, order: Any) -> Iterator[list[Any]]:
+    def _in_order(self, arrays: list[Any], size: int, order: Array) -> Iterator[list[Any]]:
         """The batches of an epoch, which are put into their order at once, each in one piece."""
         whole = self.n // size
         if whole:
@@ -73,7 +76,7 @@ class Columns:
         if whole * size < self.n:
             yield self._picked(arrays, order[:, whole * size :])
 
-    def _picked(self, arrays: list[Any], order: Any) -> list[Any]:
+    def _picked(self, arrays: list[Any], order: Array) -> list[Any]:
         """The samples of each network in an order of its own."""
         return [
             None if a is None else a[order] if s else a[self.rows, order]
@@ -91,7 +94,7 @@ class Columns:
             return [float(x.shape[0 if shared[0] else 1])] * count
         return [float(sum_of(w))] * count if shared[2] else sum_of(w, 1).tolist()
 
-    def targets(self, order: Any = None) -> Callable[[int], Tensor]:
+    def targets(self, order: Array | None = None) -> Callable[[int], Tensor]:
         """The targets of a network, in the order in which it saw them."""
         y: Any = self.columns[1]
 

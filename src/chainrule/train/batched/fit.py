@@ -21,17 +21,18 @@ from chainrule.ops.elementwise.functions import clamp, isfinite, sqrt, where
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.reduce.reductions import all as all_of, sum as sum_of
 from chainrule.ops.shape.views import cat, expand, flatten, reshape, stack
-from chainrule.optim.names import make_optimizer
+from chainrule.optim.names import OptimizerLike, make_optimizer
 from chainrule.random import Streams
 from chainrule.tensor import Tensor
 from chainrule.train.callbacks import EarlyStopping
 from chainrule.train.batched.columns import Columns
 from chainrule.train.history import History
-from chainrule.train.losses import WeightedLoss
-from chainrule.train.batched.networks import Network, make_networks
-from chainrule.train.metrics import metric_functions
-from chainrule.train.batched.stacking import Stack, is_steady
-from chainrule.train.penalties import check_stackable, named_penalties
+from chainrule.train.losses import LossLike, WeightedLoss
+from chainrule.train.batched.networks import Maker, Network, make_networks
+from chainrule.train.metrics import MetricsLike, metric_functions
+from chainrule.train.batched.stacking import Lists, Stack, is_steady
+from chainrule.train.penalties import PenaltiesLike, check_stackable, named_penalties
+from chainrule.typing import Array
 
 __all__ = ["ManyFits", "fit_many"]
 
@@ -64,16 +65,16 @@ class ManyFits:
 
 
 def fit_many(
-    model: Any,
-    data: Any,
-    loss: Any,
-    optimizer: Any = None,
+    model: Maker | Sequence[Maker | nn.Module],
+    data: Sequence[Any],
+    loss: LossLike,
+    optimizer: OptimizerLike | Sequence[OptimizerLike] | None = None,
     *,
     seeds: Sequence[int] | None = None,
     lr: float | Sequence[float] | None = None,
-    validation: Any = None,
-    metrics: Any = (),
-    penalties: Any = (),
+    validation: Sequence[Any] | None = None,
+    metrics: MetricsLike = (),
+    penalties: PenaltiesLike = (),
     clip_norm: float | None = None,
     epochs: int = 10,
     batch_size: int = 32,
@@ -255,7 +256,7 @@ class _Job:
 
     # --- one pass over the data -------------------------------------------------------------------
 
-    def _order(self) -> Any:
+    def _order(self) -> Array | None:
         """An array with the order of each network's samples, drawn as a DataLoader draws it."""
         alone = self.data.n <= self.recipe.batch_size and not self.stack.draws
         if not self.recipe.shuffle or alone:  # the order of the only batch matters to nobody
@@ -285,7 +286,7 @@ class _Job:
         ]
         return self._measured(rows, seen, table.targets(order))
 
-    def _losses(self, model: nn.Module, x: Tensor, y: Tensor, w: Any) -> tuple[Any, Any]:
+    def _losses(self, model: nn.Module, x: Tensor, y: Tensor, w: Tensor | None) -> Lists:
         """The loss and the penalties of one network, and its output if there are metrics."""
         output = model(x)
         parts = [self.recipe.loss(output, y, w)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from chainrule import nn, optim
+from chainrule.optim.names import OptimizerLike
 from chainrule.random import Generator, default_generator, fork_rng, manual_seed
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype, to_tensor
@@ -15,8 +17,11 @@ from chainrule.train.callbacks import EarlyStopping
 from chainrule.train.batched.columns import Data
 from chainrule.train.history import History
 from chainrule.train.batched.stacking import architecture
+from chainrule.typing import HasArray
 
-__all__ = ["Network", "make_networks"]
+__all__ = ["Maker", "Network", "make_networks"]
+
+Maker = Callable[[], nn.Module]
 
 
 @dataclass
@@ -28,7 +33,7 @@ class Network:
     validation: Data | None
     generator: Generator
     lr: float | None
-    optimizer: Any
+    optimizer: OptimizerLike | None
     stopping: EarlyStopping | None
     history: History = field(default_factory=History)
     stopped: str = ""
@@ -36,9 +41,10 @@ class Network:
     finished: bool = False
 
     def stop(self, reason: str) -> None:
+        """Ends the training of this network; the first reason counts."""
         self.stopped = self.stopped or reason
 
-    def kind(self) -> Any:
+    def kind(self) -> Hashable:
         """Networks of one kind are computed together."""
         parts = [*self.data, *(self.validation or ())]
         shapes = [None if t is None else (tuple(t.shape), t.dtype) for t in parts]
@@ -46,10 +52,16 @@ class Network:
 
 
 def make_networks(
-    model: Any, data: Any, optimizer: Any, seeds: Any, lr: Any, validation: Any, early: Any
+    model: Maker | Sequence[Maker | nn.Module],
+    data: Sequence[Any],
+    optimizer: OptimizerLike | Sequence[OptimizerLike] | None,
+    seeds: Iterable[int] | None,
+    lr: float | Sequence[float] | Tensor | HasArray | None,
+    validation: Sequence[Any] | None,
+    early: int | EarlyStopping | None,
 ) -> list[Network]:
     """The networks that arguments, each for all or a list with one for each, ask for."""
-    given = {
+    given: dict[str, Any] = {
         "model": model,
         "data": data,
         "optimizer": optimizer,
@@ -103,7 +115,9 @@ def _is_list(name: str, value: Any) -> bool:
     return isinstance(value, list)
 
 
-def _network(given: dict[str, Any], seed: int, early: Any, known: dict[Any, Tensor]) -> Network:
+def _network(
+    given: dict[str, Any], seed: int, early: int | EarlyStopping | None, known: dict[Any, Tensor]
+) -> Network:
     with fork_rng():
         manual_seed(seed)
         made = given["model"]

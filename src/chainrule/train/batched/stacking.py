@@ -38,6 +38,10 @@ _NO_SETTINGS = (
     "_state_dict_hooks",
     "_state_dict_pre_hooks",
 )
+# Two lists: losses that are added up and differentiated, and other results.
+Lists = tuple[list[Tensor], list[Tensor]]
+Answer = tuple[Lists, list[Tensor]]  # the results, and the buffers as they are left
+Function = Callable[..., Lists]  # of the template and the arguments of one network
 Place = tuple[dict[str, Any], str]  # the dictionary that holds a tensor, and its key there
 
 
@@ -71,7 +75,7 @@ class Stack:
         """The stacked parameters that are learned."""
         return [self.tensors[name] for name in self.learned]
 
-    def evaluate(self, function: Any, args: Sequence[Any], shared: Sequence[bool]) -> Any:
+    def evaluate(self, function: Function, args: Sequence[Any], shared: Sequence[bool]) -> Lists:
         """``function(template, *args)`` of every network, its results stacked.
 
         Args:
@@ -83,8 +87,8 @@ class Stack:
             return self._answer(_Call(self, function, args, shared, None))[0]
 
     def differentiate(
-        self, function: Any, args: Sequence[Any], shared: Sequence[bool], streams: Streams
-    ) -> Any:
+        self, function: Function, args: Sequence[Any], shared: Sequence[bool], streams: Streams
+    ) -> Lists:
         """The same; the parameters get the gradient of the sum of the first list.
 
         Each network draws its random numbers from its own stream, and the buffers that the function
@@ -95,7 +99,7 @@ class Stack:
             self.tensors[name] = value
         return result
 
-    def _answer(self, call: _Call) -> Any:
+    def _answer(self, call: _Call) -> Answer:
         """The first call of a kind is recorded, the second compared, and later ones repeated."""
         if not self.steady:
             return call()
@@ -170,7 +174,12 @@ class _Call:
     """One call of a function of all networks; with streams, it is differentiated."""
 
     def __init__(
-        self, of: Stack, function: Any, args: Sequence[Any], shared: Sequence[bool], streams: Any
+        self,
+        of: Stack,
+        function: Function,
+        args: Sequence[Any],
+        shared: Sequence[bool],
+        streams: Streams | None,
     ):
         self.stack, self.function, self.args, self.streams = of, function, args, streams
         self.shared = shared
@@ -187,11 +196,11 @@ class _Call:
         """All tensors that the call reads."""
         return [*self.stack.tensors.values(), *[a for a in self.args if a is not None]]
 
-    def __call__(self, program: Program | None = None) -> Any:
+    def __call__(self, program: Program | None = None) -> Answer:
         """The result of the function and the buffers as it leaves them, perhaps recorded."""
         of = self.stack
 
-        def one(values: list[Tensor], *args: Any) -> tuple[Any, list[Tensor]]:
+        def one(values: list[Tensor], *args: Any) -> Answer:
             with of._replaced(values):
                 result = self.function(of.template, *args)
                 return result, [_held(of.places[name]) for name in of.buffers]
@@ -262,7 +271,7 @@ class _Plan:
     def draws(self) -> bool:
         return self.failed or self.program is None or self.program.draws > 0
 
-    def __call__(self, call: _Call) -> Any:
+    def __call__(self, call: _Call) -> Answer:
         if self.failed:
             return call()
         if self.program is None:
@@ -281,12 +290,12 @@ class _Plan:
         self.failed = not self.checked
         return result
 
-    def _describe(self, result: Any, buffers: list[Tensor]) -> None:
+    def _describe(self, result: Lists, buffers: list[Tensor]) -> None:
         parts, others = result
         self.sizes = (len(parts), len(others))
         self.seeds = [ones_like(p) for p in parts] + [None] * (len(others) + len(buffers))
 
-    def _repeat(self, call: _Call, program: Program) -> Any:
+    def _repeat(self, call: _Call, program: Program) -> Answer:
         """The result of a call by repeating the operations of the first."""
         out = program.forward(call.inputs)
         if call.streams is not None:
@@ -324,7 +333,7 @@ def _close(a: Tensor, b: Tensor) -> bool:
 # --- which networks are alike ---------------------------------------------------------------------
 
 
-def architecture(model: nn.Module) -> Any:
+def architecture(model: nn.Module) -> str:
     """What networks must have in common to be computed together: all but the values of tensors."""
     lazy = [name for name, p in model.named_parameters() if is_lazy(p)]
     if lazy:
