@@ -186,7 +186,7 @@ X, Y = log_probs(3, 2, 4), tensor([[1, 2], [3, 1]])
 @pytest.mark.parametrize(
     ("error", "message", "args", "kwargs"),
     [
-        (RuntimeError, r"\(T, N, C\) or \(T, C\).*got \(3,\)", (X[:, 0, 0], Y, (3,), (1,)), {}),
+        (RuntimeError, r"\(L, N, K\) or \(L, K\).*got \(3,\)", (X[:, 0, 0], Y, (3,), (1,)), {}),
         (RuntimeError, r"empty, got \(3, 0, 4\)", (X[:, :0], Y[:0], (), ()), {}),
         (
             RuntimeError,
@@ -205,7 +205,7 @@ X, Y = log_probs(3, 2, 4), tensor([[1, 2], [3, 1]])
             (X, Y, tensor([3.0, 3.0]), (2, 2)),
             {},
         ),
-        (RuntimeError, r"N = 2 sequences and L >= 3.*got \(2, 2\)", (X, Y, (3, 3), (2, 3)), {}),
+        (RuntimeError, r"N = 2 sequences and S >= 3.*got \(2, 2\)", (X, Y, (3, 3), (2, 3)), {}),
         (
             RuntimeError,
             r"sum\(target_lengths\) = 4 labels, got 3",

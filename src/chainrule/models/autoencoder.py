@@ -14,9 +14,16 @@ __all__ = ["Autoencoder", "ConvAutoencoder", "DenoisingAutoencoder"]
 
 
 class Autoencoder(nn.Module):
-    """An encoder to ``code`` features and a decoder back, minimizing ||x - decoder(encoder(x))||^2.
+    """An encoder to a few features and a decoder back: y = decoder(encoder(x)), to be x again.
 
-    ``hidden`` are the widths between input and code, mirrored in the decoder.
+    Shape: (N, in_features), the same out.
+
+    Args:
+        in_features: size of each input.
+        hidden: the widths between input and code, mirrored in the decoder.
+        code: how many features the middle has.
+        activation: of the hidden layers, by name, as a module or as a function.
+        output_activation: applied to the reconstruction, by default nothing.
 
     >>> from chainrule import models, ones
     >>> model = models.Autoencoder(784, [256], 50)
@@ -52,7 +59,20 @@ class Autoencoder(nn.Module):
 
 
 class DenoisingAutoencoder(Autoencoder):
-    """An autoencoder that sees x + noise while it is trained and has to reproduce x."""
+    """An autoencoder that sees noise while it is trained: y = decoder(encoder(x + noise * n)).
+
+    n is standard normal; the loss compares y with x.
+
+    Shape: (N, in_features), the same out.
+
+    Args:
+        in_features, hidden, code, activation, output_activation: those of :class:`Autoencoder`.
+        noise: the standard deviation of the noise.
+
+    >>> from chainrule import models, ones
+    >>> models.DenoisingAutoencoder(8, [6], 2, noise=0.2)(ones(5, 8)).shape
+    chainrule.Size([5, 8])
+    """
 
     def __init__(
         self,
@@ -76,9 +96,21 @@ class DenoisingAutoencoder(Autoencoder):
 
 
 class ConvAutoencoder(Autoencoder):
-    """Strided convolutions down, transposed convolutions up.
+    """An autoencoder of images: y = decoder(encoder(x)).
 
-    Shape: (N, in_channels, H, W) -> the same, H and W divisible by 2 ** len(channels).
+    The encoder is made of convolutions of 3 x 3 with stride 2, the decoder of their transposes.
+
+    Shape: (N, in_channels, H, W), the same out, H and W divisible by 2 ** len(channels).
+
+    Args:
+        in_channels: channels of the images.
+        channels: of each layer down, mirrored on the way up.
+        activation: between the layers, by name, as a module or as a function.
+
+    >>> from chainrule import models, ones
+    >>> model = models.ConvAutoencoder(1, [4, 8])
+    >>> model.encode(ones(2, 1, 8, 8)).shape, model(ones(2, 1, 8, 8)).shape
+    (chainrule.Size([2, 8, 2, 2]), chainrule.Size([2, 1, 8, 8]))
     """
 
     def __init__(

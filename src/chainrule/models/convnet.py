@@ -9,10 +9,16 @@ __all__ = ["AlexNet", "CifarNet", "LeNet", "MnistConvNet"]
 
 
 class LeNet(nn.Module):
-    """LeNet for 32x32 images: convolutions C1, C3, C5 with pooling S2, S4, dense F6, 10 classes.
+    """LeNet for images of 32 x 32: convolutions C1, C3, C5 with pooling S2, S4, dense F6, output.
 
-    Shape: (N, 1, 32, 32) -> (N, num_classes), logits. The layers have 156, 2416, 48120, 10164 and
-    850 parameters.
+    y = output(tanh(f6(tanh(c5(s4(tanh(c3(s2(tanh(c1(x)))))))))), logits; the layers have 156, 2416,
+    48120, 10164 and 850 parameters
+
+    Shape: (N, in_channels, 32, 32) -> (N, num_classes).
+
+    Args:
+        num_classes: how many classes there are.
+        in_channels: channels of the images.
 
     >>> from chainrule import models, zeros
     >>> models.LeNet()(zeros(2, 1, 32, 32)).shape
@@ -37,9 +43,18 @@ class LeNet(nn.Module):
 
 
 class CifarNet(nn.Module):
-    """The small network for 32x32 colour images: two 5x5 convolutions, three dense layers, ReLU.
+    """The small network for color images of 32 x 32: two convolutions of 5 x 5, three dense layers.
 
-    Shape: (N, 3, 32, 32) -> (N, num_classes), logits; 62,006 parameters.
+    y = fc3(relu(fc2(relu(fc1(pool(relu(conv2(pool(relu(conv1(x)))))))))), logits; 62,006 parameters
+
+    Shape: (N, 3, 32, 32) -> (N, num_classes).
+
+    Args:
+        num_classes: how many classes there are.
+
+    >>> from chainrule import models, zeros
+    >>> models.CifarNet()(zeros(2, 3, 32, 32)).shape
+    chainrule.Size([2, 10])
     """
 
     def __init__(self, num_classes: int = 10):
@@ -58,9 +73,20 @@ class CifarNet(nn.Module):
 
 
 class MnistConvNet(nn.Sequential):
-    """Two 5x5 convolutions with ReLU and pooling, then dense layers, for 28x28 grey images.
+    """Two convolutions of 5 x 5, then two dense layers, for gray images of 28 x 28.
 
-    Shape: (N, 1, 28, 28) -> (N, num_classes), logits.
+    y = linear2(relu(linear1(pool(relu(conv2(pool(relu(conv1(x))))))))), logits
+
+    Shape: (N, 1, 28, 28) -> (N, num_classes).
+
+    Args:
+        num_classes: how many classes there are.
+        channels: of the two convolutions.
+        width: of the hidden dense layer.
+
+    >>> from chainrule import models, zeros
+    >>> models.MnistConvNet(channels=(4, 8))(zeros(2, 1, 28, 28)).shape
+    chainrule.Size([2, 10])
     """
 
     def __init__(
@@ -83,7 +109,17 @@ class MnistConvNet(nn.Sequential):
 class AlexNet(nn.Module):
     """AlexNet with the channel groups of 2012: five convolutions, three dense layers.
 
-    Shape: (N, 3, 227, 227) -> (N, num_classes), logits; 60,965,224 parameters for 1000 classes.
+    y = classifier(features(x)), logits; 60,965,224 parameters for 1000 classes
+
+    Shape: (N, 3, 227, 227) -> (N, num_classes).
+
+    Args:
+        num_classes: how many classes there are.
+        dropout: probability of dropping a unit before the first two dense layers.
+
+    >>> from chainrule import models
+    >>> len(models.AlexNet(num_classes=2).features)
+    15
     """
 
     def __init__(self, num_classes: int = 1000, dropout: float = 0.5):

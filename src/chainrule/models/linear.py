@@ -51,9 +51,14 @@ class _Linear(nn.Linear):
 
 
 class LinearRegression(_Linear):
-    """y = W x + b, fitted by least squares.
+    """A linear model fitted by least squares: y = W x + b.
 
     Shape: (N, in_features) -> (N, out_features).
+
+    Args:
+        in_features: size of each input.
+        out_features: size of each output.
+        bias: whether to add a learned b.
 
     >>> from chainrule import models, tensor
     >>> model = models.LinearRegression(1)
@@ -98,9 +103,13 @@ class LinearRegression(_Linear):
 
 
 class Perceptron(_Linear):
-    """a = sign(w . x + b), fitted by Rosenblatt's rule; the layer's output is the score w . x + b.
+    """A perceptron fitted by Rosenblatt's rule: s = w . x + b, whose sign is the label.
 
-    Shape: (N, in_features) -> (N, 1).
+    Shape: (N, in_features) -> (N, 1), the score s.
+
+    Args:
+        in_features: size of each input.
+        bias: whether to add a learned b.
 
     >>> from chainrule import models, problems
     >>> p = problems.boolean("and", signed=True)
@@ -129,9 +138,13 @@ class Perceptron(_Linear):
 
 
 class LogisticRegression(_Linear):
-    """p = sigmoid(w . x + b); the layer's output is the logit w . x + b.
+    """A linear model of two classes: p = sigmoid(w . x + b).
 
-    Shape: (N, in_features) -> (N, 1).
+    Shape: (N, in_features) -> (N, 1), the logit w . x + b.
+
+    Args:
+        in_features: size of each input.
+        bias: whether to add a learned b.
 
     >>> from chainrule import models, tensor
     >>> x, y = tensor([[0.0], [1.0], [2.0], [3.0]]), tensor([0, 1, 0, 1])
@@ -166,9 +179,14 @@ class LogisticRegression(_Linear):
 
 
 class SoftmaxRegression(_Linear):
-    """p = softmax(W x + b); the layer's output is the logits W x + b.
+    """A linear model of many classes: p = softmax(W x + b).
 
-    Shape: (N, in_features) -> (N, classes).
+    Shape: (N, in_features) -> (N, classes), the logits W x + b.
+
+    Args:
+        in_features: size of each input.
+        classes: how many classes there are.
+        bias: whether to add a learned b.
 
     >>> from chainrule import models, problems
     >>> p = problems.blobs(300, noise=0.6)

@@ -58,6 +58,8 @@ def activation_module(activation: Activation) -> nn.Module:
 class MLP(nn.Sequential):
     """A multi-layer perceptron: a[l] = f(W[l] a[l-1] + b[l]), the last layer without f.
 
+    Shape: (*, in_features) -> (*, out_features).
+
     Args:
         in_features: size of each input.
         hidden: the widths of the hidden layers.
@@ -65,6 +67,7 @@ class MLP(nn.Sequential):
         activation: f, by name, as a module or as a function, or a list with one per hidden layer.
         dropout: probability of dropping a hidden unit.
         norm: ``"batch"`` or ``"layer"`` normalization before each activation, or None.
+        bias: whether the layers add learned b.
         output_activation: applied to the last layer, by default nothing.
 
     >>> from chainrule import models, ones
@@ -111,9 +114,21 @@ class MLP(nn.Sequential):
 
 
 class SelfNormalizingMLP(nn.Sequential):
-    """Dense layers that keep their activations near mean 0 and variance 1 by themselves.
+    """Dense layers that keep mean 0 and variance 1: a[l] = selu(W[l] a[l-1] + b[l]).
 
-    SELU after weights drawn from N(0, 1 / fan_in), alpha dropout, zero biases.
+    The weights are drawn from N(0, 1 / fan_in), the biases are 0; the last layer has no selu.
+
+    Shape: (*, in_features) -> (*, out_features).
+
+    Args:
+        in_features: size of each input.
+        hidden: the widths of the hidden layers.
+        out_features: size of each output.
+        dropout: rate of alpha dropout behind the hidden layers.
+
+    >>> from chainrule import models, ones
+    >>> models.SelfNormalizingMLP(4, [8, 8], 3, dropout=0.05)(ones(5, 4)).shape
+    chainrule.Size([5, 3])
     """
 
     def __init__(

@@ -9,12 +9,18 @@ __all__ = ["ResNet"]
 
 
 class ResNet(nn.Module):
-    """A residual network for small images: three stages of blocks G(x) = F(x) + x.
+    """A residual network for small images: three stages of blocks x + F(x) (He et al. 2016).
 
-    ``depth`` counts the layers with weights on the longest way, 6 n + 2 for n blocks in each stage
-    (He et al. 2016, section 4.2): 20, 32, 44, 56, 110, 200 and so on.
+    y = fc(avgpool(layer3(layer2(layer1(relu(bn1(conv1(x)))))))), logits
 
-    Shape: (N, in_channels, H, W) -> (N, num_classes), logits.
+    Shape: (N, in_channels, H, W) -> (N, num_classes).
+
+    Args:
+        depth: layers with weights on the longest way, 6 n + 2 for n blocks in each stage: 20, 32,
+            44, 56, 110, 200 and so on.
+        num_classes: how many classes there are.
+        in_channels: channels of the images.
+        width: channels of the first stage; the next ones have twice and four times as many.
 
     >>> from chainrule import models, zeros
     >>> models.ResNet(8, width=4)(zeros(2, 3, 16, 16)).shape

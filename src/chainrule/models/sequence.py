@@ -14,13 +14,19 @@ KINDS = {"rnn": "RNN", "lstm": "LSTM", "gru": "GRU"}
 
 
 class SequenceModel(nn.Module):
-    """A recurrent network and a dense layer on its states: for each step, or for the last.
+    """A recurrent network and a dense layer on its states: y_t = readout(h_t).
 
     Shape: (N, L, in_features) -> (N, L, out_features), or (N, out_features) with
     ``each_step=False``.
 
     Args:
+        in_features: size of the input at each step.
+        hidden: size of the state.
+        out_features: size of each output.
         kind: ``"rnn"``, ``"lstm"`` or ``"gru"``.
+        num_layers: how many recurrent layers stand on each other.
+        bidirectional: whether a second set of weights runs from the end to the start.
+        dropout: rate of dropout between the layers.
         each_step: an output for every step, or one for the whole sequence.
 
     >>> from chainrule import models, ones

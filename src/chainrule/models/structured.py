@@ -16,9 +16,15 @@ __all__ = ["AdditiveModel", "DictionaryModel", "MultiTaskNet", "capacity"]
 
 
 class AdditiveModel(nn.Module):
-    """A sum of functions of few inputs each: f(x) = sum_n f_n(x restricted to X_n).
+    """A sum of functions of few inputs each: y = sum over n of f_n(x[groups[n]]).
 
-    ``groups`` lists, for each term, the indices of the inputs it sees.
+    Shape: (*, D) -> (*, out_features).
+
+    Args:
+        groups: for each term, the indices of the inputs it sees.
+        hidden: the widths of the hidden layers of each term, a :class:`MLP`.
+        out_features: size of each output.
+        activation: of the hidden layers, by name, as a module or as a function.
 
     >>> from chainrule import models, ones
     >>> models.AdditiveModel([[0], [1, 2]], hidden=[8])(ones(5, 3)).shape
@@ -48,10 +54,21 @@ class AdditiveModel(nn.Module):
 
 
 class DictionaryModel(nn.Module):
-    """A linear model on a dictionary of functions: h(x) = sum_n theta_n v_n(x).
+    """A linear model on a dictionary of functions: y = sum over n of theta[n] functions[n](x).
 
-    An L1 penalty on ``theta`` (:meth:`penalty`) makes it sparse.
+    An L1 penalty on theta (:meth:`penalty`) makes it sparse.
+
+    Shape: (*), the same out, if the functions are elementwise.
+
+    Args:
+        functions: what is weighted.
+
+    >>> from chainrule import models, ones
+    >>> models.DictionaryModel([lambda x: x, lambda x: x.sin()])(ones(5)).shape
+    chainrule.Size([5])
     """
+
+    theta: Parameter
 
     def __init__(self, functions: Sequence[Callable[[Tensor], Tensor]]):
         super().__init__()
@@ -73,7 +90,13 @@ class DictionaryModel(nn.Module):
 
 
 class MultiTaskNet(nn.Module):
-    """A shared trunk with a head for each task: min sum_t alpha_t R_t(w_shared, w_t).
+    """A shared trunk with a head for each task: y[t] = heads[t](trunk(x)).
+
+    Shape: that of the trunk, then of each head; the result is a dictionary by task.
+
+    Args:
+        trunk: what all tasks share.
+        heads: a module for each task, by name.
 
     >>> from chainrule import models, nn, ones
     >>> net = models.MultiTaskNet(nn.Linear(3, 4), {"a": nn.Linear(4, 1), "b": nn.Linear(4, 2)})

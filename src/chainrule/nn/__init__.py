@@ -22,9 +22,7 @@ from chainrule.nn.layers.adaptive_pooling import (
 )
 from chainrule.nn.layers.multihead import MultiheadAttention
 from chainrule.nn.recurrent.cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
-from chainrule.nn.layers.containers import (
-    ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential,
-)
+from chainrule.nn.layers.containers import ModuleDict, ModuleList, Sequential
 from chainrule.nn.layers.conv import Conv1d, Conv2d, Conv3d
 from chainrule.nn.layers.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from chainrule.nn.layers.dropout import (
@@ -70,6 +68,7 @@ from chainrule.nn.layers.padding import (
     ReplicationPad3d, ZeroPad1d, ZeroPad2d, ZeroPad3d,
 )
 from chainrule.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from chainrule.nn.layers.parameter_containers import ParameterDict, ParameterList
 from chainrule.nn.layers.pooling import (
     AvgPool1d, AvgPool2d, AvgPool3d, LPPool1d, LPPool2d, LPPool3d, MaxPool1d, MaxPool2d, MaxPool3d,
 )

@@ -1,6 +1,7 @@
 """Attention: each position reads from all others, weighted by how well query and key agree.
 
-Letters: N batch, H heads, L length of the queries, S length of keys and values, E features.
+Letters (docs/conventions.md): N batch, A heads, L length of the queries, S length of keys and
+values, D features.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """softmax(query key^T * scale + attn_mask) value, with scale 1 / sqrt(E) by default.
+    """softmax(query key^T * scale + attn_mask) value, with scale = 1 / sqrt(D) by default.
 
-    Shape: query (..., L, E), key (..., S, E), value (..., S, Ev) -> (..., L, Ev).
+    Shape: query (*, L, D), key (*, S, D), value (*, S, D_out) -> (*, L, D_out).
 
-    A boolean ``attn_mask`` (..., L, S) is True where a query may read (the other way around than in
+    A boolean ``attn_mask`` (*, L, S) is True where a query may read (the other way around than in
     :class:`MultiheadAttention`); a floating one is added. ``is_causal``: position i reads from the
     positions up to i. A query that may read nothing gets 0. With ``enable_gqa`` several heads of
     the query share one of key and value.

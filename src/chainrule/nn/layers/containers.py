@@ -1,4 +1,4 @@
-"""Modules that hold other modules or parameters."""
+"""Modules that hold other modules."""
 
 from __future__ import annotations
 
@@ -10,19 +10,44 @@ from typing import Any, Self, TypeAlias, TypeVar, overload
 from chainrule.nn.layers.activated_linear import activated
 from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
-from chainrule.nn.parameter import Parameter
 from chainrule.tensor import Tensor
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 T = TypeVar("T")
 Named: TypeAlias = Mapping[str, T] | Iterable[tuple[str, T]]  # a dictionary, or pairs
 
 
-def _position(index: int, length: int, what: str) -> int:
+def position_of(index: int, length: int, what: str) -> int:
+    """An index into so many entries, counted from the front."""
     if not -length <= index < length:
         raise IndexError(f"{what}: index {index} is out of range for {length} entries")
     return index % length
+
+
+def check_iterable(method: str, values: object) -> None:
+    """Refuses what cannot be gone through, and a tensor, which is one value."""
+    if not isinstance(values, Iterable) or isinstance(values, Tensor):
+        raise TypeError(
+            f"{method} should be called with an iterable, but got {type(values).__name__}"
+        )
+
+
+def pairs_of(method: str, given: Named[T]) -> list[tuple[str, T]]:
+    """The keys and values of a dictionary or of pairs."""
+    if hasattr(given, "items"):
+        return list(given.items())
+    check_iterable(method, given)
+    pairs = list(given)
+    for j, pair in enumerate(pairs):
+        if not isinstance(pair, (list, tuple)):
+            raise TypeError(
+                f"{method}: element #{j} should be a pair of key and value, is "
+                f"{type(pair).__name__}"
+            )
+        if len(pair) != 2:
+            raise ValueError(f"{method}: element #{j} has length {len(pair)}; 2 is required")
+    return pairs
 
 
 class _Numbered(Module):
@@ -48,15 +73,15 @@ class _Numbered(Module):
             items = list(self._modules.items())[index]
             return self._like(items)
         keys = list(self._modules)
-        return self._modules[keys[_position(index, len(keys), type(self).__name__)]]
+        return self._modules[keys[position_of(index, len(keys), type(self).__name__)]]
 
     def __setitem__(self, index: int, module: Module) -> None:
         keys = list(self._modules)
-        setattr(self, keys[_position(index, len(keys), type(self).__name__)], module)
+        setattr(self, keys[position_of(index, len(keys), type(self).__name__)], module)
 
     def __delitem__(self, index: int | slice) -> None:
         keys = list(self._modules)
-        chosen = index if isinstance(index, slice) else _position(index, len(keys), "del")
+        chosen = index if isinstance(index, slice) else position_of(index, len(keys), "del")
         for key in keys[chosen] if isinstance(chosen, slice) else [keys[chosen]]:
             del self._modules[key]
         self._renumber(list(self._modules.values()))
@@ -85,7 +110,7 @@ class _Numbered(Module):
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Adds modules at the end."""
-        _check_iterable(f"{type(self).__name__}.extend", modules)
+        check_iterable(f"{type(self).__name__}.extend", modules)
         for module in list(modules):
             self.append(module)
         return self
@@ -105,7 +130,12 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Modules applied one after the other.
+    """Modules one after the other: y = module_n(... module_2(module_1(x))).
+
+    Shape: that of the modules, each of which takes what the one before it gives.
+
+    Args:
+        modules: the modules, or a dictionary of them by name.
 
     >>> from chainrule import nn
     >>> nn.Sequential(nn.Linear(2, 3), nn.Tanh())
@@ -176,7 +206,10 @@ def _check_sequential(other: object) -> None:
 
 
 class ModuleList(_Numbered):
-    """A list of modules that are registered.
+    """A list of modules: those in it are among the children of the module that has the list.
+
+    Args:
+        modules: what it holds at first.
 
     >>> from chainrule import nn
     >>> len(nn.ModuleList([nn.Linear(2, 2) for _ in range(3)]))
@@ -211,7 +244,15 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules that are registered."""
+    """A dictionary of modules: those in it are among the children of the module that has it.
+
+    Args:
+        modules: what it holds at first, a dictionary or pairs.
+
+    >>> from chainrule import nn
+    >>> nn.ModuleDict({"hidden": nn.Linear(2, 3), "act": nn.Tanh()})["act"]
+    Tanh()
+    """
 
     _modules: dict[str, Any]
 
@@ -260,196 +301,5 @@ class ModuleDict(Module):
 
     def update(self, modules: Named[Module]) -> None:
         """Adds the modules of a dictionary or of pairs."""
-        for key, module in _pairs("ModuleDict.update", modules):
+        for key, module in pairs_of("ModuleDict.update", modules):
             self[key] = module
-
-
-def _as_parameter(value: object) -> object:
-    if isinstance(value, Tensor) and not isinstance(value, Parameter):
-        return Parameter(value)
-    return value
-
-
-def _check_iterable(method: str, values: object) -> None:
-    if not isinstance(values, Iterable) or isinstance(values, Tensor):
-        raise TypeError(
-            f"{method} should be called with an iterable, but got {type(values).__name__}"
-        )
-
-
-def _pairs(method: str, given: Any) -> list[tuple[str, Any]]:
-    """The keys and values of a dictionary or of pairs."""
-    if hasattr(given, "items"):
-        return list(given.items())
-    _check_iterable(method, given)
-    pairs = list(given)
-    for j, pair in enumerate(pairs):
-        if not isinstance(pair, (list, tuple)):
-            raise TypeError(
-                f"{method}: element #{j} should be a pair of key and value, is "
-                f"{type(pair).__name__}"
-            )
-        if len(pair) != 2:
-            raise ValueError(f"{method}: element #{j} has length {len(pair)}; 2 is required")
-    return pairs
-
-
-class ParameterList(Module):
-    """A list of parameters that are registered."""
-
-    def __init__(self, values: Iterable[object] | None = None):
-        super().__init__()
-        self._size = 0
-        if values is not None:
-            self.extend(values)
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return ParameterList([self[i] for i in range(*index.indices(self._size))])
-        return getattr(self, str(_position(index, self._size, "ParameterList")))
-
-    def __setitem__(self, index: int, value: object) -> None:
-        setattr(self, str(_position(index, self._size, "ParameterList")), _as_parameter(value))
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(self._size))
-
-    def append(self, value: object) -> Self:
-        """Adds a parameter at the end."""
-        self._size += 1
-        self[self._size - 1] = value
-        return self
-
-    def extend(self, values: Iterable[object]) -> Self:
-        """Adds parameters at the end."""
-        _check_iterable("ParameterList.extend", values)
-        for value in list(values):
-            self.append(value)
-        return self
-
-    def __iadd__(self, values: Iterable[object]) -> Self:
-        return self.extend(values)
-
-    def __call__(self, *args: object, **kwargs: object) -> Any:
-        raise RuntimeError("ParameterList should not be called.")
-
-    def extra_repr(self) -> str:
-        return "\n".join(_line(i, p) for i, p in enumerate(self))
-
-
-class ParameterDict(Module):
-    """A dictionary of parameters that are registered."""
-
-    def __init__(self, parameters: Named[object] | None = None):
-        super().__init__()
-        self._keys: dict[str, None] = {}
-        if parameters is not None:
-            self.update(parameters)
-
-    def __getitem__(self, key: str) -> Any:
-        if key not in self._keys:
-            raise KeyError(key)
-        return getattr(self, key)
-
-    def __setitem__(self, key: str, value: object) -> None:
-        if not isinstance(key, str):
-            raise TypeError(f"ParameterDict: a key must be a string, got {type(key).__name__}")
-        setattr(self, key, _as_parameter(value))
-        self._keys[key] = None
-
-    def __delitem__(self, key: str) -> None:
-        del self._keys[key]
-        delattr(self, key)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def keys(self) -> KeysView[str]:
-        """The names of the parameters."""
-        return self._keys.keys()
-
-    def values(self) -> list[Any]:
-        """The parameters."""
-        return [self[k] for k in self._keys]
-
-    def items(self) -> list[tuple[str, Any]]:
-        """The names and the parameters."""
-        return [(k, self[k]) for k in self._keys]
-
-    def update(self, parameters: Named[object]) -> None:
-        """Adds the parameters of a dictionary (an unordered one by the order of its keys) or of
-        pairs."""
-        pairs = _pairs("ParameterDict.update", parameters)
-        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
-            pairs = sorted(pairs, key=lambda pair: pair[0])
-        for key, value in pairs:
-            self[key] = value
-
-    def get(self, key: str, default: object = None) -> Any:
-        """The parameter, or the default if there is none."""
-        return self[key] if key in self._keys else default
-
-    def setdefault(self, key: str, default: object = None) -> Any:
-        """The parameter, which is the default from now on if there was none."""
-        if key not in self:
-            self[key] = default
-        return self[key]
-
-    def pop(self, key: str) -> Any:
-        """Takes a parameter out and returns it."""
-        value = self[key]
-        del self[key]
-        return value
-
-    def popitem(self) -> tuple[str, Any]:
-        """Takes the last parameter out and returns its key and itself."""
-        key = next(reversed(self._keys))
-        return key, self.pop(key)
-
-    def clear(self) -> None:
-        """Takes all parameters out."""
-        for key in list(self._keys):
-            del self[key]
-
-    def copy(self) -> ParameterDict:
-        """A dictionary with the same parameters."""
-        return ParameterDict(OrderedDict(self.items()))
-
-    def fromkeys(self, keys: Iterable[str], default: object = None) -> ParameterDict:
-        """A new dictionary with these keys and one value."""
-        return ParameterDict([(key, default) for key in keys])
-
-    def __reversed__(self) -> Iterator[str]:
-        return reversed(self._keys)
-
-    def __or__(self, other: Named[object]) -> ParameterDict:
-        both = self.copy()
-        both.update(other)
-        return both
-
-    def __ior__(self, other: Named[object]) -> Self:
-        self.update(other)
-        return self
-
-    def __call__(self, *args: object, **kwargs: object) -> Any:
-        raise RuntimeError("ParameterDict should not be called.")
-
-    def extra_repr(self) -> str:
-        return "\n".join(_line(k, p) for k, p in self.items())
-
-
-def _line(name: object, value: object) -> str:
-    if not isinstance(value, Tensor):
-        return f"  ({name}): Object of type: {type(value).__name__}"
-    size = "x".join(str(n) for n in value.shape)
-    kind = type(value).__name__
-    return f"  ({name}): {kind} containing: [{value.dtype} of size {size}]"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from typing import Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.nn.module.base import Module
@@ -59,7 +58,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Leaves out whole channels of (N, C, L) or (C, L)."""
+    """x[n, c] * d[n, c] / (1 - p): whole channels of (N, C, L) or (C, L) are left out, where d is 0
+    with probability p and else 1."""
     _check_probability("dropout1d", p)
     if input.ndim not in (2, 3):
         raise RuntimeError(
@@ -72,7 +72,8 @@ def dropout1d(
 def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Leaves out whole channels of (N, C, H, W).
+    """x[n, c] * d[n, c] / (1 - p): whole channels of (N, C, H, W) are left out, where d is 0 with
+    probability p and else 1.
 
     Three dimensions are taken for (N, C, L), with a warning, as in PyTorch.
     """
@@ -91,10 +92,11 @@ def dropout2d(
 def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Leaves out whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    """x[n, c] * d[n, c] / (1 - p): whole channels of (N, C, Z, H, W) or (C, Z, H, W) are left out,
+    where d is 0 with probability p and else 1."""
     _check_probability("dropout3d", p)
     if input.ndim not in (4, 5):
-        _warn_of_rank("dropout3d", input, "(N, C, D, H, W)")
+        _warn_of_rank("dropout3d", input, "(N, C, Z, H, W)")
     kept = 1 if input.ndim == 4 else 2
     return _feature_dropout("dropout3d", input, kept, p, training, inplace)
 
@@ -134,7 +136,7 @@ def unscaled_dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Te
 # --- what the functions share ---------------------------------------------------------------------
 
 
-def _check_probability(op: str, p: Any) -> None:
+def _check_probability(op: str, p: float) -> None:
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"{op}: dropout probability has to be between 0 and 1, but got {p}")
 
@@ -209,9 +211,11 @@ class DropoutLayer(Module):
 
 
 class Dropout(DropoutLayer):
-    """y = x * d / (1 - p) in training, d being 0 with probability p and else 1; y = x else.
+    """Dropout of single elements: y = x * d / (1 - p) in training, y = x else.
 
-    Shape: any, the same out.
+    d is 0 with probability p and else 1, one for each element.
+
+    Shape: (*), the same out.
 
     Args:
         p: probability of an element to be dropped (not to be kept).
@@ -227,21 +231,60 @@ class Dropout(DropoutLayer):
 
 
 class Dropout1d(DropoutLayer):
-    """:class:`Dropout` of whole channels: (N, C, L) or (C, L), the same out."""
+    """Dropout of whole channels: y[n, c] = x[n, c] * d[n, c] / (1 - p) in training, y = x else.
+
+    d[n, c] is 0 with probability p and else 1, one for each channel of each sample.
+
+    Shape: (N, C, L) or (C, L), the same out.
+
+    Args:
+        p: probability of a channel to be dropped (not to be kept).
+        inplace: whether to write into the input.
+
+    >>> from chainrule import nn, ones
+    >>> nn.Dropout1d(0.2).eval()(ones(2, 3, 4)).shape
+    chainrule.Size([2, 3, 4])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(DropoutLayer):
-    """:class:`Dropout` of whole channels: (N, C, H, W), the same out."""
+    """Dropout of whole channels: y[n, c] = x[n, c] * d[n, c] / (1 - p) in training, y = x else.
+
+    d[n, c] is 0 with probability p and else 1, one for each channel of each sample.
+
+    Shape: (N, C, H, W), the same out.
+
+    Args:
+        p: probability of a channel to be dropped (not to be kept).
+        inplace: whether to write into the input.
+
+    >>> from chainrule import nn, ones
+    >>> nn.Dropout2d(0.2).eval()(ones(2, 3, 4, 4)).shape
+    chainrule.Size([2, 3, 4, 4])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(DropoutLayer):
-    """:class:`Dropout` of whole channels: (N, C, D, H, W) or (C, D, H, W), the same out."""
+    """Dropout of whole channels: y[n, c] = x[n, c] * d[n, c] / (1 - p) in training, y = x else.
+
+    d[n, c] is 0 with probability p and else 1, one for each channel of each sample.
+
+    Shape: (N, C, Z, H, W) or (C, Z, H, W), the same out.
+
+    Args:
+        p: probability of a channel to be dropped (not to be kept).
+        inplace: whether to write into the input.
+
+    >>> from chainrule import nn, ones
+    >>> nn.Dropout3d(0.2).eval()(ones(2, 3, 4, 4, 4)).shape
+    chainrule.Size([2, 3, 4, 4, 4])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return dropout3d(input, self.p, self.training, self.inplace)
@@ -251,13 +294,18 @@ class AlphaDropout(DropoutLayer):
     """Dropout for SELU: y = a (x d + alpha' (1 - d)) + b keeps mean 0 and variance 1.
 
     alpha' = -1.7581 is where SELU saturates; a = (q + alpha'^2 q (1 - q))^(-1/2) and
-    b = -a (1 - q) alpha' with q = 1 - p. Rates of 0.05 and 0.1 are usual.
+    b = -a (1 - q) alpha' with q = 1 - p; d is 0 with probability p and else 1. Rates of 0.05 and
+    0.1 are usual.
 
-    Shape: any, the same out.
+    Shape: (*), the same out.
 
     Args:
-        p: probability of an element to be dropped.
+        p: probability of an element to be dropped (not to be kept).
         inplace: whether to write into the input.
+
+    >>> from chainrule import nn, ones
+    >>> nn.AlphaDropout(0.05).eval()(ones(3))
+    tensor([1., 1., 1.])
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -265,7 +313,21 @@ class AlphaDropout(DropoutLayer):
 
 
 class FeatureAlphaDropout(DropoutLayer):
-    """:class:`AlphaDropout` of whole channels: (N, C, *), the same out."""
+    """Dropout of whole channels for SELU: y = a (x d + alpha' (1 - d)) + b.
+
+    a, b and alpha' are those of :class:`AlphaDropout`; d is 0 with probability p and else 1, one
+    for each channel of each sample.
+
+    Shape: (N, C, *), the same out.
+
+    Args:
+        p: probability of a channel to be dropped (not to be kept).
+        inplace: whether to write into the input.
+
+    >>> from chainrule import nn, ones
+    >>> nn.FeatureAlphaDropout(0.05).eval()(ones(2, 3, 4)).shape
+    chainrule.Size([2, 3, 4])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return feature_alpha_dropout(input, self.p, self.training, self.inplace)
@@ -275,15 +337,19 @@ class FeatureAlphaDropout(DropoutLayer):
 
 
 class UnscaledDropout(DropoutLayer):
-    """y = x * d in training, without division; y = x in evaluation of :func:`weight_scaled`.
+    """The older form of dropout, without division: y = x * d in training, y = x else.
 
-    The older form of dropout: the activations that a unit sees in evaluation are larger than in
-    training by 1 / (1 - p), so its weights must be multiplied by 1 - p.
+    The activations that a unit sees in evaluation are larger than in training by 1 / (1 - p), so
+    its weights must be multiplied by 1 - p: see :func:`chainrule.nn.functional.weight_scaled`.
 
-    Shape: any, the same out.
+    Shape: (*), the same out.
 
     Args:
         p: probability of an element to be dropped (not to be kept).
+
+    >>> from chainrule import nn, ones
+    >>> nn.UnscaledDropout(0.2).eval()(ones(3))
+    tensor([1., 1., 1.])
     """
 
     def __init__(self, p: float = 0.5):
@@ -308,8 +374,9 @@ def weight_scaled(model: Module) -> Module:
         for module in scaled.modules():
             if isinstance(module, UnscaledDropout):
                 keep *= 1 - module.p
-            elif keep != 1.0 and module._parameters.get("weight") is not None:
-                weight: Any = module._parameters["weight"]
+                continue
+            weight = module._parameters.get("weight")
+            if keep != 1.0 and weight is not None:
                 weight.mul_(keep)
                 keep = 1.0
     if keep != 1.0:

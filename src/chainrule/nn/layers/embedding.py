@@ -41,7 +41,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of ``weight`` (V, D) that ``input`` (*) names: (*, D).
+    """y = weight[x], the rows of ``weight`` (num_embeddings, D) that ``input`` x (*) names: (*, D).
 
     Row ``padding_idx`` gets no gradient. Rows in use whose norm exceeds ``max_norm`` are first
     shortened to it, in place. ``scale_grad_by_freq`` divides a row's gradient by how often it is
@@ -240,12 +240,16 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The sum, mean or maximum of the rows of ``weight`` (V, D) that each bag names: (B, D).
+    """The sum, mean or maximum of the rows of ``weight`` that each bag of integers names.
 
-    ``input`` (B, N) holds B bags of N integers; or it is (N) and bag b begins at ``offsets[b]``
-    (with ``include_last_offset`` the last offset is where the last bag ends). In a sum, rows can be
-    multiplied by ``per_sample_weights``, of the shape of ``input``. ``padding_idx`` is left out of
-    every bag. An empty bag gives zeros.
+    y[n] = sum over l of per_sample_weights[n, l] * weight[x[n, l]], or their mean or maximum
+
+    ``input`` (N, L) holds N bags of L integers; or it is (L) and bag n begins at ``offsets[n]``
+    (with ``include_last_offset`` the last offset is where the last bag ends). The weights count in
+    a sum alone and have the shape of ``input``. ``padding_idx`` is left out of every bag. An empty
+    bag gives zeros.
+
+    Shape: input (N, L), weight (num_embeddings, D) -> (N, D).
 
     >>> import chainrule
     >>> from chainrule.nn.functional import embedding_bag
@@ -353,7 +357,9 @@ def _pooled(
 class EmbeddingBag(_Table):
     """The mean, sum or maximum of the learned vectors that a bag of integers names.
 
-    Shape: (B, N), or (N) with offsets (B) where the bags begin -> (B, embedding_dim).
+    y[n] = mean over l of weight[x[n, l]], or their sum or maximum
+
+    Shape: (N, L), or (L) with offsets (N) where the bags begin -> (N, embedding_dim).
 
     Args:
         num_embeddings, embedding_dim: how many vectors there are, and their size.

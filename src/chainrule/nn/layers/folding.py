@@ -29,7 +29,10 @@ __all__ = [
 class Unfold(Module):
     """The windows of images as columns.
 
-    Shape: (N, C, H, W) or (C, H, W) -> (N, C * kH * kW, number of windows).
+    y[n, (c, a, b), (i, j)] = x[n, c, stride * i + dilation * a - padding,
+    stride * j + dilation * b - padding]
+
+    Shape: (N, C, H, W) -> (N, C * kH * kW, number of windows), or both without N.
 
     Args:
         kernel_size, dilation, padding, stride: the windows, as those of a convolution.
@@ -61,7 +64,14 @@ class Unfold(Module):
 class Fold(Unfold):
     """Columns added up into images: the transpose of :class:`Unfold`.
 
-    Shape: (N, C * kH * kW, number of windows) -> (N, C, H, W) with (H, W) the ``output_size``.
+    y[n, c, k, l] = sum of x[n, (c, a, b), (i, j)] over all i, j, a, b with
+    k = stride * i + dilation * a - padding, l = stride * j + dilation * b - padding
+
+    Shape: (N, C * kH * kW, number of windows) -> (N, C, H, W), or both without N.
+
+    Args:
+        output_size: (H, W).
+        kernel_size, dilation, padding, stride: the windows, as those of a convolution.
 
     >>> from chainrule import nn, ones
     >>> nn.Fold((3, 4), (2, 3))(ones(2, 30, 4)).shape
@@ -127,7 +137,10 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """The inverse of pixel_shuffle: (*, C, H r, W r) -> (*, C r r, H, W)."""
+    """The inverse of pixel_shuffle: (*, C, H r, W r) -> (*, C r r, H, W).
+
+    y[c r r + i r + j, h, w] = x[c, h r + i, w r + j] with r the ``downscale_factor``
+    """
     op, r = "pixel_unshuffle", downscale_factor
     c, high, wide = _need_image(op, input)
     _need_positive(op, "downscale_factor", r)
@@ -144,7 +157,10 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Channels of (N, C, *) in a new order, one from each of ``groups`` groups in turn."""
+    """Channels of (N, C, *) in a new order, one from each of ``groups`` groups in turn.
+
+    y[i groups + g] = x[g C / groups + i]
+    """
     op, shape = "channel_shuffle", tuple(input.shape)
     if len(shape) < 3:
         raise RuntimeError(f"{op}: expects input with > 2 dimensions, but got shape {shape}")
@@ -160,7 +176,12 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
 
 class PixelShuffle(Module):
-    """Channels become pixels: (*, C r r, H, W) -> (*, C, H r, W r) with r the ``upscale_factor``.
+    """Channels become pixels: y[c, h r + i, w r + j] = x[c r r + i r + j, h, w].
+
+    Shape: (*, C r r, H, W) -> (*, C, H r, W r) with r the upscale_factor.
+
+    Args:
+        upscale_factor: r.
 
     >>> from chainrule import nn, ones
     >>> nn.PixelShuffle(3)(ones(1, 9, 4, 4)).shape
@@ -179,7 +200,12 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """Pixels become channels: (*, C, H r, W r) -> (*, C r r, H, W) with r the ``downscale_factor``.
+    """Pixels become channels: y[c r r + i r + j, h, w] = x[c, h r + i, w r + j].
+
+    Shape: (*, C, H r, W r) -> (*, C r r, H, W) with r the downscale_factor.
+
+    Args:
+        downscale_factor: r.
 
     >>> from chainrule import nn, ones
     >>> nn.PixelUnshuffle(3)(ones(1, 1, 12, 12)).shape
@@ -198,7 +224,12 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Channels in a new order, one from each of ``groups`` groups in turn.
+    """Channels in a new order, one from each group in turn: y[i groups + g] = x[g C / groups + i].
+
+    Shape: (N, C, *), the same out.
+
+    Args:
+        groups: how many groups there are.
 
     >>> from chainrule import arange, nn
     >>> nn.ChannelShuffle(2)(arange(4.0).reshape(1, 4, 1)).flatten()

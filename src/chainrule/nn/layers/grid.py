@@ -38,7 +38,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     after the affine map theta: (x, y, 1) -> theta (x, y, 1).
 
     Shape: theta (N, 2, 3) and size (N, C, H, W) -> (N, H, W, 2); theta (N, 3, 4) and size
-    (N, C, D, H, W) -> (N, D, H, W, 3).
+    (N, C, Z, H, W) -> (N, Z, H, W, 3).
     """
     aligned, nd = _aligned("affine_grid", align_corners), len(size) - 2
     if not theta.is_floating_point():

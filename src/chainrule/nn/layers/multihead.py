@@ -1,6 +1,7 @@
 """Attention with many heads: each looks at a projection of its own of queries, keys and values.
 
-Letters: N batch, H heads, L length of the queries, S length of keys and values, E features.
+Letters (docs/conventions.md): N batch, A heads, L length of the queries, S length of keys and
+values, D features.
 """
 
 from __future__ import annotations
@@ -52,8 +53,11 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """What :class:`MultiheadAttention` computes, with PyTorch's arguments.
 
-    Shape: query (L, N, E) or (L, E), key and value (S, N, E) or (S, E) -> (L, N, E) or (L, E), and
-    the weights (N, L, S) or, not averaged over the heads, (N, H, L, S).
+    out = out_proj(cat of all heads), head = softmax(q k^T / sqrt(D / A)) v, where q, k, v are a
+    head's part of the projected query, key and value
+
+    Shape: query (L, N, D) or (L, D), key and value (S, N, D) or (S, D) -> (L, N, D) or (L, D), and
+    the weights (N, L, S) or, not averaged over the heads, (N, A, L, S).
     """
     op = "multi_head_attention_forward"
     batched = _check_ranks(op, query, key, value, key_padding_mask, attn_mask)
@@ -84,8 +88,8 @@ def multi_head_attention_forward(
     if mask is not None and extra:
         mask = pad(mask, (0, extra))
     out, weights = attend(q, k, v, mask, dropout_p if training else 0.0, None)
-    length, n, e = query.shape
-    out = linear(reshape(permute(out, 2, 0, 1, 3), (length, n, e)), out_proj_weight, out_proj_bias)
+    length, n, d = query.shape
+    out = linear(reshape(permute(out, 2, 0, 1, 3), (length, n, d)), out_proj_weight, out_proj_bias)
     if not batched:
         out = squeeze(out, 1)
     if not need_weights:
@@ -95,22 +99,22 @@ def multi_head_attention_forward(
 
 
 def _heads(x: Tensor, num_heads: int) -> Tensor:
-    """(L, N, E) as (N, H, L, E / H)."""
-    length, n, e = x.shape
-    return permute(reshape(x, (length, n, num_heads, e // num_heads)), 1, 2, 0, 3)
+    """(L, N, D) as (N, A, L, D / A)."""
+    length, n, d = x.shape
+    return permute(reshape(x, (length, n, num_heads, d // num_heads)), 1, 2, 0, 3)
 
 
 def _static(given: Tensor | None, t: Tensor, name: str) -> Tensor:
-    """Keys or values that are given as they are, (N H, S, E / H), in place of the projected."""
+    """Keys or values that are given as they are, (N A, S, D / A), in place of the projected."""
     if given is None:
         return t
-    n, h, _, d = t.shape
-    if given.shape[0] != n * h or given.shape[2] != d:
+    n, a, _, d = t.shape  # d: the features of one head
+    if given.shape[0] != n * a or given.shape[2] != d:
         raise AssertionError(
-            f"multi_head_attention_forward: expecting {name} of shape ({n * h}, S, {d}), but got "
+            f"multi_head_attention_forward: expecting {name} of shape ({n * a}, S, {d}), but got "
             f"{tuple(given.shape)}"
         )
-    return reshape(given, (n, h, given.shape[1], d))
+    return reshape(given, (n, a, given.shape[1], d))
 
 
 def _projections(
@@ -118,8 +122,8 @@ def _projections(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values; one product if all three are made of the same."""
     if separate is None and query is key and key is value:
-        e = query.shape[-1]
-        out = reshape(linear(query, packed, bias), (*query.shape[:-1], 3, e))
+        d = query.shape[-1]
+        out = reshape(linear(query, packed, bias), (*query.shape[:-1], 3, d))
         q, k, v = unbind(out, -2)
         return q, k, v
     weights = chunk(packed, 3) if separate is None else separate
@@ -131,9 +135,9 @@ def _projections(
 
 
 def _merged_mask(
-    op: str, query: Tensor, key: Tensor, num_heads: int, padding: Any, mask: Any
+    op: str, query: Tensor, key: Tensor, num_heads: int, padding: Tensor | None, mask: Tensor | None
 ) -> Tensor | None:
-    """Both masks as one that is added to the scores (N, H, L, S)."""
+    """Both masks as one that is added to the scores (N, A, L, S)."""
     length, n, s = query.shape[0], query.shape[1], key.shape[0]
     if mask is not None:
         wanted = (length, s) if mask.ndim == 2 else (n * num_heads, length, s)
@@ -157,7 +161,12 @@ def _merged_mask(
 
 
 def _check_ranks(
-    op: str, query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any
+    op: str,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    padding: Tensor | None,
+    mask: Tensor | None,
 ) -> bool:
     """Whether there is a batch, after all that belongs to it has been checked."""
     if query.ndim not in (2, 3):
@@ -200,25 +209,25 @@ def _check_sizes(
 
 
 class MultiheadAttention(Module):
-    """Attention in several subspaces: head_i = softmax(q_i k_i^T / sqrt(E / H)) v_i.
+    """Attention in several subspaces: head[a] = softmax(q[a] k[a]^T / sqrt(D / A)) v[a].
 
     q, k, v are linear maps of query, key and value; the heads side by side go through one more.
 
-    Shape: query (L, N, E), key and value (S, N, E) -> (L, N, E) and weights (N, L, S); with
-    batch_first (N, L, E) and (N, S, E); without a batch (L, E) and (S, E).
+    Shape: query (L, N, D), key and value (S, N, D) -> (L, N, D) and weights (N, L, S); with
+    batch_first (N, L, D) and (N, S, D); without a batch (L, D) and (S, D).
 
     Args:
-        embed_dim: E, the features of query and output.
-        num_heads: H, which divides E.
+        embed_dim: D, the features of query and output.
+        num_heads: A, which divides D.
         dropout: rate of dropout on the weights, in training.
         bias: whether the linear maps have a bias.
         add_bias_kv: whether to add a learned key and value to those given.
         add_zero_attn: whether to add a key and value of zeros.
-        kdim: features of the key, if not E.
-        vdim: features of the value, if not E.
+        kdim: features of the key, if not D.
+        vdim: features of the value, if not D.
         batch_first: whether the batch comes first.
 
-    ``forward`` takes ``key_padding_mask`` (N, S) and ``attn_mask`` (L, S) or (N H, L, S): True (or
+    ``forward`` takes ``key_padding_mask`` (N, S) and ``attn_mask`` (L, S) or (N A, L, S): True (or
     -inf added) where a key must not be read.
 
     >>> from chainrule import nn, ones
@@ -269,19 +278,19 @@ class MultiheadAttention(Module):
         self.dropout = dropout
         self.batch_first = batch_first
         self.add_zero_attn = add_zero_attn
-        e, apart = embed_dim, (self.kdim, self.vdim) != (embed_dim, embed_dim)
+        d, apart = embed_dim, (self.kdim, self.vdim) != (embed_dim, embed_dim)
         shapes = {
-            "q_proj_weight": (e, e) if apart else None,
-            "k_proj_weight": (e, self.kdim) if apart else None,
-            "v_proj_weight": (e, self.vdim) if apart else None,
-            "in_proj_weight": None if apart else (3 * e, e),
-            "in_proj_bias": (3 * e,) if bias else None,
+            "q_proj_weight": (d, d) if apart else None,
+            "k_proj_weight": (d, self.kdim) if apart else None,
+            "v_proj_weight": (d, self.vdim) if apart else None,
+            "in_proj_weight": None if apart else (3 * d, d),
+            "in_proj_bias": (3 * d,) if bias else None,
         }
         for name, shape in shapes.items():
             self._register(name, shape, device, dtype)
-        self.out_proj = Linear(e, e, bias=bias, device=device, dtype=dtype)
+        self.out_proj = Linear(d, d, bias=bias, device=device, dtype=dtype)
         for name in ("bias_k", "bias_v"):
-            self._register(name, (1, 1, e) if add_bias_kv else None, device, dtype)
+            self._register(name, (1, 1, d) if add_bias_kv else None, device, dtype)
         self.reset_parameters()
 
     def _register(

@@ -41,11 +41,11 @@ def _check_std(op: str, std: float) -> None:
 
 
 class GaussianNoise(Module):
-    """y = x + std * n in training, with n standard normal; y = x in evaluation.
+    """Noise on activations: y = x + std * n in training, n standard normal; y = x in evaluation.
 
     In front of the first layer this is noise on the inputs, behind an activation on the neurons.
 
-    Shape: any, the same out.
+    Shape: (*), the same out.
 
     Args:
         std: standard deviation of the noise.
@@ -103,13 +103,19 @@ def weight_noise(module: Module, std: float = 0.1) -> Iterator[Module]:
 
 
 class WeightNoise(Module):
-    """A module whose parameters are moved by noise in each pass of training: w + std * n.
+    """A module whose parameters are moved by noise: y = module(x) with w + std * n for each w.
+
+    n is standard normal, drawn in each pass of training; in evaluation it is 0.
 
     Shape: that of the module.
 
     Args:
         module: what is computed.
         std: standard deviation of the noise.
+
+    >>> from chainrule import nn, ones
+    >>> nn.WeightNoise(nn.Linear(3, 2), std=0.1)(ones(5, 3)).shape
+    chainrule.Size([5, 2])
     """
 
     def __init__(self, module: Module, std: float = 0.1):

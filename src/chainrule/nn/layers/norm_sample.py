@@ -209,7 +209,7 @@ def _shape_of(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 class LayerNorm(Affine):
-    """y = weight * (x - mean) / sqrt(var + eps) + bias, with the moments of each sample.
+    """Normalization of each sample: y = weight * (x - mean) / sqrt(var + eps) + bias.
 
     Shape: (N, *) with the last sizes ``normalized_shape``, the same out.
 
@@ -251,7 +251,7 @@ class LayerNorm(Affine):
 
 
 class RMSNorm(Affine):
-    """y = weight * x / sqrt(mean(x^2) + eps), the mean taken for each sample.
+    """Scaling of each sample to unit mean square: y = weight * x / sqrt(mean(x^2) + eps).
 
     Shape: (N, *) with the last sizes ``normalized_shape``, the same out.
 
@@ -259,6 +259,10 @@ class RMSNorm(Affine):
         normalized_shape: the last sizes of the input, over which the mean is taken.
         eps: added to the mean of squares; None for the rounding error of the input's type.
         elementwise_affine: whether to learn the weight.
+
+    >>> from chainrule import nn, tensor
+    >>> nn.RMSNorm(2)(tensor([[1.0, 7.0]])).detach()
+    tensor([[0.2000, 1.4000]])
     """
 
     def __init__(
@@ -292,7 +296,7 @@ class RMSNorm(Affine):
 
 
 class GroupNorm(Affine):
-    """y = weight * (x - mean) / sqrt(var + eps) + bias, with the moments of groups of channels.
+    """Normalization of groups of channels: y = weight * (x - mean) / sqrt(var + eps) + bias.
 
     Shape: (N, C, *), the same out.
 
@@ -302,6 +306,10 @@ class GroupNorm(Affine):
         eps: added to the variance.
         affine: whether to learn weight and bias, one for each channel.
         bias: whether to learn the bias, if affine.
+
+    >>> from chainrule import nn, ones
+    >>> nn.GroupNorm(2, 6)(ones(5, 6, 4, 4)).shape
+    chainrule.Size([5, 6, 4, 4])
     """
 
     def __init__(
@@ -339,7 +347,7 @@ class GroupNorm(Affine):
 
 
 class LocalResponseNorm(Module):
-    """y = x / (k + alpha * mean(x^2 over the channels around))^beta.
+    """Normalization across channels: y = x / (k + alpha * mean(x^2 over the channels around))^beta.
 
     Shape: (N, C, *), the same out.
 
@@ -348,6 +356,10 @@ class LocalResponseNorm(Module):
         alpha: factor of the mean.
         beta: exponent.
         k: what is added.
+
+    >>> from chainrule import nn, ones
+    >>> nn.LocalResponseNorm(2)(ones(5, 6, 4, 4)).shape
+    chainrule.Size([5, 6, 4, 4])
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):

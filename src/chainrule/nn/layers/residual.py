@@ -30,13 +30,13 @@ def _sum(name: str, y: Tensor, x: Tensor) -> Tensor:
 
 
 class Residual(Module):
-    """y = F(x) + x, or F(x) + projection(x) where F changes the shape.
+    """A residual link: y = module(x) + x, or module(x) + projection(x) where the shape changes.
 
-    Shape: that of F; without projection the same in and out.
+    Shape: that of the module; without projection the same in and out.
 
     Args:
-        module: F.
-        projection: a module that brings x to the shape of F(x).
+        module: what is computed beside the link.
+        projection: a module that brings x to the shape of module(x).
 
     >>> from chainrule import nn, ones
     >>> nn.Residual(nn.Identity())(ones(2))
@@ -57,7 +57,9 @@ class Residual(Module):
 
 
 class ResidualBlock(Module):
-    """y = relu(bn2(conv2(relu(bn1(conv1(x))))) + downsample(x)), with convolutions of 3 x 3.
+    """Two convolutions of 3 x 3 and a link past them.
+
+    y = relu(bn2(conv2(relu(bn1(conv1(x))))) + downsample(x))
 
     The names are those of torchvision's BasicBlock. Where the stride or the number of channels
     makes it necessary, and none is given, downsample is a convolution of 1 x 1 and a batch
@@ -101,7 +103,9 @@ class ResidualBlock(Module):
 
 
 class Highway(Module):
-    """y = t * h + (1 - t) * x with h = activation(hidden(x)) and the gate t = sigmoid(gate(x)).
+    """A layer with a gate t that decides how much of the input passes: y = t * h + (1 - t) * x.
+
+    h = activation(hidden(x)), t = sigmoid(gate(x))
 
     Shape: (*, features), the same out.
 
@@ -135,12 +139,14 @@ class Highway(Module):
 
 
 class SkipConcat(Module):
-    """y = cat([x, F(x)]) along ``dim``: what follows sees the input and what was made of it.
+    """A link by concatenation: y = cat([x, module(x)], dim).
 
-    Shape: (N, C, *) -> (N, C + C_F, *), C_F being the channels of F.
+    What follows sees the input and what was made of it.
+
+    Shape: (N, C, *) -> (N, C + C_out, *), C_out being the channels of module(x).
 
     Args:
-        module: F.
+        module: what is computed beside the link.
         dim: the dimension along which both are joined.
 
     >>> from chainrule import nn, ones

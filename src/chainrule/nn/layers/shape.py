@@ -16,7 +16,12 @@ T = TypeVar("T")
 
 
 class Identity(Module):
-    """Gives back its input; takes any arguments and ignores them.
+    """Gives back its input: y = x.
+
+    Shape: (*), the same out.
+
+    Args:
+        args, kwargs: anything; they are ignored.
 
     >>> from chainrule import nn, ones
     >>> nn.Identity(54, unused=True)(ones(2))
@@ -31,9 +36,12 @@ class Identity(Module):
 
 
 class Flatten(Module):
-    """The dimensions from ``start_dim`` to ``end_dim`` as one; the first is the batch.
+    """Several dimensions as one: y[n, i * W + j] = x[n, i, j] for the last two, and so for more.
 
     Shape: (N, *) -> (N, product of *) by default.
+
+    Args:
+        start_dim, end_dim: the first and the last of the dimensions; 0 is the batch.
 
     >>> from chainrule import nn, ones
     >>> nn.Flatten()(ones(2, 3, 4)).shape
@@ -52,9 +60,13 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One dimension as several, whose sizes multiply to its own; one size may be -1.
+    """One dimension as several: y[n, i, j] = x[n, i * W + j] for two of sizes (H, W).
 
     Shape: (*, size of dim, *) -> (*, *unflattened_size, *).
+
+    Args:
+        dim: the dimension.
+        unflattened_size: the sizes, whose product is its own; one may be -1.
 
     >>> from chainrule import nn, ones
     >>> nn.Unflatten(1, (3, 4))(ones(2, 12)).shape

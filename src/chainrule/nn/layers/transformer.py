@@ -21,15 +21,15 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gel
 
 
 class TransformerEncoderLayer(Module):
-    """x = norm1(x + self_attn(x)); y = norm2(x + linear2(activation(linear1(x)))).
+    """Self-attention and a feed-forward net, each with a residual link and a normalization.
 
-    With norm_first the normalizations stand in front of attention and net, inside the residual
-    links: x = x + self_attn(norm1(x)); y = x + ff(norm2(x)).
+    h = norm1(x + self_attn(x)); y = norm2(h + linear2(activation(linear1(h)))), or with norm_first
+    h = x + self_attn(norm1(x)); y = h + linear2(activation(linear1(norm2(h))))
 
-    Shape: (L, N, E) or (L, E), the same out; with batch_first (N, L, E).
+    Shape: (L, N, D) or (L, D), the same out; with batch_first (N, L, D).
 
     Args:
-        d_model: E, the features.
+        d_model: D, the features.
         nhead: number of heads.
         dim_feedforward: width of the feed-forward net.
         dropout: rate of dropout behind attention, activation and net, and on attention's weights.
@@ -110,9 +110,9 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after the other, and a last normalization.
+    """Copies of an encoder layer and a last normalization: y = norm(layer_n(... layer_1(x))).
 
-    Shape: that of the layer.
+    Shape: (L, N, D) or (L, D), the same out; with batch_first (N, L, D).
 
     Args:
         encoder_layer: the layer; it is copied with its parameters.
@@ -120,6 +120,11 @@ class TransformerEncoder(Module):
         norm: a last normalization, such as LayerNorm.
         enable_nested_tensor: accepted for PyTorch's sake; there is one way to compute.
         mask_check: likewise.
+
+    >>> from chainrule import nn, ones
+    >>> layer = nn.TransformerEncoderLayer(d_model=8, nhead=2)
+    >>> nn.TransformerEncoder(layer, num_layers=2)(ones(5, 3, 8)).shape
+    chainrule.Size([5, 3, 8])
     """
 
     def __init__(

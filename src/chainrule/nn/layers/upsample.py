@@ -52,7 +52,7 @@ def interpolate(
     """``input`` (N, C, *) resampled to ``size``, or to ``scale_factor`` times its size.
 
     ``mode`` is "nearest", "nearest-exact" (which rounds half a pixel better), "area" (averages),
-    "linear" (L), "bilinear" or "bicubic" (H, W) or "trilinear" (D, H, W). With ``align_corners``
+    "linear" (L), "bilinear" or "bicubic" (H, W) or "trilinear" (Z, H, W). With ``align_corners``
     the outermost elements' centers stay where they are, else their outer edges.
     ``recompute_scale_factor`` takes the ratio of the rounded sizes instead of ``scale_factor``.
     ``antialias`` (of "bilinear" and "bicubic") widens the filter where the image shrinks, so that
@@ -250,7 +250,10 @@ def _antialiased(
 
 
 class Upsample(Module):
-    """Signals, images or volumes resampled to another size: see functional.interpolate.
+    """Signals, images or volumes resampled to another size.
+
+    Along each dimension y[i] = sum over k of w(i, k) x[k], the weights being those of ``mode``
+    around the place (i + 1 / 2) n_in / n_out - 1 / 2.
 
     Shape: (N, C, *) -> (N, C, *size).
 
@@ -302,7 +305,19 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Images resampled by repeating the nearest pixel."""
+    """Images resampled by repeating pixels: y[i, j] = x[floor(i H / H_out), floor(j W / W_out)].
+
+    Shape: (N, C, H, W) -> (N, C, H_out, W_out).
+
+    Args:
+        size: (H_out, W_out), or a number for both; or
+        scale_factor: what to multiply the size by.
+
+    >>> from chainrule import nn, tensor
+    >>> nn.UpsamplingNearest2d(scale_factor=2)(tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1., 1., 2., 2.],
+              [1., 1., 2., 2.]]]])
+    """
 
     def __init__(
         self, size: Sizes | None = None, scale_factor: float | tuple[float, ...] | None = None
@@ -311,7 +326,20 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Images resampled by bilinear interpolation with aligned corners."""
+    """Images resampled by bilinear interpolation with aligned corners.
+
+    Along each dimension y[i] = (1 - t) x[k] + t x[k + 1] with k + t = i (n_in - 1) / (n_out - 1).
+
+    Shape: (N, C, H, W) -> (N, C, H_out, W_out).
+
+    Args:
+        size: (H_out, W_out), or a number for both; or
+        scale_factor: what to multiply the size by.
+
+    >>> from chainrule import nn, tensor
+    >>> nn.UpsamplingBilinear2d(size=(1, 3))(tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1.0000, 1.5000, 2.0000]]]])
+    """
 
     def __init__(
         self, size: Sizes | None = None, scale_factor: float | tuple[float, ...] | None = None

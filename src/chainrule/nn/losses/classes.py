@@ -317,7 +317,7 @@ class NLLLoss(Loss):
 
 
 class ZeroOneLoss(Loss):
-    """1 where the class is wrong and 0 where it is right; its mean is the error rate.
+    """The error rate: loss = 1 where the class is wrong, loss = 0 where it is right.
 
     It is constant nearly everywhere, so it has no gradient to learn from.
 

@@ -74,14 +74,14 @@ def _log_likelihood(
 
 
 def _padded(targets: Tensor, lengths: Sequence[int], classes: int, blank: int) -> Tensor:
-    """The labels as (N, L), with blanks after the end of each sequence."""
+    """The labels as (N, S), with blanks after the end of each sequence."""
     n, longest, total = len(lengths), max(lengths), sum(lengths)
     targets = cast(targets, dtypes.int64)
     if targets.ndim == 1:
         if targets.shape[0] != total:
             raise RuntimeError(
                 f"ctc_loss: concatenated targets must have sum(target_lengths) = {total} labels, "
-                f"got {targets.shape[0]}; targets of shape (N, L) may be padded"
+                f"got {targets.shape[0]}; targets of shape (N, S) may be padded"
             )
         starts = itertools.accumulate(lengths, initial=0)
         places = [
@@ -92,7 +92,7 @@ def _padded(targets: Tensor, lengths: Sequence[int], classes: int, blank: int) -
     else:
         if targets.ndim != 2 or targets.shape[0] != n or targets.shape[1] < longest:
             raise RuntimeError(
-                f"ctc_loss: targets must have shape (N, L) with N = {n} sequences and L >= "
+                f"ctc_loss: targets must have shape (N, S) with N = {n} sequences and S >= "
                 f"{longest}, their greatest length, got {tuple(targets.shape)}"
             )
         padded = targets[:, :longest]
@@ -109,7 +109,7 @@ def _checked_shape(log_probs: Tensor) -> tuple[int, int, int]:
     shape = tuple(log_probs.shape)
     if len(shape) != 3 or 0 in shape:
         raise RuntimeError(
-            "ctc_loss: log_probs must have shape (T, N, C) or (T, C) and must not be empty, got "
+            "ctc_loss: log_probs must have shape (L, N, K) or (L, K) and must not be empty, got "
             f"{shape}"
         )
     return shape
@@ -146,13 +146,13 @@ def _check_labels(labels: Tensor, classes: int) -> None:
 
 
 class CTCLoss(Loss):
-    """-log of the probability that the network's output at T steps reads as the target.
+    """Minus the logarithm of the probability that the network's outputs read as the target.
 
     A reading goes through the steps, drops repeated labels and then blanks, so that "aa-b" and
     "-abb" both read "ab"; loss = -log(sum over the ways to read the target of their
     probabilities). A target that no way leads to has an infinite loss, and the gradient 0.
 
-    Shape: log_probs (T, N, C) or (T, C), logarithms of probabilities; targets (N, L), padded, or
+    Shape: log_probs (L, N, K) or (L, K), logarithms of probabilities; targets (N, S), padded, or
     (sum of target_lengths,), one after the other; input_lengths and target_lengths (N,) -> () or,
     with reduction="none", (N,).
 

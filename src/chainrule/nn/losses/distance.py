@@ -73,7 +73,7 @@ def pairwise_distance(
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors: x1 . x2 / (|x1| |x2|).
+    """The cosine of the angle between vectors: y = x1 . x2 / (|x1| |x2|).
 
     Shape: (*, D, *), (*, D, *) -> (*, *), D at dimension ``dim``.
 
@@ -96,7 +96,7 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The distance between vectors: |x1 - x2 + eps|_p.
+    """The distance between vectors: y = |x1 - x2 + eps|_p.
 
     Shape: (N, D) or (D,), the same -> (N,) or (); with keepdim, (N, 1) or (1,).
 
@@ -214,7 +214,9 @@ def _check_margin(op: str, margin: float) -> None:
 
 
 class CosineEmbeddingLoss(Loss):
-    """1 - cos(x1, x2) where y = 1, max(0, cos(x1, x2) - margin) where y = -1.
+    """How far the angle between vectors is from what a label y asks for.
+
+    loss = 1 - cos(x1, x2) where y = 1, loss = max(0, cos(x1, x2) - margin) where y = -1
 
     Shape: input1 (N, D) or (D,), input2 the same, target (N,) or () -> () or, with
     reduction="none", (N,).
@@ -243,7 +245,9 @@ class CosineEmbeddingLoss(Loss):
 
 
 class TripletMarginLoss(Loss):
-    """loss = max(0, d(a, p) - d(a, n) + margin), with d(x, y) = |x - y + eps|_p.
+    """An anchor should be nearer to a positive than to a negative by a margin.
+
+    loss = max(0, d(a, p) - d(a, n) + margin), with d(x, y) = |x - y + eps|_p
 
     Shape: anchor (N, D) or (D,), positive and negative the same -> () or, with reduction="none",
     (N,).
@@ -292,7 +296,7 @@ class TripletMarginLoss(Loss):
 
 
 class TripletMarginWithDistanceLoss(Loss):
-    """loss = max(0, d(a, p) - d(a, n) + margin), with any function d.
+    """A triplet loss with any distance d: loss = max(0, d(a, p) - d(a, n) + margin).
 
     Shape: anchor (N, *), positive and negative the same -> () or, with reduction="none", the shape
     of the distances.

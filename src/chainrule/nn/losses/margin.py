@@ -201,7 +201,9 @@ def _check_class_weight(op: str, weight: Tensor, classes: int) -> None:
 
 
 class HingeEmbeddingLoss(Loss):
-    """x where y = 1, max(0, margin - x) where y = -1; x is usually a distance.
+    """Like pairs near, unlike ones apart; x is usually a distance.
+
+    loss = x where y = 1, loss = max(0, margin - x) where y = -1
 
     Shape: input (*), target (*) -> () or, with reduction="none", (*).
 
@@ -229,7 +231,9 @@ class HingeEmbeddingLoss(Loss):
 
 
 class MarginRankingLoss(Loss):
-    """loss = max(0, -y (x1 - x2) + margin): y = 1 asks for x1 to be larger, y = -1 for x2.
+    """An order of two scores: loss = max(0, -y (x1 - x2) + margin).
+
+    y = 1 asks for x1 to be larger, y = -1 for x2.
 
     Shape: input1 (*), input2 (*), target (*) -> () or, with reduction="none", (*).
 
@@ -257,7 +261,9 @@ class MarginRankingLoss(Loss):
 
 
 class MultiMarginLoss(Loss):
-    """loss = sum over i != y of weight[y] max(0, margin - x[y] + x[i])^p / C.
+    """The class y should exceed all others by a margin.
+
+    loss = sum over i != y of weight[y] max(0, margin - x[y] + x[i])^p / C
 
     Shape: input (N, C) or (C,), target (N,) or () -> () or, with reduction="none", (N,).
 
@@ -296,7 +302,9 @@ class MultiMarginLoss(Loss):
 
 
 class MultiLabelMarginLoss(Loss):
-    """loss = sum over labels j and other classes i of max(0, 1 - x[j] + x[i]) / C.
+    """All labels should exceed all other classes by 1.
+
+    loss = sum over labels j and other classes i of max(0, 1 - x[j] + x[i]) / C
 
     Shape: input (N, C) or (C,), target the same: the labels of a sample, then -1 -> () or, with
     reduction="none", (N,).
@@ -315,7 +323,9 @@ class MultiLabelMarginLoss(Loss):
 
 
 class MultiLabelSoftMarginLoss(Loss):
-    """The mean over the classes of -weight (y log(p) + (1 - y) log(1 - p)), with p = sigmoid(x).
+    """The binary cross-entropy of p = sigmoid(x), averaged over the classes.
+
+    loss = mean over the classes of -weight (y log(p) + (1 - y) log(1 - p))
 
     Shape: input (N, C), target (N, C) of zeros and ones -> () or, with reduction="none", (N,).
 

@@ -27,7 +27,22 @@ GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
 class RNNBase(Module):
-    """What RNN, LSTM and GRU have in common."""
+    """What RNN, LSTM and GRU have in common: parameters for each layer and direction.
+
+    Args:
+        mode: "RNN_TANH", "RNN_RELU", "RNN" (any function), "GRU" or "LSTM".
+        input_size, hidden_size: features of the input and of the state.
+        num_layers: how many layers stand on each other.
+        bias: whether to learn biases.
+        batch_first: whether the batch comes before time.
+        dropout: the probability with which outputs between layers are dropped in training.
+        bidirectional: whether a second set of weights runs from the end to the start.
+        proj_size: features of the state after a projection, 0 for none.
+
+    >>> from chainrule import nn
+    >>> isinstance(nn.GRU(3, 4), nn.RNNBase), len(nn.GRU(3, 4).all_weights[0])
+    (True, 4)
+    """
 
     def __init__(
         self,

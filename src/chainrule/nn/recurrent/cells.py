@@ -69,7 +69,7 @@ def rnn_cell(
     b_hh: Tensor | None = None,
     nonlinearity: Nonlinearity = "tanh",
 ) -> Tensor:
-    """g(w_ih x + b_ih + w_hh h + b_hh), for input (N, D) and hx (N, H)."""
+    """h' = g(w_ih x + b_ih + w_hh h + b_hh), for input (N, D) and hx (N, hidden_size)."""
     return _step("RNN", nonlinearity, input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
@@ -81,7 +81,7 @@ def rnn_tanh_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> Tensor:
-    """tanh(w_ih x + b_ih + w_hh h + b_hh)"""
+    """h' = tanh(w_ih x + b_ih + w_hh h + b_hh), for input (N, D) and hx (N, hidden_size)."""
     return rnn_cell(input, hx, w_ih, w_hh, b_ih, b_hh, "tanh")
 
 
@@ -93,7 +93,7 @@ def rnn_relu_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> Tensor:
-    """relu(w_ih x + b_ih + w_hh h + b_hh)"""
+    """h' = relu(w_ih x + b_ih + w_hh h + b_hh), for input (N, D) and hx (N, hidden_size)."""
     return rnn_cell(input, hx, w_ih, w_hh, b_ih, b_hh, "relu")
 
 
@@ -105,7 +105,8 @@ def gru_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> Tensor:
-    """One step of a gated recurrent unit, for input (N, D) and hx (N, H)."""
+    """h' = (1 - z) * n + z * h, for input (N, D) and hx (N, hidden_size): one step of a gated
+    recurrent unit, with the gates of :class:`chainrule.nn.GRUCell`."""
     return _step("GRU", "", input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
 
 
@@ -117,13 +118,23 @@ def lstm_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """One step of an LSTM, for input (N, D) and hx = (h, c), both (N, H)."""
+    """c' = f * c + i * g, h' = o * tanh(c'), for input (N, D) and hx = (h, c), both
+    (N, hidden_size): one step of an LSTM, with the gates of :class:`chainrule.nn.LSTMCell`."""
     h, c = _step("LSTM", "", input, hx, (w_ih, w_hh, b_ih, b_hh))
     return h, c
 
 
 class RNNCellBase(Module):
-    """What the cells have in common."""
+    """What the cells have in common: parameters for one step.
+
+    Args:
+        input_size, hidden_size: features of the input and of the state.
+        bias: whether to learn biases.
+
+    >>> from chainrule import nn
+    >>> isinstance(nn.GRUCell(3, 4), nn.RNNCellBase), nn.GRUCell(3, 4).weight_ih.shape
+    (True, chainrule.Size([12, 3]))
+    """
 
     gates = 1
     states = 1
@@ -188,11 +199,11 @@ class RNNCell(RNNCellBase):
 
     h' = g(weight_ih x + bias_ih + weight_hh h + bias_hh)
 
-    Shape: input (N, D) or (D), hx and output (N, H) or (H).
+    Shape: input (N, D) or (D), hx and output (N, hidden_size) or (hidden_size).
 
     Args:
-        input_size: D.
-        hidden_size: H.
+        input_size: D, the features of the input.
+        hidden_size: features of the state.
         bias: whether to learn biases.
         nonlinearity: g: "tanh", "relu", or any function of a tensor.
 
@@ -228,9 +239,18 @@ class RNNCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a gated recurrent unit; the equations are those of :class:`GRU`.
+    """One step of a gated recurrent unit.
 
-    Shape: input (N, D) or (D), hx and output (N, H) or (H).
+    r, z = sigmoid(weight_ih x + bias_ih + weight_hh h + bias_hh), of their parts;
+    n = tanh(weight_in x + bias_in + r * (weight_hn h + bias_hn));
+    h' = (1 - z) * n + z * h
+
+    Shape: input (N, D) or (D), hx and output (N, hidden_size) or (hidden_size).
+
+    Args:
+        input_size: D, the features of the input.
+        hidden_size: features of the state.
+        bias: whether to learn biases.
 
     >>> from chainrule import nn, ones
     >>> nn.GRUCell(3, 4)(ones(2, 3)).shape
@@ -244,9 +264,18 @@ class GRUCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an LSTM; the equations are those of :class:`LSTM`.
+    """One step of an LSTM.
 
-    Shape: input (N, D) or (D), hx = (h, c) and output (h', c'), each (N, H) or (H).
+    i, f, g, o = weight_ih x + bias_ih + weight_hh h + bias_hh, in four parts;
+    c' = sigmoid(f) * c + sigmoid(i) * tanh(g); h' = sigmoid(o) * tanh(c')
+
+    Shape: input (N, D) or (D), hx = (h, c) and output (h', c'), each (N, hidden_size) or
+    (hidden_size).
+
+    Args:
+        input_size: D, the features of the input.
+        hidden_size: features of the state.
+        bias: whether to learn biases.
 
     >>> from chainrule import nn, ones
     >>> h, c = nn.LSTMCell(3, 4)(ones(2, 3))

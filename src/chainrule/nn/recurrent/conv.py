@@ -33,7 +33,7 @@ __all__ = [
 
 
 def _conv(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """A convolution that keeps the size of (N, C, *space), in as many dimensions as it has."""
+    """A convolution that keeps the size of (N, C, *), in as many dimensions as it has."""
     return {1: conv1d, 2: conv2d, 3: conv3d}[weight.ndim - 2](x, weight, bias, padding="same")
 
 
@@ -55,7 +55,7 @@ def conv_rnn_cell(
     bias: Tensor | None = None,
     nonlinearity: Nonlinearity = "tanh",
 ) -> Tensor:
-    """g(weight_ih * x + weight_hh * h + bias), where * is a convolution that keeps the size."""
+    """h' = g(weight_ih * x + weight_hh * h + bias), * being a convolution that keeps the size."""
     g = activation_of("conv_rnn_cell", nonlinearity)
     return _rnn_step(_conv(input, weight_ih, bias), hx, weight_hh, g)
 
@@ -67,7 +67,8 @@ def conv_lstm_cell(
     weight_hh: Tensor,
     bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """One step of an LSTM with convolutions for products; hx = (h, c)."""
+    """c' = f c + i g, h' = o tanh(c') for hx = (h, c): one step of an LSTM with convolutions for
+    products, with the gates of :class:`chainrule.nn.ConvLSTMCell`."""
     h, c = hx
     return _lstm_step(_conv(input, weight_ih, bias), h, c, weight_hh)
 
@@ -122,7 +123,7 @@ class _ConvRecurrent(Module):
                 p.detach().uniform_(-bound, bound)
 
     def _first(self, frame: Tensor, states: Sequence[Tensor] | None) -> Sequence[Tensor]:
-        """The first states for frames (N, C, *space), zeros if none are given."""
+        """The first states for frames (N, C, *), zeros if none are given."""
         name, shape = type(self).__name__, tuple(frame.shape)
         if len(shape) != self.dim + 2 or shape[1] != self.in_channels:
             raise RuntimeError(
@@ -216,11 +217,11 @@ class _OverTime(_ConvRecurrent):
 class ConvRNNCell(_ConvRecurrent):
     """One step of a recurrent convolution: h' = g(weight_ih * x + weight_hh * h + bias).
 
-    Shape: input (N, C, \\*space), hx and output (N, H, \\*space).
+    Shape: input (N, C, *), hx and output (N, hidden_channels, *), where * is space.
 
     Args:
         in_channels: C.
-        hidden_channels: H.
+        hidden_channels: channels of the state.
         kernel_size: of both convolutions, which keep the size.
         dim: the number of dimensions of space.
         bias: whether to learn a bias.
@@ -243,7 +244,16 @@ class ConvLSTMCell(_Lstm):
     i, f, g, o = weight_ih * x + weight_hh * h + bias, in four parts of the channels;
     c' = sigmoid(f) c + sigmoid(i) tanh(g); h' = sigmoid(o) tanh(c')
 
-    Shape: input (N, C, \\*space), hx = (h, c) and output (h', c'), each (N, H, \\*space).
+    Shape: input (N, C, *), hx = (h, c) and output (h', c'), each (N, hidden_channels, *), where *
+    is space.
+
+    Args:
+        in_channels: C.
+        hidden_channels: channels of the state.
+        kernel_size: of both convolutions, which keep the size.
+        dim: the number of dimensions of space.
+        bias: whether to learn a bias.
+        nonlinearity: without effect on an LSTM.
 
     >>> from chainrule import nn, ones
     >>> h, c = nn.ConvLSTMCell(1, 2, 3)(ones(1, 1, 8, 8))
@@ -262,8 +272,17 @@ class ConvRNN(_OverTime):
     h_t = g(weight_ih * x_t + weight_hh * h_{t-1} + bias), all steps as one operation; with a
     function for g, which may have parameters or draw random numbers, step by step.
 
-    Shape: input (L, N, C, \\*space), or (N, L, C, \\*space) if ``batch_first``; output with H
-    channels; hx and the second result (N, H, \\*space). Arguments: see :class:`ConvRNNCell`.
+    Shape: input (L, N, C, *), or (N, L, C, *) if ``batch_first``, where * is space; output the same
+    with hidden_channels; hx and the second result (N, hidden_channels, *).
+
+    Args:
+        in_channels: C.
+        hidden_channels: channels of the state.
+        kernel_size: of both convolutions, which keep the size.
+        dim: the number of dimensions of space.
+        bias: whether to learn a bias.
+        nonlinearity: g: "tanh", "relu", "sigmoid" or a function.
+        batch_first: whether the batch comes before time.
 
     >>> from chainrule import nn, ones
     >>> output, h = nn.ConvRNN(1, 2, 3)(ones(5, 1, 1, 8, 8))
@@ -281,11 +300,21 @@ class ConvRNN(_OverTime):
 class ConvLSTM(_Lstm, _OverTime):
     """An LSTM with convolutions for products over a sequence of images (signals, volumes).
 
-    The equations are those of :class:`ConvLSTMCell`, all steps as one operation.
+    i, f, g, o = weight_ih * x_t + weight_hh * h_{t-1} + bias, in four parts of the channels;
+    c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g); h_t = sigmoid(o) tanh(c_t), all steps as one
+    operation
 
-    Shape: input (L, N, C, \\*space), or (N, L, C, \\*space) if ``batch_first``; output with H
-    channels; hx and the second result are pairs (h, c), each (N, H, \\*space). Arguments: see
-    :class:`ConvRNNCell`.
+    Shape: input (L, N, C, *), or (N, L, C, *) if ``batch_first``, where * is space; output the same
+    with hidden_channels; hx and the second result are pairs (h, c), each (N, hidden_channels, *).
+
+    Args:
+        in_channels: C.
+        hidden_channels: channels of the state.
+        kernel_size: of both convolutions, which keep the size.
+        dim: the number of dimensions of space.
+        bias: whether to learn a bias.
+        nonlinearity: without effect on an LSTM.
+        batch_first: whether the batch comes before time.
 
     >>> from chainrule import nn, ones
     >>> output, (h, c) = nn.ConvLSTM(1, 2, 3)(ones(5, 1, 1, 8, 8))
@@ -306,8 +335,16 @@ class RecurrentConv(_ConvRecurrent):
     h_t = g(weight_ih * x + weight_hh * h_{t-1} + bias) for t = 1 .. steps, with h_0 = 0: every
     iteration widens the receptive field with the same weights.
 
-    Shape: (N, C, \\*space) -> (N, H, \\*space). Arguments: ``steps``, then see
-    :class:`ConvRNNCell`.
+    Shape: (N, C, *) -> (N, hidden_channels, *), where * is space.
+
+    Args:
+        in_channels: C.
+        hidden_channels: channels of the state.
+        kernel_size: of both convolutions, which keep the size.
+        dim: the number of dimensions of space.
+        bias: whether to learn a bias.
+        nonlinearity: g: "tanh", "relu", "sigmoid" or a function.
+        steps: how many iterations.
 
     >>> from chainrule import nn, ones
     >>> nn.RecurrentConv(1, 2, 3, steps=4)(ones(1, 1, 8, 8)).shape

@@ -18,11 +18,12 @@ class RNN(RNNBase):
     h_t = g(weight_ih x_t + bias_ih + weight_hh h_{t-1} + bias_hh)
 
     Shape: input (L, N, D), (N, L, D) if ``batch_first``, (L, D) without a batch, or a
-    PackedSequence; output (L, N, directions * H); hx and h_n (layers * directions, N, H).
+    PackedSequence; output (L, N, directions * hidden_size); hx and h_n
+    (layers * directions, N, hidden_size).
 
     Args:
-        input_size: D.
-        hidden_size: H.
+        input_size: D, the features of the input.
+        hidden_size: features of the state.
         num_layers: how many layers stand on each other.
         nonlinearity: g: "tanh", "relu", or any function of a tensor.
         bias: whether to learn biases.
@@ -87,7 +88,21 @@ class GRU(RNNBase):
     n = tanh(weight_in x_t + bias_in + r * (weight_hn h_{t-1} + bias_hn));
     h_t = (1 - z) * n + z * h_{t-1}
 
-    Shape and arguments: see :class:`RNN`.
+    Shape: input (L, N, D), (N, L, D) if ``batch_first``, (L, D) without a batch, or a
+    PackedSequence; output (L, N, directions * hidden_size); hx and h_n
+    (layers * directions, N, hidden_size).
+
+    Args:
+        input_size: D, the features of the input.
+        hidden_size: features of the state.
+        num_layers: how many layers stand on each other.
+        bias: whether to learn biases.
+        batch_first: whether the batch comes before time.
+        dropout: the probability with which outputs between layers are dropped in training.
+        bidirectional: whether a second set of weights runs from the end to the start.
+
+    A call is ``gru(input, hx=None, mask=None)``: where ``mask``, (L, N) or (N, L), is False there
+    is no input, the state is held and the output is 0.
 
     >>> from chainrule import nn, ones
     >>> output, h_n = nn.GRU(3, 4, batch_first=True)(ones(2, 5, 3))
@@ -135,7 +150,22 @@ class LSTM(RNNBase):
     c_t = sigmoid(f) * c_{t-1} + sigmoid(i) * tanh(g);
     h_t = sigmoid(o) * tanh(c_t), times weight_hr if ``proj_size`` > 0
 
-    Shape and arguments: see :class:`RNN`; hx and the second result are pairs (h, c).
+    Shape: input (L, N, D), (N, L, D) if ``batch_first``, (L, D) without a batch, or a
+    PackedSequence; output (L, N, directions * hidden_size); hx = (h, c) and (h_n, c_n), each
+    (layers * directions, N, hidden_size). With ``proj_size`` that is the size of h and the output.
+
+    Args:
+        input_size: D, the features of the input.
+        hidden_size: features of the state.
+        num_layers: how many layers stand on each other.
+        bias: whether to learn biases.
+        batch_first: whether the batch comes before time.
+        dropout: the probability with which outputs between layers are dropped in training.
+        bidirectional: whether a second set of weights runs from the end to the start.
+        proj_size: features of h after a projection by weight_hr, 0 for none.
+
+    A call is ``lstm(input, hx=None, mask=None)``: where ``mask``, (L, N) or (N, L), is False there
+    is no input, the state is held and the output is 0.
 
     >>> from chainrule import nn, ones
     >>> output, (h_n, c_n) = nn.LSTM(3, 4, bidirectional=True)(ones(5, 2, 3))

@@ -83,9 +83,11 @@ def peephole_lstm(
 ) -> tuple[Tensor, Tensor]:
     """The states h and c of all steps of an LSTM whose gates look at the cell.
 
-    ``peepholes`` are weight_ci, weight_cf, weight_co, all vectors (H) or all matrices (H, H).
+    c_t = f * c_{t-1} + i * g; h_t = o * tanh(c_t), with the gates of
+    :class:`chainrule.nn.PeepholeLSTM`; ``peepholes`` are weight_ci, weight_cf, weight_co, all
+    vectors (hidden_size) or all matrices (hidden_size, hidden_size).
 
-    Shape: input (L, N, D), hx = (h_0, c_0), each (N, H); h and c (L, N, H).
+    Shape: input (L, N, D), hx = (h_0, c_0), each (N, hidden_size); h and c (L, N, hidden_size).
     """
     h0, c0 = hx
     gates = linear(input, weight_ih, bias)
@@ -101,13 +103,13 @@ class PeepholeLSTM(Module):
 
     With the input gate closed (i = 0) and the forget gate open (f = 1) the cell keeps c for ever.
 
-    Shape: input (L, N, D), or (N, L, D) if ``batch_first``; output (L, N, H); hx and the second
-    result are pairs (h, c), each (N, H).
+    Shape: input (L, N, D), or (N, L, D) if ``batch_first``; output (L, N, hidden_size); hx and the
+    second result are pairs (h, c), each (N, hidden_size).
 
     Args:
-        input_size: D.
-        hidden_size: H.
-        full: whether the peepholes are matrices (H, H) instead of vectors (H).
+        input_size: D, the features of the input.
+        hidden_size: features of the state.
+        full: whether the peepholes are matrices instead of vectors.
         bias: whether to learn a bias.
         batch_first: whether the batch comes before time.
 
@@ -196,14 +198,14 @@ class DeepRNN(Module):
     hooks: these then run at every step.
 
     Shape: input (L, N, D), or (N, L, D) if ``batch_first``; output (L, N, K); hx and the second
-    result (N, H).
+    result (N, hidden_size).
 
     Args:
-        input_size: D.
-        hidden_size: H.
-        output_size: K.
+        input_size: D, the features of the input.
+        hidden_size: features of the state.
+        output_size: K, the outputs of a step.
         input_layers: widths of MLP_in.
-        hidden_layers: widths of the layers between g and h_t; one more leads back to H.
+        hidden_layers: widths of the layers between g and h_t; one more leads back to hidden_size.
         output_layers: widths of MLP_out.
         nonlinearity: g, of all hidden layers: "tanh", "relu", "sigmoid" or a function.
         output_nonlinearity: g_o (None: the identity).
@@ -260,7 +262,7 @@ class DeepRNN(Module):
         return x
 
     def hidden_states(self, input: Tensor, h0: Tensor, mask: Tensor | None = None) -> Tensor:
-        """h of all steps (L, N, H) for an input (L, N, D)."""
+        """h of all steps (L, N, hidden_size) for an input (L, N, D)."""
         a = self.from_input(self._through(self.input_mlp, input))
         g = self.nonlinearity
         if isinstance(g, str) and self._is_plain():
@@ -316,7 +318,7 @@ class Bidirectional(Module):
     Args:
         forward_layer: a recurrent layer that returns (output, state).
         backward_layer: the one for the other direction.
-        output_size: K.
+        output_size: K, the outputs of a step.
         output_nonlinearity: g_o: a name or a function (None: the identity).
 
     >>> from chainrule import nn, ones
@@ -358,9 +360,14 @@ class Bidirectional(Module):
 
 
 class TimeDistributed(Module):
-    """Applies a module to every step of a sequence alike: a CNN that feeds an RNN.
+    """A module applied to every step of a sequence alike: y_t = module(x_t).
 
-    Shape: (L, N, \\*) -> (L, N, \\*out), where the module maps (B, \\*) -> (B, \\*out).
+    So a convolutional network feeds a recurrent one. All steps go through it as one batch.
+
+    Shape: (L, N, *) -> (L, N, *), where * is what the module takes and what it gives.
+
+    Args:
+        module: what is computed at each step.
 
     >>> from chainrule import nn, ones
     >>> nn.TimeDistributed(nn.Linear(3, 2))(ones(5, 4, 3)).shape
