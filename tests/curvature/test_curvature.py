@@ -11,7 +11,9 @@ from helpers import assert_close
 from small_network import flat_jacobian, network, normal, params, softmax, tensor
 
 import chainrule
-from chainrule import Tensor
+from chainrule import Tensor, curvature
+from chainrule.autograd import functional
+from chainrule.curvature.graph import Derivatives
 from chainrule.curvature.hessian import (
     condition_number,
     gauss_newton,
@@ -23,6 +25,7 @@ from chainrule.curvature.hessian import (
 from chainrule.curvature.jacobian import per_output_hvp
 from chainrule.curvature.parameters import blocks, ravel
 from chainrule.func import grad, hessian
+from chainrule.optim.second_derivatives import SecondOrderObjective
 
 
 def loss(p: Any) -> Tensor:
@@ -44,6 +47,45 @@ def test_hessian_matrix_has_the_blocks_of_the_hessian() -> None:
             assert_close(got[row][column], expected[row][column])
     assert_close(got["out"][0]["w"], expected["out"][0]["w"])
     assert_close(hessian_matrix(loss, p, chunk_size=7), matrix.numpy())
+
+
+def test_all_ways_to_a_hessian_lead_to_one() -> None:
+    vector, unravel = ravel(params())
+
+    def f(v: Tensor) -> Tensor:
+        return loss(unravel(v))
+
+    leaf = vector.detach().requires_grad_()
+    expected = hessian(f)(vector).numpy()
+    found = [
+        functional.hessian(f, vector),
+        functional.hessian(f, vector, outer_jacobian_strategy="forward-mode"),
+        hessian_matrix(f, vector),
+        hessian_matrix(f, vector, chunk_size=5),
+        curvature.Hessian(f, params=vector).matrix(),
+        Derivatives([leaf], f(leaf)).hessian(),
+        SecondOrderObjective([leaf], lambda: f(leaf), "test").hessian(),
+    ]
+    assert_close(found, [expected] * len(found))
+
+
+def test_hessian_matrix_evaluates_the_function_once() -> None:
+    calls = []
+
+    def f(v: Tensor) -> Tensor:
+        calls.append(1)
+        return (v**4).sum()
+
+    hessian_matrix(f, chainrule.ones(10), chunk_size=3)
+    assert len(calls) == 1
+
+
+def test_hessian_matrix_can_be_differentiated_and_mapped() -> None:
+    w = tensor([1.0, 2.0])
+    third = chainrule.func.jacrev(lambda v: hessian_matrix(lambda u: (u**3).sum(), v))(w)
+    assert third[0, 0].tolist() == [6.0, 0.0]
+    several = chainrule.func.vmap(lambda v: hessian_matrix(lambda u: (u**3).sum(), v))
+    assert_close(several(chainrule.stack([w, 2 * w]))[1], np.diag([12.0, 24.0]))
 
 
 def test_hessian_diagonal_is_the_diagonal_of_the_hessian() -> None:

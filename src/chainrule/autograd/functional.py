@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from chainrule.autograd import func as transforms
 from chainrule.autograd.engine import grad
-from chainrule.autograd.jacobian import jacfwd, jacrev
+from chainrule.autograd.jacobian import hessian_of, jacfwd, jacrev
 from chainrule.autograd.nested import map_tree
 from chainrule.backend import K
 from chainrule.tensor import Tensor
@@ -120,7 +120,7 @@ def hessian(
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = True,
-    outer_jacobian_strategy: str = "forward-mode",
+    outer_jacobian_strategy: str = "reverse-mode",
 ) -> Tensor: ...
 @overload
 def hessian(
@@ -129,7 +129,7 @@ def hessian(
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = True,
-    outer_jacobian_strategy: str = "forward-mode",
+    outer_jacobian_strategy: str = "reverse-mode",
 ) -> tuple[tuple[Tensor, ...], ...]: ...
 def hessian(
     func: Callable[..., Tensor],
@@ -137,18 +137,17 @@ def hessian(
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = True,
-    outer_jacobian_strategy: str = "forward-mode",
+    outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     """The Hessian of a scalar ``func`` at ``inputs``; nested tuples if there are several."""
     args = _tuple(inputs)
     if strict:
         _check_strict("hessian", func, args)
     argnums: Any = tuple(range(len(args))) if isinstance(inputs, (tuple, list)) else 0
-    outer = {"forward-mode": jacfwd, "reverse-mode": jacrev}
-    if outer_jacobian_strategy not in outer:
+    if outer_jacobian_strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(f"hessian: unknown outer_jacobian_strategy {outer_jacobian_strategy!r}")
-    transform = outer[outer_jacobian_strategy](transforms.grad(func, argnums), argnums)
-    return _finish(transform(*args), create_graph)
+    outer = hessian_of if outer_jacobian_strategy == "reverse-mode" else jacfwd
+    return _finish(outer(transforms.grad(func, argnums), argnums)(*args), create_graph)
 
 
 def vjp(

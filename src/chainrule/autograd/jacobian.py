@@ -8,21 +8,15 @@ from typing import Any, ParamSpec
 
 from chainrule.autograd.func import push_forward
 from chainrule.autograd.nested import Structure, flatten, map_tree, unflatten
+from chainrule.autograd.rows import for_units
 from chainrule.autograd.traced import Traced, select, substitute, unpack_single
-from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
 from chainrule.ops.shape.views import movedim, reshape
 from chainrule.tensor import Tensor
 
-__all__ = ["hessian", "jacfwd", "jacrev"]
+__all__ = ["hessian", "hessian_of", "jacfwd", "jacrev"]
 
 P = ParamSpec("P")
-
-
-def _basis(x: Tensor) -> Tensor:
-    """The unit vectors of the space of x, one along dimension 0."""
-    n = x.array.size
-    return Tensor(K.eye(n, dtype=x.array.dtype).reshape((n, *x.array.shape)))
 
 
 def jacrev(
@@ -67,7 +61,7 @@ def _pull_basis(traced: Traced, i: int, y: Tensor, chunk_size: int | None) -> An
     shape = y.array.shape
     if shape == ():
         return pull(Tensor(K.ones((), y.array.dtype)))  # a batch of one needs no batch
-    stacked = vmap(pull, chunk_size=chunk_size)(_basis(y))
+    stacked = for_units(pull, shape, y.array.dtype, chunk_size)
 
     def as_rows(g: Tensor) -> Tensor:
         return traced.settled(reshape(g, (*shape, *g.array.shape[1:])))
@@ -118,8 +112,8 @@ def _push_basis(
         outside[:] = result[2:]
         return result[1]
 
-    stacked = vmap(push, chunk_size=chunk_size)(_basis(x))
     shape = tuple(x.shape)
+    stacked = for_units(push, shape, x.array.dtype, chunk_size)
     column = map_tree(lambda t: reshape(movedim(t, 0, -1), (*t.shape[1:], *shape)), stacked)
     return column, (outside[0] if outside else None)
 
@@ -148,15 +142,25 @@ def hessian(func: Callable[P, Any], argnums: int | tuple[int, ...] = 0) -> Calla
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    first = jacrev(func, argnums)
+    return hessian_of(jacrev(func, argnums), argnums)
 
-    @functools.wraps(func)
+
+def hessian_of(
+    gradient: Callable[P, Any], argnums: int | tuple[int, ...], chunk_size: int | None = None
+) -> Callable[P, Any]:
+    """The derivative of a gradient: what every function that returns a Hessian calls.
+
+    The rows are pulled back through the graph of the gradient, ``chunk_size`` of them at once. The
+    Jacobian of several outputs, which ``gradient`` may be too, is differentiated forward.
+    """
+
+    @functools.wraps(gradient)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
-        selected = substitute(first, args, argnums, kwargs)
+        selected = substitute(gradient, args, argnums, kwargs)
         traced = Traced(selected, select(args, argnums), has_aux=False)
         if _is_gradient(traced):
-            return _rows(traced, argnums, chunk_size=None)
-        return jacfwd(first, argnums)(*args, **kwargs)
+            return _rows(traced, argnums, chunk_size)
+        return jacfwd(gradient, argnums, chunk_size=chunk_size)(*args, **kwargs)
 
     return wrapped
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.autograd import engine
-from chainrule.autograd.vmap import vmap
-from chainrule.backend import K
+from chainrule.autograd.rows import for_units
 from chainrule.curvature.memory import at_once, graph_bytes
 from chainrule.ops.core.apply import edge_of
 from chainrule.ops.creation.conversion import clone
@@ -20,43 +19,7 @@ from chainrule.ops.creation.patterns import zeros, zeros_like
 from chainrule.ops.shape.views import cat, reshape
 from chainrule.tensor import Tensor
 
-__all__ = ["Derivatives", "for_rows", "for_units", "map_rows"]
-
-
-def for_rows(
-    function: Callable[[Tensor], Tensor],
-    rows: Callable[[int, int], Tensor],
-    count: int,
-    chunk_size: int,
-) -> Tensor:
-    """What a function makes of each of ``count`` vectors, along dimension 0.
-
-    ``rows(start, stop)`` makes some of the vectors, those of one chunk at a time.
-    """
-    parts = []
-    for start in range(0, count, chunk_size):
-        some = rows(start, min(start + chunk_size, count))
-        parts.append(function(some[0])[None] if some.shape[0] == 1 else vmap(function)(some))
-    return parts[0] if len(parts) == 1 else cat(parts)
-
-
-def map_rows(function: Callable[[Tensor], Tensor], rows: Tensor, chunk_size: int) -> Tensor:
-    """What a function makes of each row of a matrix, along dimension 0."""
-    return for_rows(function, lambda start, stop: rows[start:stop], rows.shape[0], chunk_size)
-
-
-def for_units(
-    function: Callable[[Tensor], Tensor], size: int, dtype: Any, chunk_size: int
-) -> Tensor:
-    """What a function makes of each unit vector of a space, along dimension 0.
-
-    The unit vectors are made for one chunk at a time: together they are a matrix, too.
-    """
-
-    def units(start: int, stop: int) -> Tensor:
-        return Tensor(K.eye(stop - start, size, start, dtype=dtype))
-
-    return for_rows(function, units, size, chunk_size)
+__all__ = ["Derivatives"]
 
 
 class Derivatives:
@@ -145,7 +108,7 @@ class Derivatives:
     def hessian(self, chunk_size: int | None = None) -> Tensor:
         """The Hessian of the loss, (W, W)."""
         together = self.at_once("hessian", chunk_size)
-        return for_units(self.hessian_product, self.size, self.dtype, together)
+        return for_units(self.hessian_product, (self.size,), self.dtype, together)
 
     # --- of the outputs ---------------------------------------------------------------------------
 
@@ -166,12 +129,12 @@ class Derivatives:
         count, dtype = self.outputs.numel(), self.outputs.array.dtype
         together = self.at_once("jacobian", chunk_size)
         if count <= self.size:
-            return for_units(self.pulled, count, dtype, together)
+            return for_units(self.pulled, (count,), dtype, together)
 
         def column(v: Tensor) -> Tensor:
             return reshape(self.jacobian_product(v), (count,))
 
-        return for_units(column, self.size, dtype, together).mT
+        return for_units(column, (self.size,), dtype, together).mT
 
     def outer_product(self, u: Tensor) -> Tensor:
         """H_L u, with the Hessian H_L of the loss by the outputs."""

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chainrule.autograd.func import hvp, jvp, value_and_grad, vjp
+from chainrule.autograd.func import grad, hvp, jvp, value_and_grad, vjp
+from chainrule.autograd.jacobian import hessian_of
 from chainrule.autograd.nested import flatten
+from chainrule.autograd.rows import for_units
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
 from chainrule.curvature.estimates import hutchinson_diagonal
-from chainrule.curvature.graph import for_units
 from chainrule.curvature.memory import AT_ONCE, check_matrix
 from chainrule.curvature.parameters import arguments, as_function, ravel
 from chainrule.ops.linalg.decompositions import eigvalsh
@@ -44,19 +45,10 @@ def _chunk(op: str, chunk_size: int | None) -> int:
     return chunk_size or AT_ONCE
 
 
-def _matrix(
-    op: str, column: Callable[[Tensor], Tensor], like: Tensor, chunk_size: int | None, instead: str
-) -> Tensor:
-    """A symmetric matrix from its products with the unit vectors."""
+def _check_size(op: str, like: Tensor, instead: str) -> None:
     size = like.numel()
-    check_matrix(
-        op,
-        size,
-        size,
-        like.dtype,
-        f"Use {instead}, which needs no matrix (diagonal, eigenvalues, products), or a part of it",
-    )
-    return for_units(column, size, like.array.dtype, _chunk(op, chunk_size))
+    instead = f"Use {instead}, which needs no matrix (diagonal, eigenvalues, products), or a part"
+    check_matrix(op, size, size, like.dtype, f"{instead} of it")
 
 
 def hessian_matrix(
@@ -75,11 +67,9 @@ def hessian_matrix(
             [2., 2., 0.]])
     """
     vector, unravel = ravel(params)
-
-    def column(unit: Tensor) -> Tensor:
-        return ravel(hvp(func, (params,), (unravel(unit),)))[0]
-
-    return _matrix("hessian_matrix", column, vector, chunk_size, "curvature.Hessian")
+    _check_size("hessian_matrix", vector, "curvature.Hessian")
+    together = _chunk("hessian_matrix", chunk_size)
+    return hessian_of(grad(lambda v: func(unravel(v))), 0, together)(vector)
 
 
 def hessian_diagonal(
@@ -112,7 +102,7 @@ def hessian_diagonal(
     together = _chunk("hessian_diagonal", chunk_size)
     if samples is None:
         diagonal = for_units(
-            lambda unit: sum_over(curved(unit)), vector.numel(), vector.array.dtype, together
+            lambda unit: sum_over(curved(unit)), tuple(vector.shape), vector.array.dtype, together
         )
     elif samples < 1:
         raise ValueError(f"hessian_diagonal: samples should be None or at least 1, got {samples}")
@@ -188,7 +178,9 @@ def gauss_newton(
     def column(unit: Tensor) -> Tensor:
         return ravel(product(unravel(unit)))[0]
 
-    return _matrix("gauss_newton", column, flat, chunk_size, "curvature.GaussNewton")
+    _check_size("gauss_newton", flat, "curvature.GaussNewton")
+    together = _chunk("gauss_newton", chunk_size)
+    return for_units(column, tuple(flat.shape), flat.array.dtype, together)
 
 
 # --- what a Hessian says --------------------------------------------------------------------------

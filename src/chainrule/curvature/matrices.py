@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from chainrule.autograd.rows import for_units, map_rows
 from chainrule.curvature.estimates import Estimate, average, check_samples
-from chainrule.curvature.graph import Derivatives, for_units, map_rows
+from chainrule.curvature.graph import Derivatives
 from chainrule.curvature.information import draw_residuals, log_partition
 from chainrule.curvature.memory import check_matrix
 from chainrule.curvature.parameters import ravel
@@ -146,7 +147,7 @@ class GaussNewton(CurvatureMatrix):
         if count >= min(self.size, MOST_OUTPUTS):
             return super().diagonal()
         together = self._at_once()
-        outer = for_units(self._derivatives.outer_product, count, outputs.array.dtype, together)
+        outer = for_units(self._derivatives.outer_product, (count,), outputs.array.dtype, together)
         values, vectors = eigh((outer + outer.mT) / 2)
         total: Any = 0.0
         for start in range(0, count, together):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypedDict, Unpack, overload
 
-from chainrule.autograd.traced import Traced
 from chainrule.autograd.nested import flatten, unflatten
+from chainrule.autograd.rows import for_rows, for_units, map_rows
+from chainrule.autograd.traced import Traced
 from chainrule.backend import K, dtypes
 from chainrule.curvature.estimates import (
     Estimate,
@@ -18,7 +19,6 @@ from chainrule.curvature.estimates import (
     hutchinson_diagonal,
     hutchinson_trace,
 )
-from chainrule.curvature.graph import for_rows, for_units, map_rows
 from chainrule.curvature.memory import check_matrix
 from chainrule.curvature.parameters import Model, arguments, as_function, paths, ravel
 from chainrule.nn.module.names import Where, select_names
@@ -197,7 +197,7 @@ class CurvatureMatrix:
             return product if everything else product[columns]
 
         if len(rows) == self.size:
-            return for_units(row, self.size, self.dtype.array_dtype, self._at_once())
+            return for_units(row, (self.size,), self.dtype.array_dtype, self._at_once())
 
         def units(start: int, stop: int) -> Tensor:
             return unit_vectors(rows[start:stop], self.size, self.dtype)
@@ -213,7 +213,7 @@ class CurvatureMatrix:
             return sum_over(unit * self._multiply_one(unit))
 
         dtype = self.dtype.array_dtype
-        return self.by_name(for_units(entry, self.size, dtype, self._at_once()))
+        return self.by_name(for_units(entry, (self.size,), dtype, self._at_once()))
 
     def estimate_diagonal(self, samples: int = 100, *, generator: Random = None) -> Estimate:
         """Hutchinson's estimate of the diagonal with its standard error, each a tree."""
