@@ -6,11 +6,11 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 if TYPE_CHECKING:
-    from chainrule.ops.core.apply import Select
+    from chainrule.ops.core.recording import Select
     from chainrule.ops.core.primitive import Op
     from chainrule.tensor import Tensor
     from chainrule.typing import Array, V
@@ -24,6 +24,7 @@ __all__ = [
     "Node",
     "Storage",
     "View",
+    "Watcher",
     "mode",
     "next_seq",
     "repeated",
@@ -37,6 +38,10 @@ Edge: TypeAlias = Union["Node", "Tensor"]
 next_seq = itertools.count(1).__next__
 
 
+# Called with an operation, its inputs, its parameters and its result.
+Watcher = Callable[[Any, "tuple[Tensor, ...]", dict[str, Any], Any], None]
+
+
 class Mode(threading.local):
     """What this thread records. ``flags`` is 0 or GRAD alone in ordinary programs.
 
@@ -46,6 +51,7 @@ class Mode(threading.local):
 
     GRAD, BOXED, TRACE, ANOMALY, INFERENCE = 1, 2, 4, 8, 16
     flags = GRAD
+    watchers: tuple[Watcher, ...] = ()  # told of every operation while a trace is on
 
 
 mode = Mode()

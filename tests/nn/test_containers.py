@@ -282,3 +282,20 @@ def test_parameter_dict() -> None:
         p["x"]
     with pytest.raises(RuntimeError, match="ParameterDict should not be called"):
         p(1)
+
+
+@pytest.mark.parametrize("kind", [nn.ReLU, nn.Tanh, nn.Sigmoid, nn.Linear])
+def test_a_function_patched_into_a_class_is_seen(
+    kind: type[nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A linear layer and its activation are one operation only while both are as they come."""
+    activation = kind() if kind is not nn.Linear else nn.ReLU()
+    net = nn.Sequential(nn.Linear(3, 2), activation)
+    x = randn(4, 3)
+    before = net(x)
+    monkeypatch.setattr(kind, "forward", lambda self, input: input * 0 + 7)
+    assert (net(x) == 7).all()
+    monkeypatch.undo()
+    assert (net(x) == before).all()
+    monkeypatch.setattr(kind, "__call__", lambda self, input: input * 0 + 5)
+    assert (net(x) == 5).all()

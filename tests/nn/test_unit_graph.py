@@ -10,7 +10,7 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import nn
-from chainrule.ops.core.apply import on_recorded
+from chainrule.ops.core.apply import watching
 
 
 def random_links(seed: int, units: int = 9) -> list[tuple[int, int]]:
@@ -87,15 +87,11 @@ def operations(net: nn.Module, x: chainrule.Tensor) -> list[str]:
     """The operations of a forward pass; the backward pass has one or two for each."""
     names: list[str] = []
 
-    def note(op: Any, result: Any, inputs: Any) -> None:
+    def note(op: Any, inputs: Any, params: Any, result: Any) -> None:
         names.append(op.name)
 
-    on_recorded.append(note)
-    try:
-        with chainrule.autograd.record_lines():
-            net(x)
-    finally:
-        on_recorded.remove(note)
+    with watching(note):
+        net(x)
     return names
 
 

@@ -21,7 +21,7 @@ from chainrule.autograd import gradcheck, gradgradcheck
 from chainrule.func import grad, jvp, vjp, vmap
 from chainrule.ops import families
 from chainrule.ops.linalg import matrices as linalg
-from chainrule.ops.core.apply import on_recorded
+from chainrule.ops.core.apply import watching
 from chainrule.ops.core.primitive import REGISTRY
 from chainrule.tensor import Tensor
 
@@ -364,16 +364,12 @@ def test_every_primitive_is_exercised() -> None:
     """By the value of some sample, or by its derivatives."""
     seen: set[str] = set()
 
-    def note(op: Any, result: Any, inputs: Any) -> None:
+    def note(op: Any, inputs: Any, params: Any, result: Any) -> None:
         seen.add(op.name)
 
-    on_recorded.append(note)
-    try:
-        with chainrule.autograd.record_lines():
-            for sample in ALL:
-                run_with_derivatives(sample)
-    finally:
-        on_recorded.remove(note)
+    with watching(note):
+        for sample in ALL:
+            run_with_derivatives(sample)
     missing = sorted(set(REGISTRY) - seen - RANDOM_PRIMITIVES)
     assert not missing, f"primitives that no sample reaches: {missing}"
 

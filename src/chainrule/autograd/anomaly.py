@@ -9,7 +9,8 @@ from pathlib import Path
 
 from chainrule.autograd.modes import _Flags
 from chainrule.backend import K
-from chainrule.ops.core.apply import on_recorded, SELECT
+from chainrule.ops.core.apply import trace_with
+from chainrule.ops.core.recording import SELECT
 from chainrule.ops.core.primitive import Op
 from chainrule.graph import Box, Mode, Node, mode
 from chainrule.tensor import Tensor
@@ -73,6 +74,7 @@ def _non_finite(array: Value | Box) -> int:
     return int((~K.isfinite(array)).sum())
 
 
+@trace_with
 def _note(op: Op, result: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ...]) -> None:
     outputs = result if isinstance(result, tuple) else (result,)
     line = user_line()
@@ -88,12 +90,9 @@ def _note(op: Op, result: Tensor | tuple[Tensor, ...], inputs: tuple[Tensor, ...
             values = "value" if bad == 1 else "values"
             raise RuntimeError(
                 f"{op.name} produced {bad} non-finite {values} of {out.array.size} (NaN or Inf) "
-                f"from "
-                f"finite inputs of shapes {[tuple(t.shape) for t in inputs]}, in the line\n  {line}"
+                f"from finite inputs of shapes {[tuple(t.shape) for t in inputs]}, in the line\n"
+                f"  {line}"
             )
-
-
-on_recorded.append(_note)
 
 
 def check_gradients(node: Node, g: object, parts: Sequence[Value | None]) -> None:

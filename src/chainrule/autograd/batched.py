@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from chainrule.graph import ORDINARY, Box, Mode, mode
-from chainrule.ops.core.apply import Array, apply, edge_of, wrap
+from chainrule.ops.core.apply import Array, apply, wrap
+from chainrule.ops.core.recording import edge_of
 from chainrule.ops.core.batching import ON_ARRAYS, rule_of
 from chainrule.ops.core.primitive import Op
 from chainrule.tensor import Tensor

@@ -10,7 +10,7 @@ from chainrule.autograd.roots import Cotangents, any_boxed, recording, roots_of,
 from chainrule.autograd.walk import leading_to, walk, youngest_first
 from chainrule.backend import K
 from chainrule.graph import Node
-from chainrule.ops.core.apply import edge_of
+from chainrule.ops.core.recording import edge_of
 from chainrule.tensor import Tensor
 
 __all__ = ["backward", "grad", "watch_backward"]

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
 from chainrule.graph import Box, Edge, Mode, mode
-from chainrule.ops.core.apply import edge_of
+from chainrule.ops.core.recording import edge_of
 from chainrule.ops.core.pointwise import constant
 from chainrule.tensor import Tensor
 

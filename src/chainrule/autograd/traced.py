@@ -11,7 +11,7 @@ from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.nested import flatten, map_tree, unflatten
 from chainrule.backend import K
 from chainrule.graph import Node
-from chainrule.ops.core.apply import edge_of
+from chainrule.ops.core.recording import edge_of
 from chainrule.ops.creation.conversion import clone
 from chainrule.tensor import Tensor
 

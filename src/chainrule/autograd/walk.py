@@ -17,7 +17,8 @@ from chainrule.autograd.anomaly import check_gradients
 from chainrule.autograd.hooks import run_hooks
 from chainrule.backend import K
 from chainrule.graph import Edge, Mode, Node, Storage, mode
-from chainrule.ops.core.apply import INFERENCE, SELECT
+from chainrule.ops.core.apply import INFERENCE
+from chainrule.ops.core.recording import SELECT
 from chainrule.tensor import Tensor
 
 __all__ = ["leading_to", "walk", "youngest_first"]

@@ -13,7 +13,7 @@ from typing import Any
 from chainrule.autograd import engine
 from chainrule.autograd.rows import for_units
 from chainrule.curvature.memory import at_once, graph_bytes
-from chainrule.ops.core.apply import edge_of
+from chainrule.ops.core.recording import edge_of
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.patterns import zeros, zeros_like
 from chainrule.ops.shape.views import cat, reshape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainrule.backend import dtypes
 from chainrule.graph import Node
-from chainrule.ops.core.apply import edge_of
+from chainrule.ops.core.recording import edge_of
 from chainrule.tensor import Tensor
 
 __all__ = ["AT_ONCE", "CHUNK_BYTES", "MATRIX_LIMIT", "at_once", "check_matrix", "graph_bytes"]

@@ -28,7 +28,7 @@ from chainrule.curvature.spectrum import (
     lanczos_eigenpairs,
     spectral_density,
 )
-from chainrule.ops.core.apply import edge_of
+from chainrule.ops.core.recording import edge_of
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.linalg.decompositions import eigvalsh

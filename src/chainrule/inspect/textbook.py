@@ -16,7 +16,7 @@ from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.curvature.parameters import ravel
 from chainrule.autograd.nested import flatten, unflatten
 from chainrule.backend import K
-from chainrule.ops.core.apply import SELECT, edge_of
+from chainrule.ops.core.recording import SELECT, edge_of
 from chainrule.ops.shape.joining import split
 from chainrule.ops.shape.views import reshape, stack
 from chainrule.graph import Node

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from chainrule.backend import dtypes
-from chainrule.ops.core.promotion import Number
+from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.graph import Mode, mode
 from chainrule.tensor import Tensor
@@ -123,11 +123,11 @@ def whole(op: str, name: str, value: Any) -> int:
 
 def number(op: str, name: str, value: Any) -> Any:
     """A scalar argument as a Python number, also from a tensor with one element."""
-    if isinstance(value, Number):
+    if isinstance(value, NUMBERS):
         return value
     if isinstance(value, Tensor) or (hasattr(value, "item") and getattr(value, "ndim", 0) == 0):
         return value.item()
-    raise TypeError(f"{op}(): argument '{name}' must be Number, not {type(value).__name__}")
+    raise TypeError(f"{op}(): argument '{name}' must be NUMBERS, not {type(value).__name__}")
 
 
 def tensor_argument(op: str, value: Any) -> Tensor:

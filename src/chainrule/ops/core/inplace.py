@@ -15,7 +15,8 @@ from chainrule.backend import K
 from chainrule.ops.elementwise.functions import where, zeros_like_of
 from chainrule.ops.core.pointwise import F32, F64
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.core.apply import edge_of, INFERENCE, record
+from chainrule.ops.core.apply import INFERENCE
+from chainrule.ops.core.recording import edge_of, record
 from chainrule.ops.core.primitive import Op
 from chainrule.graph import Box, Mode, Node, View, mode, next_seq, repeated
 from chainrule.tensor import Size, Tensor

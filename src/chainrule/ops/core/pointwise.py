@@ -10,13 +10,14 @@ from __future__ import annotations
 import numbers
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.apply import apply, as_operand, edge_of, output_tensor
+from chainrule.ops.core.apply import apply, as_operand
+from chainrule.ops.core.recording import one, output_tensor, two
 from chainrule.ops.core.primitive import Elementwise, Op, sum_to
 from chainrule.ops.core.promotion import (
-    Number,
+    NUMBERS,
     broadcast_error,
     cast,
     check_broadcast,
@@ -28,6 +29,7 @@ from chainrule.ops.core.promotion import (
 )
 from chainrule.graph import Node, mode
 from chainrule.tensor import Tensor
+from chainrule.typing import Number, V, Value
 
 __all__ = [
     "binary",
@@ -65,25 +67,30 @@ class Unary(Elementwise):
         return super().vjp(node, g, False)
 
 
+class UnaryFunction(Protocol):
+    """What :func:`unary` returns: a function of a tensor (or of an array, inside a rule)."""
+
+    __name__: str
+
+    def __call__(self, input: V) -> V: ...
+
+
 def unary(
     name: str,
-    differential: Callable[..., Any] | None,
+    differential: Callable[..., Value] | None,
     doc: str,
     *,
     floating: bool = True,
     kinds: str = ANY_KIND,
-) -> Callable[[Any], Any]:
+) -> UnaryFunction:
     """Declares an elementwise function of one input and returns it.
 
     ``floating`` says that integers become floating before it is applied, ``kinds`` which kinds of
     elements it is for.
     """
     op = Unary(name, differential)
-    reads_input = 0 in op.reads[0]
-    saves_out = op.saves_out
     differentiable = op.differentiable
-    # The types of tensors that need no check and no conversion.
-    f32, f64 = (F32, F64) if "f" in kinds else (None, None)
+    f32, f64 = (F32, F64) if "f" in kinds else (None, None)  # need no check and no conversion
 
     def function(input: Any) -> Any:
         if input.__class__ is not Tensor and not isinstance(input, Tensor):
@@ -94,28 +101,25 @@ def unary(
         if flags > 1 or (dtype is not f32 and dtype is not f64):
             check_kind(name, kinds, dtype)
             return apply(op, (to_floating(input) if floating else input,), {})
-        array = op.raw(a)
-        if array.__class__ is not Array:
-            array = K.asarray(array)
-        out = Tensor(array)
-        if flags and differentiable and (input.needs_grad or input._view is not None):
-            edge = input._node
-            if edge is None or input._view is not None:
-                edge = edge_of(input)
-            if edge is not None:
-                saved = (input,) if reads_input else None
-                out._node = Node(op, (edge,), saved, array if saves_out else None)
-                out.needs_grad = True
-        return out
+        return one(op, input, op.raw(a), flags and differentiable)
 
+    return named(function, name, doc)
+
+
+def named(function: Any, name: str, doc: str) -> Any:
+    """A function with its name, its docstring and the module that declares it, from which it can be
+    pickled."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"] == __name__:
+        frame = frame.f_back
     function.__name__ = function.__qualname__ = name
-    function.__module__ = sys._getframe(1).f_globals["__name__"]  # where it can be pickled from
+    function.__module__ = frame.f_globals["__name__"]
     function.__doc__ = doc
     return function
 
 
 def _unary_bare(op: Op, x: Any, floating: bool) -> Any:
-    if not isinstance(x, (Array, numbers.Number)) or x.__class__ in Number:
+    if not isinstance(x, (Array, numbers.Number)) or x.__class__ in NUMBERS:
         raise TypeError(
             f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}; "
             "convert it with chainrule.tensor(...)"
@@ -129,8 +133,21 @@ def _unary_bare(op: Op, x: Any, floating: bool) -> Any:
 class Binary(Elementwise):
     """An elementwise function of two inputs."""
 
-    def __init__(self, name: str, differentials: Sequence[Any], kernel: str | None):
+    def __init__(
+        self,
+        name: str,
+        differentials: Sequence[Callable[..., Value] | None],
+        kernel: str | None,
+        floating: bool,
+        kinds: str,
+        refuses_bool: str,
+    ):
         super().__init__(name, differentials, kernel)
+        self.floating, self.kinds, self.refuses_bool = floating, kinds, refuses_bool
+        # The types of tensors that need no check and no conversion.
+        self.f32: Any = F32 if "f" in kinds else None
+        self.f64: Any = F64 if "f" in kinds else None
+        self.left, self.right = WithNumber(self, 0), WithNumber(self, 1)
         x_reads, y_reads = self.reads
         # The gradient of one input reads the other one (a product), or nothing (a sum).
         self.is_product = x_reads == (1,) and y_reads == (0,)
@@ -162,15 +179,16 @@ class WithNumber(Elementwise):
     The number is part of the operation, not an input, so that ``x * 2`` saves nothing.
     """
 
-    def __init__(self, op: Elementwise, side: int):
+    def __init__(self, op: Binary, side: int):
         self.name = op.name
         self.batch = "align"
         self.op = op
+        self.f32, self.f64 = op.f32, op.f64
         self.side = side  # where the tensor stands: 0 on the left, 1 on the right
         self.differential = op.differentials[side]
         self.pattern = op.reads[side]
         self.saves_out = 2 in self.pattern
-        self.reads_input = side in self.pattern
+        self.saves_input = side in self.pattern
         self.reads_number_alone = self.pattern == (1 - side,)
         self.reads_both = self.pattern == (0, 1)
         self.differentiable = self.differential is not None
@@ -179,7 +197,7 @@ class WithNumber(Elementwise):
         return self.op.raw(a, number) if self.side == 0 else self.op.raw(number, a)
 
     def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
-        return inputs if self.reads_input else None
+        return inputs if self.saves_input else None
 
     def _push(self, d: Any, x: Any, out: Any, number: Any) -> Any:
         values = (x, number, out) if self.side == 0 else (number, x, out)
@@ -205,157 +223,146 @@ class WithNumber(Elementwise):
         return self._push(tangents[0], inputs[0], out, params["number"])
 
 
+class BinaryFunction(Protocol):
+    """What :func:`binary` returns: a function of two tensors, or of a tensor and a number."""
+
+    __name__: str
+
+    def __call__(self, input: V | Number, other: V | Number) -> V: ...
+
+
 def binary(
     name: str,
-    differential_x: Callable[..., Any] | None,
-    differential_y: Callable[..., Any] | None,
+    differential_x: Callable[..., Value] | None,
+    differential_y: Callable[..., Value] | None,
     doc: str,
     *,
     floating: bool = False,
     kinds: str = ANY_KIND,
     refuses_bool: str = "",
     kernel: str | None = None,
-) -> Callable[[Any, Any], Any]:
+) -> BinaryFunction:
     """Declares an elementwise function of two inputs and returns it.
 
     ``floating`` says that integers become floating before it is applied, ``kinds`` which kinds of
     elements it is for, ``refuses_bool`` why (and that) neither input may be boolean.
     """
-    op = Binary(name, [differential_x, differential_y], kernel)
-    x_reads, y_reads = op.reads
-    x_reads_x, x_reads_y = 0 in x_reads, 1 in x_reads
-    y_reads_x, y_reads_y = 0 in y_reads, 1 in y_reads
-    saves_out = op.saves_out
-    differentiable = op.differentiable
-    left, right = WithNumber(op, 0), WithNumber(op, 1)
-    # The types of tensors that need no check and no conversion.
-    f32, f64 = (F32, F64) if "f" in kinds else (None, None)
+    differentials = (differential_x, differential_y)
+    op = Binary(name, differentials, kernel, floating, kinds, refuses_bool)
+    left, right, differentiable = op.left, op.right, op.differentiable
+    f32, f64 = op.f32, op.f64
 
     def function(input: Any, other: Any) -> Any:
         if input.__class__ is not Tensor or other.__class__ is not Tensor:
             kind = other.__class__
             if (kind is float or kind is int) and input.__class__ is Tensor:
-                return with_number(left, input, other)
+                return _with_number(left, input, other)
             if kind is Tensor and (input.__class__ is float or input.__class__ is int):
-                return with_number(right, other, input)
+                return _with_number(right, other, input)
             if not (isinstance(input, Tensor) and isinstance(other, Tensor)):
-                return mixed(input, other)
+                return _mixed(op, input, other)
         a, b = input.array, other.array
         flags = mode.flags
         dtype = a.dtype
         if flags > 1 or dtype is not b.dtype or (dtype is not f32 and dtype is not f64):
-            return general(input, other)
+            return _general(op, input, other)
         try:
             array = op.raw(a, b)
         except ValueError:
             raise broadcast_error(name, a.shape, b.shape) from None
-        if array.__class__ is not Array:
-            array = K.asarray(array)
-        out = Tensor(array)
-        if flags and differentiable:
-            edge_x = edge_of(input) if input.needs_grad or input._view is not None else None
-            edge_y = edge_of(other) if other.needs_grad or other._view is not None else None
-            if edge_x is not None or edge_y is not None:
-                save_x = (edge_x is not None and x_reads_x) or (edge_y is not None and y_reads_x)
-                save_y = (edge_x is not None and x_reads_y) or (edge_y is not None and y_reads_y)
-                saved = None
-                if save_x or save_y:
-                    saved = (input if save_x else None, other if save_y else None)
-                shape_a, shape_b = a.shape, b.shape
-                shapes = None if shape_a == shape_b else (shape_a, shape_b)
-                node = Node(op, (edge_x, edge_y), saved, array if saves_out else None, shapes)
-                out._node = node
-                out.needs_grad = True
-        return out
+        return two(op, input, other, array, flags and differentiable)
 
-    def general(input: Any, other: Any) -> Any:
-        dtype = input.array.dtype
-        if dtype is not other.array.dtype or (dtype is not f32 and dtype is not f64):
-            input, other = fitted(input, other)
-        check_broadcast(name, input.array.shape, other.array.shape)
-        return apply(op, (input, other), {})
-
-    def fitted(input: Any, other: Any) -> tuple[Any, Any]:
-        if refuses_bool and "b" in (input.array.dtype.kind, other.array.dtype.kind):
-            raise RuntimeError(f"{name}: a bool tensor is not supported; {refuses_bool}")
-        if input.array.dtype != other.array.dtype:
-            input, other = promote(input, other)
-        check_kind(name, kinds, input.array.dtype)
-        return (to_floating(input), to_floating(other)) if floating else (input, other)
-
-    def mixed(input: Any, other: Any) -> Any:
-        if refuses_bool and bool in (input.__class__, other.__class__):
-            raise RuntimeError(f"{name}: a bool is not supported; {refuses_bool}")
-        if isinstance(input, Tensor):
-            if isinstance(other, Number):
-                return with_number(left, input, other)
-        elif isinstance(other, Tensor):
-            if isinstance(input, Number):
-                return with_number(right, other, input)
-        elif isinstance(input, Array) or isinstance(other, Array):
-            return op.raw(input, other)
-        elif isinstance(input, numbers.Number) and isinstance(other, numbers.Number):
-            return op.raw(input, other)
-        for x in (input, other):
-            if not isinstance(x, (Tensor, Array, numbers.Number)):
-                raise type_error(name, input, other)
-        return general(as_operand(input), as_operand(other))
-
-    def fitted_to_number(x: Tensor, number: Any) -> tuple[Tensor, Any]:
-        if refuses_bool and x.array.dtype.kind == "b":
-            raise RuntimeError(f"{name}: a bool tensor is not supported; {refuses_bool}")
-        check_kind(name, kinds, result_type(x, number).array_dtype)
-        return _fit_number(x, number, floating)
-
-    def with_number(variant: WithNumber, x: Tensor, number: Any) -> Any:
-        a = x.array
-        flags = mode.flags
-        dtype = a.dtype
-        if flags > 1 or (dtype is not f32 and dtype is not f64) or number.__class__ is complex:
-            if (dtype is not f32 and dtype is not f64) or number.__class__ is complex:
-                x, number = fitted_to_number(x, number)
-            return apply(variant, (x,), {"number": number})
-        c = constant(number, dtype)
-        array = op.raw(a, c) if variant is left else op.raw(c, a)
-        if array.__class__ is not Array:
-            array = K.asarray(array)
-        out = Tensor(array)
-        if flags and variant.differentiable and (x.needs_grad or x._view is not None):
-            edge = edge_of(x)
-            if edge is not None:
-                saved = (x,) if variant.reads_input else None
-                kept = array if variant.saves_out else None
-                out._node = Node(variant, (edge,), saved, kept, None, {"number": number})
-                out.needs_grad = True
-        return out
-
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = sys._getframe(1).f_globals["__name__"]  # where it can be pickled from
-    function.__doc__ = doc
     function.op = op  # type: ignore[attr-defined]
-    return function
+    return named(function, name, doc)
 
 
-_constants: dict[tuple[Any, Any], Any] = {}
+def _general(op: Binary, input: Tensor, other: Tensor) -> Any:
+    """Two tensors of any types, whatever else is going on."""
+    dtype = input.array.dtype
+    if dtype is not other.array.dtype or (dtype is not op.f32 and dtype is not op.f64):
+        input, other = _fitted(op, input, other)
+    check_broadcast(op.name, input.array.shape, other.array.shape)
+    return apply(op, (input, other), {})
 
 
-def constant(number: Any, dtype: Any) -> Any:
-    """A Python number as an array without dimensions, kept for the next time.
-
-    NumPy takes twice as long for a small array and a Python number as for two arrays.
-    """
-    key = (number, dtype)
-    array = _constants.get(key)
-    if array is None:
-        if len(_constants) > 1000:
-            _constants.clear()
-        array = K.asarray(number, dtype=dtype)
-        if number == number and number != 0:  # NaN is never found again, and -0 would be found as 0
-            _constants[key] = array
-    return array
+def _fitted(op: Binary, input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """Two tensors brought to the type that their operation has."""
+    if op.refuses_bool and "b" in (input.array.dtype.kind, other.array.dtype.kind):
+        raise RuntimeError(f"{op.name}: a bool tensor is not supported; {op.refuses_bool}")
+    if input.array.dtype != other.array.dtype:
+        input, other = promote(input, other)
+    check_kind(op.name, op.kinds, input.array.dtype)
+    return (to_floating(input), to_floating(other)) if op.floating else (input, other)
 
 
-def _fit_number(x: Tensor, number: Any, floating: bool) -> tuple[Tensor, Any]:
+def _mixed(op: Binary, input: Any, other: Any) -> Any:
+    """Operands of which at least one is no tensor."""
+    if op.refuses_bool and bool in (input.__class__, other.__class__):
+        raise RuntimeError(f"{op.name}: a bool is not supported; {op.refuses_bool}")
+    if isinstance(input, Tensor):
+        if isinstance(other, NUMBERS):
+            return _with_number(op.left, input, other)
+    elif isinstance(other, Tensor):
+        if isinstance(input, NUMBERS):
+            return _with_number(op.right, other, input)
+    elif isinstance(input, Array) or isinstance(other, Array):
+        return op.raw(input, other)
+    elif isinstance(input, numbers.Number) and isinstance(other, numbers.Number):
+        return op.raw(input, other)
+    for x in (input, other):
+        if not isinstance(x, (Tensor, Array, numbers.Number)):
+            raise type_error(op.name, input, other)
+    return _general(op, as_operand(input), as_operand(other))
+
+
+def _with_number(variant: WithNumber, x: Tensor, number: Number) -> Any:
+    """A tensor and a Python number."""
+    a = x.array
+    flags = mode.flags
+    dtype = a.dtype
+    if (
+        flags > 1
+        or (dtype is not variant.f32 and dtype is not variant.f64)
+        or number.__class__ is complex
+    ):
+        return _with_any_number(variant, x, number)
+    c, params = _constants.get((number, dtype)) or _new_constant(number, dtype)
+    raw = variant.op.raw
+    array = raw(a, c) if variant.side == 0 else raw(c, a)
+    return one(variant, x, array, flags and variant.differentiable, params)
+
+
+def _with_any_number(variant: WithNumber, x: Tensor, number: Number) -> Any:
+    """A tensor of any type and any number, whatever else is going on."""
+    op, dtype = variant.op, x.array.dtype
+    if (dtype is not op.f32 and dtype is not op.f64) or number.__class__ is complex:
+        if op.refuses_bool and dtype.kind == "b":
+            raise RuntimeError(f"{op.name}: a bool tensor is not supported; {op.refuses_bool}")
+        check_kind(op.name, op.kinds, result_type(x, number).array_dtype)
+        x, number = _fit_number(x, number, op.floating)
+    return apply(variant, (x,), {"number": number})
+
+
+# Python numbers as arrays without dimensions and as parameters, kept for the next time: NumPy takes
+# twice as long for a small array and a Python number as for two arrays.
+_constants: dict[tuple[Any, Any], tuple[Any, dict[str, Any]]] = {}
+
+
+def constant(number: Number, dtype: Any) -> Any:
+    """A Python number as an array without dimensions."""
+    return (_constants.get((number, dtype)) or _new_constant(number, dtype))[0]
+
+
+def _new_constant(number: Number, dtype: Any) -> tuple[Any, dict[str, Any]]:
+    if len(_constants) > 1000:
+        _constants.clear()
+    made = (K.asarray(number, dtype=dtype), {"number": number})
+    if number == number and number != 0:  # NaN is never found again, and -0 would be found as 0
+        _constants[number, dtype] = made
+    return made
+
+
+def _fit_number(x: Tensor, number: Number, floating: bool) -> tuple[Tensor, Number]:
     """A tensor and a Python number brought to the type that their operation has."""
     d = result_type(x, number)
     x = cast(x, d)
@@ -367,6 +374,6 @@ def _fit_number(x: Tensor, number: Any, floating: bool) -> tuple[Tensor, Any]:
     return x, number
 
 
-def comparison(name: str, doc: str, *, kinds: str = ANY_KIND) -> Callable[[Any, Any], Any]:
+def comparison(name: str, doc: str, *, kinds: str = ANY_KIND) -> BinaryFunction:
     """Declares an elementwise comparison: promoted like arithmetic, without derivative."""
     return binary(name, None, None, doc, kinds=kinds)

@@ -25,7 +25,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.backend import K, bind
-from chainrule.ops.core.apply import apply, as_operand, edge_of, note_view, saved_values
+from chainrule.ops.core.apply import apply, as_operand
+from chainrule.ops.core.recording import keep_table, note_view, one, saved_values
 from chainrule.graph import ORDINARY, Node, mode
 from chainrule.tensor import Tensor
 
@@ -46,7 +47,8 @@ REGISTRY: dict[str, Op] = {}
 
 
 class Op:
-    """A primitive operation. ``raw`` computes it on arrays; subclasses give its derivatives.
+    """A primitive operation. ``raw`` computes it on arrays: the kernel of its name, unless its
+    class has a method for that. Subclasses give its derivatives.
 
     ``saves_out`` says that the reverse rule reads the output. ``batch`` is the rule of
     :func:`chainrule.func.vmap` (see ``ops/core/batching.py``), and ``is_view`` that the output may
@@ -54,12 +56,16 @@ class Op:
     """
 
     differentiable = True
+    aligns = False  # whether the output has the shape of each input that is not broadcast
+    saves_input = False  # of one input: whether the reverse rule reads it
     saves_out = False
+    keeps: tuple[int, ...] = keep_table(((0, 1), (0, 1)))  # of two: which of them it reads
     is_view = False
     may_copy = False  # whether a view can come out as a copy, when memory does not allow a view
     holomorphic = True  # complex differentiable, so that the rules for real numbers hold
     materializes_grads = True  # whether the gradient of an unused output is zeros, or None
     takes_tensors = False  # whether ``raw`` wants tensors, not arrays (the user's own operations)
+    recipe: tuple[bool, bool, tuple[int, ...], bool] | None = None  # see ops/core/recording.py
     raw: Callable[..., Any]
 
     def __init__(self, name: str, batch: Any = None, kernel: str | None = None):
@@ -68,7 +74,8 @@ class Op:
         self.name = name
         self.batch = batch
         REGISTRY[name] = self
-        bind(self, kernel or name)
+        if not hasattr(type(self), "raw"):
+            bind(self, kernel or name)
 
     def __call__(self, *inputs: Any, **params: Any) -> Any:
         """Applies to tensors (recording if asked to), or to bare arrays."""
@@ -117,13 +124,18 @@ class Elementwise(Op):
     parameters of the operation by their own names. Only what is named is saved.
     """
 
+    aligns = True
+
     def __init__(self, name: str, differentials: Sequence[Any], kernel: str | None = None):
         super().__init__(name, "align", kernel)
         self.differentials = tuple(differentials)
         self.arity = len(self.differentials)
         self.reads = tuple(_reads(f, self.arity) for f in self.differentials)
         self.reads_params = tuple(_reads_params(f) for f in self.differentials)
+        self.saves_input = 0 in self.reads[0]
         self.saves_out = any(self.arity in r for r in self.reads)
+        if self.arity == 2:
+            self.keeps = keep_table(self.reads)
         self.differentiable = any(f is not None for f in self.differentials)
 
     def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
@@ -191,15 +203,7 @@ class Linear(Op):
         a, flags = x.array, mode.flags
         if (flags > 1 and (flags > ORDINARY or a.__class__ is not K.Array)) or a.dtype.kind != "f":
             return apply(self, (x,), params)
-        array = self.raw(a, **params)
-        if array.__class__ is not K.Array:
-            array = K.asarray(array)
-        out = Tensor(array)
-        if flags and (x.needs_grad or x._view is not None):
-            edge = edge_of(x)
-            if edge is not None:
-                out._node = Node(self, (edge,), None, None, (a.shape,), params)
-                out.needs_grad = True
+        out = one(self, x, self.raw(a, **params), flags, params)
         if self.is_view:
             note_view(out, x, self, params)
         return out
@@ -221,6 +225,8 @@ class Bilinear(Op):
     ``(g, x, y, **params) -> gradient`` for x (which reads y) and for y (which reads x); the one
     that
     is not read is passed as its shape."""
+
+    keeps = keep_table(((1,), (0,)))
 
     def __init__(
         self,

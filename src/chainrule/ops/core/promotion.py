@@ -10,7 +10,7 @@ from chainrule.ops.core.primitive import Linear, Nondifferentiable
 from chainrule.tensor import Size, Tensor
 
 __all__ = [
-    "Number",
+    "NUMBERS",
     "broadcast_error",
     "broadcast_shapes",
     "cast",
@@ -22,7 +22,7 @@ __all__ = [
     "type_error",
 ]
 
-Number = (bool, int, float, complex)
+NUMBERS = (bool, int, float, complex)
 
 # --- types ----------------------------------------------------------------------------------------
 
@@ -54,7 +54,7 @@ def result_type(*operands: Any) -> dtypes.dtype:
     """
     best: list[dtypes.dtype | None] = [None, None, None]
     for x in operands:
-        if isinstance(x, Number):
+        if isinstance(x, NUMBERS):
             priority, d = 0, _number_type(x)
         else:
             a = x.array if isinstance(x, Tensor) else x
@@ -94,7 +94,7 @@ def promote(*operands: Any) -> tuple[Any, ...]:
     """The operands with one common type; Python numbers become zero-dimensional tensors."""
     d = result_type(*operands)
     return tuple(
-        Tensor(K.asarray(x, dtype=d.array_dtype)) if isinstance(x, Number) else cast(x, d)
+        Tensor(K.asarray(x, dtype=d.array_dtype)) if isinstance(x, NUMBERS) else cast(x, d)
         for x in operands
     )
 
@@ -144,7 +144,7 @@ def broadcast_error(op: str, *shapes: Sequence[int]) -> RuntimeError:
 
 
 def type_error(op: str, *operands: Any) -> TypeError:
-    bad = next(x for x in operands if not isinstance(x, (Tensor, K.Array, *Number)))
+    bad = next(x for x in operands if not isinstance(x, (Tensor, K.Array, *NUMBERS)))
     return TypeError(
         f"{op}(): an operand must be a Tensor or a number, not {type(bad).__name__}; "
         "convert it with chainrule.tensor(...)"

@@ -14,7 +14,7 @@ from typing import Any
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.pointwise import binary, comparison, unary
 from chainrule.ops.core.promotion import (
-    Number,
+    NUMBERS,
     broadcast_shapes,
     cast,
     check_kind,
@@ -334,13 +334,13 @@ def _twice(d: Any, x: Any) -> Any:
 
 
 def _power_change(d: Any, x: Any, y: Any) -> Any:
-    is_square = isinstance(y, Number) and y == 2
+    is_square = isinstance(y, NUMBERS) and y == 2
     return _twice(d, x) if is_square else d * _power_slope(x, y)
 
 
 def _power_slope(x: Any, y: Any) -> Any:
     """y x^(y-1), and 0 where y is 0 (also at x = 0, where the formula has no value)."""
-    if isinstance(y, Number):
+    if isinstance(y, NUMBERS):
         return y * pow(x, y - 1) if y != 0 else zeros_like_of(x)
     return where(y == 0, 0.0, y * pow(x, y - 1))
 
@@ -401,7 +401,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
             f"where: expected condition to be a boolean tensor, but got {condition.dtype}; "
             "compare first, for example x != 0"
         )
-    if isinstance(input, Number) or isinstance(other, Number) or input.dtype != other.dtype:
+    if isinstance(input, NUMBERS) or isinstance(other, NUMBERS) or input.dtype != other.dtype:
         input, other = promote(input, other)
     input, other = as_operand(input), as_operand(other)
     broadcast_shapes(condition.array.shape, input.array.shape, other.array.shape, op="where")

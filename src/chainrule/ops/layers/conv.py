@@ -14,15 +14,16 @@ each dimension.
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import add
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.backend import bind
 from chainrule.graph import Node, mode
-from chainrule.ops.core.apply import edge_of, saved_values
+from chainrule.ops.core.recording import affine, saved_values
 from chainrule.ops.core.pointwise import F32, F64
-from chainrule.ops.core.primitive import Bilinear, Linear, Op, sum_to
-from chainrule.ops.shape.views import movedim, reshape
+from chainrule.ops.core.primitive import Bilinear, Linear, Op, broadcast_to, sum_to
+from chainrule.ops.shape.views import movedim, reshape, unsqueeze
 from chainrule.ops.layers.spatial import (
     Ints,
     Known,
@@ -111,13 +112,14 @@ def _batch_rule(first: str, second: str, result: str) -> Rule:
     return rule
 
 
+_BATCH_OF_CONVOLUTION = _batch_rule(_X, _W, _Y)
 _convolution = Bilinear(
     "convolution",
     (
         lambda g, x_shape, w, size, **p: _convolution_input(g, w, size=_spatial(x_shape), **p),
         lambda g, x, w_shape, size, **p: _convolution_weight(x, g, size=_spatial(w_shape), **p),
     ),
-    batch=_batch_rule(_X, _W, _Y),
+    batch=_BATCH_OF_CONVOLUTION,
 )
 _convolution_input = Bilinear(
     "convolution_input",
@@ -137,13 +139,18 @@ _convolution_weight = Bilinear(
 )
 
 
-class _BiasedConvolution(Op):
-    """Convolution and the sum with a bias as one node; only the ordinary path makes it."""
+class BiasedConvolution(Op):
+    """Convolution and the sum with a bias: one node and one pass over the memory.
 
-    name = "convolution"
+    Only the ordinary path makes it; transformations and traces see the two operations.
+    """
 
-    def __init__(self) -> None:
-        bind(self, self.name)
+    def raw(self, x: Any, w: Any, b: Any, **params: Any) -> Any:
+        return _convolution.raw(x, w, bias=b, **params)
+
+    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+        x, w, _ = inputs
+        return (x if edges[1] is not None else None, w if edges[0] is not None else None, None)
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
         x, w = saved_values(node, tensors)[:2]
@@ -157,8 +164,32 @@ class _BiasedConvolution(Op):
             gb = reshape(sum_to(g, shape=(channels, *[1] * (g.ndim - 2))), (channels,))
         return gx, gw, gb
 
+    def jvp(
+        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        (x, w, _), (tx, tw, tb) = inputs, tangents
+        parts = [] if tx is None else [_convolution(tx, w, **params)]
+        parts += [] if tw is None else [_convolution(x, tw, **params)]
+        if tb is not None:
+            column = reshape(tb, (*tb.shape, *[1] * (out.ndim - 2)))
+            parts.append(broadcast_to(column, shape=tuple(out.shape)))
+        return reduce(add, parts)
 
-_biased_convolution = _BiasedConvolution()
+
+def _batch_of_biased(
+    op: Op, size: int, values: Sequence[Any], mapped: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """vmap: the convolution's rule, then the sum with the bias of each member."""
+    x, w, b = values
+    if mapped[0] or mapped[1]:
+        out = _BATCH_OF_CONVOLUTION(_convolution, size, (x, w), mapped[:2], params)
+    else:
+        out = unsqueeze(_convolution(x, w, **params), 0)
+    dimensions = [1] * len(params["size"])
+    return out + reshape(b, (size, 1, -1, *dimensions) if mapped[2] else (-1, *dimensions))
+
+
+biased_convolution = BiasedConvolution("biased_convolution", _batch_of_biased)
 
 
 def _spatial(shape: Shape) -> Ints:
@@ -298,19 +329,8 @@ def _ordinary_convolution(
         _check_types(op, input, weight, bias)
     if dtype is not F32 and dtype is not F64:
         return None
-    out = Tensor(_biased_convolution.raw(x, w, bias=b, **params))
-    if mode.flags:
-        edges = (edge_of(input), edge_of(weight), edge_of(bias))
-        if edges != (None, None, None):
-            saved = (
-                input if edges[1] is not None else None,
-                weight if edges[0] is not None else None,
-                None,
-            )
-            shapes = (x.shape, w.shape, b.shape)
-            out._node = Node(_biased_convolution, edges, saved, None, shapes, params)
-            out.needs_grad = True
-    return out
+    array = biased_convolution.raw(x, w, b, **params)
+    return affine(biased_convolution, input, weight, bias, array, mode.flags, params)
 
 
 def _with_bias(out: Tensor, bias: Tensor | None, nd: int) -> Tensor:

@@ -1,8 +1,8 @@
 """Operations that are often applied together, as one: one node, and one pass over the memory.
 
-Only the ordinary path makes nodes of them. Transformations and traces see the single operations,
-and so does everybody who asks for second derivatives: the rules here say on tensors what those
-of the single operations say, one after the other.
+They are primitives like any other, with all their rules. Only the ordinary path makes nodes of
+them: transformations and traces see the single operations, and what reads the graph (an account of
+the backward pass, say) can be told of them.
 """
 
 from __future__ import annotations
@@ -10,29 +10,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.backend import K, bind
+from chainrule.backend import K
 from chainrule.graph import Node, mode
-from chainrule.ops.core.apply import edge_of, output_tensor
-from chainrule.ops.linalg.matmul import LinearMap
+from chainrule.ops.core.batching import rule_of
 from chainrule.ops.core.pointwise import F32, F64
-from chainrule.ops.core.primitive import REGISTRY, Op
+from chainrule.ops.core.primitive import REGISTRY, Elementwise, Op
+from chainrule.ops.core.recording import output_tensor, two
+from chainrule.ops.linalg.matmul import LinearMap
+from chainrule.ops.reduce.reductions import sum
 from chainrule.tensor import Tensor
+from chainrule.typing import Value
 
-__all__ = ["ActivatedLinear", "squared_error"]
+__all__ = [
+    "ActivatedLinear",
+    "SquaredError",
+    "linear_relu",
+    "linear_sigmoid",
+    "linear_tanh",
+    "squared_error",
+    "squared_errors",
+]
+
+# --- a linear map and its activation --------------------------------------------------------------
 
 
 class ActivatedLinear(Op):
-    """The linear map, then an activation whose slope follows from its value: what
-    :class:`chainrule.nn.Sequential` makes of a linear layer and the activation after it."""
+    """f(x @ weight.T + bias) for an activation f whose slope follows from its value.
+
+    What :class:`chainrule.nn.Sequential` makes of a linear layer and the activation after it.
+    """
 
     saves_out = True
 
     def __init__(self, activation: str):
-        self.name = f"linear_{activation}"
+        super().__init__(f"linear_{activation}", _batch_of_activated)
         self.backward = f"{self.name}_backward"
-        self.map: LinearMap = REGISTRY["linear"]  # type: ignore[assignment]
-        self.differential = REGISTRY[activation].differentials[0]  # type: ignore[attr-defined]
-        bind(self, self.name)
+        linear, f = REGISTRY["linear"], REGISTRY[activation]
+        if not isinstance(linear, LinearMap) or not isinstance(f, Elementwise):
+            raise TypeError(f"{activation} is no elementwise function")
+        self.map, self.activation, self.differential = linear, f, f.differentials[0]
+
+    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+        return self.map.save(inputs, edges)
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
         if tensors:
@@ -47,16 +66,30 @@ class ActivatedLinear(Op):
         )
         return parts if len(edges) > 2 else parts[:2]
 
+    def jvp(
+        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        return self.differential(self.map.jvp(tangents, out, inputs, params), out)
 
-class _SquaredError(Op):
+
+def _batch_of_activated(
+    op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
+) -> Tensor:
+    """vmap: the two operations one after the other."""
+    if not isinstance(op, ActivatedLinear):
+        raise TypeError(f"{op.name} is no linear map with an activation")
+    return op.activation(rule_of(op.map)(op.map, size, values, mapped, params))
+
+
+linear_relu, linear_sigmoid, linear_tanh = map(ActivatedLinear, ("relu", "sigmoid", "tanh"))
+
+# --- squared errors -------------------------------------------------------------------------------
+
+
+class SquaredError(Op):
     """scale * sum((x - y)^2): the mean of squared errors, or their sum."""
 
-    name = "squared_error"
-
-    def __init__(self) -> None:
-        bind(self, self.name)
-
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Sequence[Any]:
         (x, y), (edge_x, edge_y), scale = node.saved, node.edges, node.params["scale"]
         if tensors:
             gx = g * (2 * scale) * (x - y)
@@ -64,11 +97,26 @@ class _SquaredError(Op):
             gx = K.squared_error_backward(g, x.array, y.array, scale)
         return (None if edge_x is None else gx, None if edge_y is None else -gx)
 
+    def jvp(
+        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        (x, y), (tx, ty) = inputs, tangents
+        change = -ty if tx is None else tx if ty is None else tx - ty
+        return sum((2 * params["scale"]) * (x - y) * change)
 
-_squared_error = _SquaredError()
+
+def _batch_of_errors(
+    op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
+) -> Tensor:
+    """vmap: a sum for each member."""
+    d = values[0] - values[1]
+    return params["scale"] * sum(d * d, tuple(range(1, d.ndim)))
 
 
-def squared_error(input: Any, target: Any, mean: bool) -> Tensor | None:
+squared_errors = SquaredError("squared_error", _batch_of_errors)
+
+
+def squared_error(input: Tensor, target: Tensor, mean: bool) -> Tensor | None:
     """The mean or the sum of (input - target)^2; None where the case is not the ordinary one."""
     flags = mode.flags
     if flags > 1 or not isinstance(input, Tensor) or not isinstance(target, Tensor):
@@ -80,11 +128,5 @@ def squared_error(input: Any, target: Any, mean: bool) -> Tensor | None:
     if not x.size:
         return None
     scale = 1.0 / x.size if mean else 1.0
-    array = _squared_error.raw(x, y, scale)
-    out = Tensor(array if array.__class__ is K.Array else K.asarray(array))
-    if flags:
-        edges = (edge_of(input), edge_of(target))
-        if edges[0] is not None or edges[1] is not None:
-            out._node = Node(_squared_error, edges, (input, target), None, None, {"scale": scale})
-            out.needs_grad = True
-    return out
+    array = squared_errors.raw(x, y, scale)
+    return two(squared_errors, input, target, array, flags, {"scale": scale})

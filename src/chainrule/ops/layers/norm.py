@@ -8,7 +8,8 @@ from operator import add
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.ops.core.apply import apply, edge_of
+from chainrule.ops.core.apply import apply
+from chainrule.ops.core.recording import several
 from chainrule.ops.core.batching import align, spread
 from chainrule.ops.elementwise.functions import rsqrt
 from chainrule.ops.core.primitive import Op, broadcast_to, sum_to
@@ -136,18 +137,10 @@ def _normalized(
     else:
         inputs = (x, weight) if bias is None else (x, weight, bias)
     params = {"dim": dim, "eps": eps, "center": center}
-    if mode.flags > 1:
+    flags = mode.flags
+    if flags > 1:
         out, m, v = apply(_normalize, inputs, params), None, None
     else:
-        arrays = [t.array for t in inputs]
-        array, m, rstd, v = K.normalize_parts(*arrays, **params)
-        out = Tensor(array)
-        if mode.flags:
-            edges = tuple([edge_of(t) for t in inputs])
-            if any([e is not None for e in edges]):
-                kept = (Tensor(rstd), Tensor(m)) if center else (Tensor(rstd),)
-                saved = (*inputs, *kept)
-                shapes = tuple([a.shape for a in arrays])
-                out._node = Node(_normalize, edges, saved, None, shapes, params)
-                out.needs_grad = True
+        array, m, rstd, v = K.normalize_parts(*[t.array for t in inputs], **params)
+        out = several(_normalize, inputs, array, flags, params, (rstd, m) if center else (rstd,))
     return out if weight is not None or bias is None else out + bias, m, v

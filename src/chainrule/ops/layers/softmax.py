@@ -30,7 +30,8 @@ from chainrule.ops.layers.class_targets import (
 from chainrule.ops.elementwise.functions import exp, log, log1p, sigmoid, softplus, where
 from chainrule.ops.core.pointwise import F32, F64, binary
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.core.apply import apply, edge_of
+from chainrule.ops.core.apply import apply
+from chainrule.ops.core.recording import two
 from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import canonical_dim, reshape, unsqueeze
@@ -256,15 +257,8 @@ def _plain(input: Tensor, target: Tensor, ignore_index: int, reduction: str) -> 
     if reduction not in REDUCTIONS:
         return None
     loss, p = K.cross_entropy_and_softmax(x, t, -1, ignore_index, reduction)
-    out = Tensor(K.asarray(loss))
-    if mode.flags and (input.needs_grad or input._view is not None):
-        edge = edge_of(input)
-        if edge is not None:
-            params = {"dim": -1, "ignore_index": ignore_index, "reduction": reduction}
-            saved = (input, target, Tensor(p))
-            out._node = Node(_cross_entropy, (edge, None), saved, None, (x.shape, t.shape), params)
-            out.needs_grad = True
-    return out
+    params = {"dim": -1, "ignore_index": ignore_index, "reduction": reduction}
+    return two(_cross_entropy, input, target, loss, mode.flags, params, p)
 
 
 def _smooth_part(

@@ -13,7 +13,8 @@ from operator import add
 from typing import Any
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.apply import apply, as_operand, edge_of
+from chainrule.ops.core.apply import apply, as_operand
+from chainrule.ops.core.recording import affine, two
 from chainrule.ops.core.batching import ON_ARRAYS, spread
 from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.core.primitive import Bilinear, Op, Primitive, broadcast_to, sum_to
@@ -138,18 +139,7 @@ def matmul(input: Any, other: Any) -> Any:
         array = _matmul.raw(a, b)
     except ValueError:
         raise _shape_error("matmul", input, other) from None
-    out = Tensor(array)
-    if flags:
-        edge_x = edge_of(input) if input.needs_grad or input._view is not None else None
-        edge_y = edge_of(other) if other.needs_grad or other._view is not None else None
-        if edge_x is not None or edge_y is not None:
-            saved = (
-                input if edge_y is not None else None,
-                other if edge_x is not None else None,
-            )
-            out._node = Node(_matmul, (edge_x, edge_y), saved, None, (a.shape, b.shape), _NOTHING)
-            out.needs_grad = True
-    return out
+    return two(_matmul, input, other, array, flags, _NOTHING)
 
 
 def _matmul_bare(input: Any, other: Any) -> Any:
@@ -363,23 +353,7 @@ def ordinary_linear(op: Op, input: Any, weight: Any, bias: Any) -> Tensor | None
         array = op.raw(x, w, bias.array)
     else:
         return None
-    out = Tensor(array)
-    if flags:
-        edge_x = edge_of(input) if input.needs_grad or input._view is not None else None
-        edge_w = edge_of(weight) if weight.needs_grad or weight._view is not None else None
-        edge_b = None if bias is None else edge_of(bias)
-        if edge_x is not None or edge_w is not None or edge_b is not None:
-            edges: Any = (edge_x, edge_w)
-            saved: Any = (
-                input if edge_w is not None else None,
-                weight if edge_x is not None else None,
-            )
-            shapes: Any = (x.shape, size)
-            if bias is not None:
-                edges, saved, shapes = (*edges, edge_b), (*saved, None), (*shapes, size[:1])
-            out._node = Node(op, edges, saved, array if op.saves_out else None, shapes, _NOTHING)
-            out.needs_grad = True
-    return out
+    return affine(op, input, weight, bias, array, flags, _NOTHING)
 
 
 def _linear_checked(input: Any, weight: Any, bias: Any) -> Any:

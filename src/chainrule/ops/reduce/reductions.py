@@ -13,15 +13,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chainrule.backend import K, dtypes
+from chainrule.backend import dtypes
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.elementwise.derived import isclose
 from chainrule.ops.elementwise.functions import exp, isnan, pow, sign, where, zeros_like_of
 from chainrule.ops.core.promotion import cast, to_floating
-from chainrule.ops.core.apply import edge_of
+from chainrule.ops.core.recording import one
 from chainrule.ops.core.primitive import Linear, Nondifferentiable, Primitive
 from chainrule.ops.shape.views import canonical_dim, canonical_dims, reshape
-from chainrule.graph import Node, mode
+from chainrule.graph import mode
 from chainrule.tensor import Tensor
 from chainrule.typing import Array, DType, Dims, V, Value
 
@@ -213,15 +213,8 @@ def _reduce(op: Linear, input: V, dim: tuple[int, ...], keepdim: bool) -> V:
     flags = mode.flags
     if flags > 1 or not isinstance(input, Tensor):
         return op(input, dim=dim, keepdim=keepdim)
-    a = input.array
-    out = Tensor(K.asarray(op.raw(a, dim, keepdim)))
-    if flags and (input.needs_grad or input._view is not None):
-        edge = edge_of(input)
-        if edge is not None:
-            params = {"dim": dim, "keepdim": keepdim}
-            out._node = Node(op, (edge,), None, None, (a.shape,), params)
-            out.needs_grad = True
-    return out
+    array = op.raw(input.array, dim, keepdim)
+    return one(op, input, array, flags, {"dim": dim, "keepdim": keepdim})
 
 
 def _as_averaged(input: V, dtype: DType | None) -> V:

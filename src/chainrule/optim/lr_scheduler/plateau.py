@@ -133,8 +133,8 @@ class ReduceLROnPlateau(LRScheduler):
 
     def _reduced(self, lr: Rate, low: float) -> Rate:
         if isinstance(lr, Tensor):
-            new = maximum(lr * self.factor, lr * 0 + low)
-            return where(lr - new > self.eps, new, lr)
+            lowered = maximum(lr * self.factor, lr * 0 + low)
+            return where(lr - lowered > self.eps, lowered, lr)
         new = max(lr * self.factor, low)
         return new if lr - new > self.eps else lr
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.graph import Box, Mode, Node, mode
-from chainrule.ops.core.apply import on_applied
+from chainrule.graph import Box, Node
+from chainrule.ops.core.apply import watching
 from chainrule.tensor import Tensor
 
 __all__ = ["Program"]
@@ -67,14 +67,8 @@ class Program:
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
         """Notes all operations on ordinary tensors, also those that transformations come to."""
-        before = mode.flags
-        mode.flags |= Mode.TRACE
-        on_applied.append(self._note)
-        try:
+        with watching(self._note):
             yield
-        finally:
-            on_applied.remove(self._note)
-            mode.flags = before
 
     def noted_draw(self, draw: Callable[[], Tensor]) -> Tensor:
         """The result of a function that draws random numbers, which is called again each time."""
