@@ -94,11 +94,9 @@ def _rows(value: Tensor) -> list[int]:
     if value.ndim == 0:
         return []
     bad = ~value.detach().isfinite()
-    return (
-        flatten(bad, 1).any(dim=1).nonzero().reshape(-1).tolist()
-        if bad.ndim > 1
-        else (bad.nonzero().reshape(-1).tolist())
-    )
+    if bad.ndim > 1:
+        bad = flatten(bad, 1).any(dim=1)
+    return bad.nonzero().reshape(-1).tolist()
 
 
 def _listed(rows: Sequence[int]) -> str:

@@ -316,12 +316,11 @@ def qr(a: np.ndarray, complete: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _no_convergence(op: str, a: np.ndarray) -> LinAlgError:
-    finite = (
-        "the input contains values that are not finite"
-        if not np.isfinite(a).all()
-        else ("the input is probably ill-conditioned")
+    finite = np.isfinite(a).all()
+    reason = "is probably ill-conditioned" if finite else "contains values that are not finite"
+    return LinAlgError(
+        f"linalg.{op}: the algorithm failed to converge; the input {reason} (shape {a.shape})"
     )
-    return LinAlgError(f"linalg.{op}: the algorithm failed to converge; {finite} (shape {a.shape})")
 
 
 def svd(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -107,8 +107,7 @@ def assign(x: Tensor, value: Tensor, op: str) -> Tensor:
         if value.dtype.category > x.dtype.category:
             raise RuntimeError(
                 f"{op}: result type {value.dtype} can't be cast to the desired output type "
-                f"{x.dtype}; "
-                "use the operation that makes a new tensor"
+                f"{x.dtype}; use the operation that makes a new tensor"
             )
         value = cast(value, x.dtype)
     _keep_old_value(x, value)

@@ -221,10 +221,11 @@ class Linear(Op):
 
 
 class Bilinear(Op):
-    """A function linear in each of its two inputs x and y. ``transposes`` are
-    ``(g, x, y, **params) -> gradient`` for x (which reads y) and for y (which reads x); the one
-    that
-    is not read is passed as its shape."""
+    """A function linear in each of its two inputs x and y.
+
+    ``transposes`` are ``(g, x, y, **params) -> gradient`` for x (which reads y) and for y (which
+    reads x); the one that is not read is passed as its shape.
+    """
 
     keeps = keep_table(((1,), (0,)))
 

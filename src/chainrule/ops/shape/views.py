@@ -283,8 +283,8 @@ def expand(input: V, *sizes: int | Shape) -> V:
         if n not in (-1, old) and old not in (None, 1):
             raise RuntimeError(
                 f"expand: the expanded size of the tensor ({n}) must match the existing size "
-                f"({old}) "
-                f"at non-singleton dimension {i}. Target sizes: {target}. Tensor sizes: {shape}"
+                f"({old}) at non-singleton dimension {i}. Target sizes: {target}. Tensor sizes: "
+                f"{shape}"
             )
         full.append(old if n == -1 else n)
     return broadcast_to(input, shape=tuple(full))
@@ -319,8 +319,7 @@ def cat(tensors: Sequence[V], dim: int = 0) -> V:
         if not same:
             raise RuntimeError(
                 f"cat: sizes of tensors must match except in dimension {d + len(first)}: got "
-                f"{first} "
-                f"and {shape} (tensor {i} of the list)"
+                f"{first} and {shape} (tensor {i} of the list)"
             )
     if any(isinstance(x, Tensor) for x in full) and len({x.dtype for x in full}) > 1:
         full = list(promote(*full))
