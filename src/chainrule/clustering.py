@@ -54,14 +54,20 @@ def _check(op: str, x: Tensor, k: int) -> None:
 
 
 def uniform_centers(x: Tensor, k: int, generator: Random = None) -> Tensor:
-    """Centers drawn uniformly from the box that the points fill."""
+    """Centers low + (high - low) u in the box that the points fill, u uniform in [0, 1).
+
+    Shape: x (N, D) -> (k, D).
+    """
     _check("uniform_centers", x, k)
     low, high = amin(x.detach(), 0), amax(x.detach(), 0)
     return low + (high - low) * rand(k, x.shape[1], dtype=x.dtype, generator=generator)
 
 
 def kmeans_plus_plus(x: Tensor, k: int, generator: Random = None) -> Tensor:
-    """Points of x as centers, each next one with probability ~ its squared distance to the rest."""
+    """Points of x as centers, each next one with probability ~ min over the centers c of |x - c|^2.
+
+    Shape: x (N, D) -> (k, D).
+    """
     _check("kmeans_plus_plus", x, k)
     x = x.detach()
     chosen = [x[int(randint(x.shape[0], (), generator=generator))]]
@@ -79,6 +85,8 @@ def kmeans(
     x: Tensor, k: int, init: Tensor | None = None, max_iter: int = 100, generator: Random = None
 ) -> Clusters:
     """Lloyd's algorithm: each point goes to the nearest center, each center to their mean.
+
+    inertia = sum over n of |x[n] - centers[labels[n]]|^2 falls with every step.
 
     It starts at ``init``, or as :func:`kmeans_plus_plus` says, and ends when no point changes its
     center. A center that loses all points moves to the point farthest from its own.
@@ -188,7 +196,7 @@ def growing_neural_gas(
 ) -> Tensor:
     """Centers by Fritzke's growing neural gas: a net that grows where its error is largest.
 
-    Random points of x move the nearest unit by ``near`` of the way and its neighbors by ``far``;
+    A random point x moves the nearest unit, c += near (x - c), and its neighbors, c += far (x - c);
     the two nearest are linked, links that are not renewed for ``max_age`` are cut, and every
     ``insert_every`` points a unit is added, up to k.
     """

@@ -7,7 +7,6 @@ function has a kink, the slope there is PyTorch's (0 for ReLU at 0).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from chainrule.backend import dtypes
@@ -186,7 +185,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """x limited to [min_val, max_val]."""
+    """min(max(x, min_val), max_val)"""
     if min_val > max_val:
         raise ValueError(
             f"hardtanh: min_val cannot be greater than max_val, got {min_val} and {max_val}"
@@ -197,12 +196,12 @@ def hardtanh(
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """0 for x <= -3, 1 for x >= 3, x/6 + 1/2 between."""
+    """min(max(x / 6 + 1 / 2, 0), 1)"""
     return _given(input, relu6(input + 3.0) / 6.0, inplace, "hardsigmoid_")
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x hardsigmoid(x)"""
+    """x min(max(x / 6 + 1 / 2, 0), 1)"""
     x = _readable(input, inplace)
     return _given(input, x * relu6(x + 3.0) / 6.0, inplace, "hardswish_")
 
@@ -394,19 +393,43 @@ def gumbel_softmax(
 # --- in place -------------------------------------------------------------------------------------
 
 
-def _in_place_form(function: Callable[..., Any]) -> Callable[..., Any]:
-    def form(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return function(input, *args, **kwargs, inplace=True)
-
-    form.__name__ = form.__qualname__ = function.__name__ + "_"
-    form.__doc__ = f"In-place version of :func:`{function.__name__}`."
-    return form
+def relu_(input: Tensor) -> Tensor:
+    """x = max(x, 0), in place."""
+    return relu(input, True)
 
 
-relu_, elu_, selu_ = _in_place_form(relu), _in_place_form(elu), _in_place_form(selu)
-celu_, hardtanh_, threshold_ = (
-    _in_place_form(celu),
-    _in_place_form(hardtanh),
-    _in_place_form(threshold),
-)
-leaky_relu_, rrelu_ = _in_place_form(leaky_relu), _in_place_form(rrelu)
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """x = x for x > 0, x = negative_slope * x for x <= 0, in place."""
+    return leaky_relu(input, negative_slope, True)
+
+
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
+) -> Tensor:
+    """x = x for x > 0, x = a x for x <= 0, in place; a as in :func:`rrelu`."""
+    return rrelu(input, lower, upper, training, True)
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    """x = x for x > threshold, else x = value, in place."""
+    return _given(input, where(input <= threshold, value, input), True, "threshold_")
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """x = min(max(x, min_val), max_val), in place."""
+    return hardtanh(input, min_val, max_val, True)
+
+
+def elu_(input: Tensor, alpha: float | Tensor = 1.0) -> Tensor:
+    """x = x for x > 0, x = alpha (exp(x) - 1) for x <= 0, in place."""
+    return elu(input, alpha, True)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """x = x for x > 0, x = alpha (exp(x / alpha) - 1) for x <= 0, in place."""
+    return celu(input, alpha, True)
+
+
+def selu_(input: Tensor) -> Tensor:
+    """x = SCALE x for x > 0, x = SCALE ALPHA (exp(x) - 1) for x <= 0, in place."""
+    return selu(input, True)

@@ -26,6 +26,8 @@ def bias_to_mean_(
 ) -> Tensor:
     """Sets an output layer's bias to the mean of the targets, so that the start predicts it.
 
+    bias = inverse_link(mean over n of targets[n])
+
     Args:
         bias: the bias (K,), or the layer that has it.
         targets: (N, K), or (N,) for one output.
@@ -61,6 +63,8 @@ def unit_variance_(
     generator: Random = None,
 ) -> Module:
     """Scales each layer's weight so that its output on this batch has variance 1.
+
+    weight = weight / sqrt(var(output)), until the variance is 1 up to ``tolerance``.
 
     Layer after layer in order of execution, starting from orthogonal weights unless told
     otherwise: Mishkin and Matas, "All you need is a good init" (2016).
@@ -103,6 +107,8 @@ def pretrain_layerwise(
     generator: Random = None,
 ) -> list[tuple[float, float]]:
     """Trains each hidden linear layer of a Sequential as the encoder of an autoencoder.
+
+    error = mean((decoder(layer(x)) - x)^2)
 
     Greedily from the bottom: a layer (with what follows it up to the next) codes what reaches it,
     a linear decoder that is thrown away afterwards reconstructs it, and plain gradient descent

@@ -50,6 +50,9 @@ _STD_OF_TRUNCATED = 0.8796256610342398
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """PyTorch's factor on the *standard deviation* of the weights before a nonlinearity.
 
+    It is 1 for linear layers, convolutions and sigmoid, 5 / 3 for tanh, sqrt(2) for relu,
+    sqrt(2 / (1 + param^2)) for leaky_relu and 3 / 4 for selu.
+
     :func:`chainrule.nn.init.gain` computes the exact factor on the *variance*.
 
     >>> calculate_gain("leaky_relu", 0.2) ** 2
@@ -86,8 +89,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 def fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """How many inputs each output of a layer with this weight has, and the reverse.
 
-    The weight of a linear layer is (out, in), of a convolution (out, in, *kernel): the fans are
-    channels times the size of the kernel.
+    fan_in = shape[1] * size of the kernel, fan_out = shape[0] * size of the kernel, for the weight
+    of a linear layer (out, in) or of a convolution (out, in, *kernel)
 
     >>> import chainrule
     >>> fan_in_and_fan_out(chainrule.empty(16, 6, 5, 5))
@@ -114,23 +117,23 @@ def _fan(op: str, tensor: Tensor, mode: str) -> float:
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Every element is ``val``; units that start alike stay alike (see ``symmetric_units``)."""
+    """w = val everywhere; units that start alike stay alike (see ``symmetric_units``)."""
     with no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Every element is 1."""
+    """w = 1 everywhere."""
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Every element is 0."""
+    """w = 0 everywhere."""
     return constant_(tensor, 0.0)
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix (or as much of it as fits)."""
+    """w[i, j] = 1 for i = j, else 0: the identity matrix, or as much of it as fits."""
     if tensor.ndim != 2:
         raise ValueError(
             f"eye_: only tensors with 2 dimensions are supported, got shape {tuple(tensor.shape)}"
@@ -142,7 +145,8 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution that passes as many channels as possible on unchanged, in each group."""
+    """w[c, c, center] = 1 in each group, else 0: a convolution that passes as many channels as
+    possible on unchanged."""
     shape = tuple(tensor.shape)
     if len(shape) not in (3, 4, 5):
         raise ValueError(
@@ -164,7 +168,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Random = None) -> Tensor:
-    """Uniform in [a, b)."""
+    """Numbers from U[a, b)."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
@@ -172,7 +176,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Random =
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Random = None
 ) -> Tensor:
-    """Normal with this mean and standard deviation."""
+    """Numbers from N(mean, std^2)."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -185,7 +189,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Random = None,
 ) -> Tensor:
-    """Normal numbers, those outside [a, b] drawn again.
+    """Numbers from N(mean, std^2), those outside [a, b] drawn again.
 
     With std 1 and the limits +-2 the variance is 0.7737 and the standard deviation 0.8796.
     """
@@ -311,7 +315,8 @@ def _kaiming(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Random = None) -> Tensor:
-    """A random (half-)orthogonal matrix times ``gain``; further dimensions are flattened."""
+    """w = gain Q with a random Q, Q^T Q = I (Q Q^T = I if it is wide); further dimensions are
+    flattened."""
     if tensor.ndim < 2:
         raise ValueError(
             "orthogonal_: only tensors with 2 or more dimensions are supported, got shape "
@@ -333,7 +338,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Random = None) -> Te
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Random = None) -> Tensor:
-    """Normal numbers, a fraction ``sparsity`` of each column set to zero (rounded up)."""
+    """Numbers from N(0, std^2), a fraction ``sparsity`` of each column set to 0 (rounded up)."""
     if tensor.ndim != 2:
         raise ValueError(
             f"sparse_: only tensors with 2 dimensions are supported, got shape "
@@ -351,7 +356,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Rando
 
 
 def self_normalizing_(tensor: Tensor, generator: Random = None) -> Tensor:
-    """Random weights of which each unit's sum to 0 and their squares to 1, exactly.
+    """Random weights with sum over j of w[i, j] = 0 and sum over j of w[i, j]^2 = 1, exactly.
 
     With SELU units, mean 0 and variance 1 are then the fixed point of each layer.
     """

@@ -116,7 +116,8 @@ def alpha_dropout(
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """:func:`alpha_dropout` of whole channels of (N, C, ...)."""
+    """a (x d + alpha' (1 - d)) + b with one d for each channel of (N, C, *): see
+    :func:`alpha_dropout`."""
     _check_probability("feature_alpha_dropout", p)
     shape = _channels("feature_alpha_dropout", input, 2)
     return _alpha("feature_alpha_dropout", input, shape, p, training, inplace)

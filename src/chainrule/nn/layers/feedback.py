@@ -39,6 +39,8 @@ class FeedbackLinear(Linear):
     True
     """
 
+    feedback: Tensor
+
     def __init__(
         self,
         in_features: int,

@@ -77,14 +77,14 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """``input`` at the places of ``grid``, given as (x, y) or (x, y, z) from -1 to 1.
+    """y[n, c, i, j] = input[n, c] at the place grid[n, i, j], given as (x, y) from -1 to 1.
 
     ``mode`` is "bilinear" (trilinear for volumes), "nearest" or, for images, "bicubic".
     ``padding_mode`` says what lies outside: "zeros", the "border", or a "reflection". With
     ``align_corners``, -1 and 1 are the outermost pixels' centers, else their outer edges.
 
     Shape: input (N, C, H, W), grid (N, H_out, W_out, 2) -> (N, C, H_out, W_out); likewise for
-    volumes with one dimension more.
+    volumes with one dimension more, and places (x, y, z).
 
     >>> import chainrule
     >>> from chainrule.nn.functional import grid_sample

@@ -140,6 +140,8 @@ class WeightNoise(Module):
 def monte_carlo_predict(model: Module, input: Tensor, samples: int = 100) -> Prediction:
     """The mean and the standard deviation of ``samples`` passes with dropout and noise active.
 
+    mean = (1 / samples) sum over s of y_s, std^2 = (1 / samples) sum over s of (y_s - mean)^2
+
     Everything else, batch normalization above all, is in evaluation; the modes are put back
     afterwards, and nothing is recorded. ``curvature.Laplace`` finds error bars from curvature.
 

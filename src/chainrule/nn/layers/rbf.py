@@ -159,7 +159,7 @@ def fit_rbf(
     max_iter: int = 200,
     generator: Random = None,
 ) -> RBFNetwork:
-    """A network of radial functions, learned in two or three steps.
+    """A network of radial functions, y = g(w . phi(x)), learned in two or three steps.
 
     1. Centers from x: "kmeans" (started by k-means++), "gng" (growing neural gas) or "uniform";
        each width is the root mean square distance to the nearest other centers.

@@ -51,6 +51,8 @@ def interpolate(
 ) -> Tensor:
     """``input`` (N, C, *) resampled to ``size``, or to ``scale_factor`` times its size.
 
+    Along each dimension y[i] = sum over k of w(i, k) x[k], the weights being those of ``mode``.
+
     ``mode`` is "nearest", "nearest-exact" (which rounds half a pixel better), "area" (averages),
     "linear" (L), "bilinear" or "bicubic" (H, W) or "trilinear" (Z, H, W). With ``align_corners``
     the outermost elements' centers stay where they are, else their outer edges.

@@ -62,7 +62,8 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """The same of sigmoid(x), stable for any x; see :class:`chainrule.nn.BCEWithLogitsLoss`."""
+    """-(y log(p) + (1 - y) log(1 - p)) with p = sigmoid(x), stable for any x; see
+    :class:`chainrule.nn.BCEWithLogitsLoss`."""
     op = "binary_cross_entropy_with_logits"
     reduction = reduction_of(op, reduction, size_average, reduce)
     check_same_shape(op, input=input, target=target)

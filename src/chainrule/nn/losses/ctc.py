@@ -29,7 +29,7 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """-log of the probability of all alignments; see :class:`chainrule.nn.CTCLoss`."""
+    """-log(sum over all alignments of their probabilities); see :class:`chainrule.nn.CTCLoss`."""
     reduction_of("ctc_loss", reduction)
     check_tensors("ctc_loss", log_probs=log_probs, targets=targets)
     check_floating("ctc_loss", "log_probs", log_probs)

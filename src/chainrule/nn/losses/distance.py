@@ -183,7 +183,8 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """The same with any distance; see :class:`chainrule.nn.TripletMarginWithDistanceLoss`."""
+    """max(0, d(a, p) - d(a, n) + margin) with any distance d; see
+    :class:`chainrule.nn.TripletMarginWithDistanceLoss`."""
     op = "triplet_margin_with_distance_loss"
     reduction_of(op, reduction)
     check_tensors(op, anchor=anchor, positive=positive, negative=negative)

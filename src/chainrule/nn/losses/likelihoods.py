@@ -42,7 +42,7 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """-log of the normal density; see :class:`chainrule.nn.GaussianNLLLoss`."""
+    """(log(var) + (x - y)^2 / var) / 2; see :class:`chainrule.nn.GaussianNLLLoss`."""
     reduction_of("gaussian_nll_loss", reduction)
     error = square(difference_of("gaussian_nll_loss", input, target))
     var = _variance(input, var)
@@ -87,7 +87,7 @@ def poisson_nll_loss(
     reduce: Flag = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """-log of the Poisson probability; see :class:`chainrule.nn.PoissonNLLLoss`."""
+    """exp(x) - y x, or x - y log(x + eps); see :class:`chainrule.nn.PoissonNLLLoss`."""
     reduction = reduction_of("poisson_nll_loss", reduction, size_average, reduce)
     check_same_shape("poisson_nll_loss", input=input, target=target)
     check_floating("poisson_nll_loss", "input", input)

@@ -150,7 +150,7 @@ def multilabel_soft_margin_loss(
     reduce: Flag = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over the classes of the binary cross-entropies of the logits; see
+    """The mean over the classes of -(y log(p) + (1 - y) log(1 - p)) with p = sigmoid(x); see
     :class:`chainrule.nn.MultiLabelSoftMarginLoss`."""
     op = "multilabel_soft_margin_loss"
     reduction = reduction_of(op, reduction, size_average, reduce)

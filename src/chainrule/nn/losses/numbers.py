@@ -92,7 +92,8 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """Squares below ``beta``, |x - y| above; see :class:`chainrule.nn.SmoothL1Loss`."""
+    """d^2 / (2 beta) for |d| <= beta, |d| - beta / 2 beyond, with d = x - y; see
+    :class:`chainrule.nn.SmoothL1Loss`."""
     reduction = reduction_of("smooth_l1_loss", reduction, size_average, reduce)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss: beta must not be negative, got {beta}")
@@ -108,7 +109,8 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Squares below ``delta``, a line above; see :class:`chainrule.nn.HuberLoss`."""
+    """d^2 / 2 for |d| <= delta, delta (|d| - delta / 2) beyond, with d = x - y; see
+    :class:`chainrule.nn.HuberLoss`."""
     reduction_of("huber_loss", reduction)
     if delta <= 0:
         raise RuntimeError(f"huber_loss: delta must be positive, got {delta}")

@@ -39,7 +39,7 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The p-norm of all tensors as if they were one vector.
+    """The p-norm of all tensors as if they were one vector: (sum of |t|^p)^(1 / p).
 
     >>> import chainrule
     >>> chainrule.nn.utils.get_total_norm([chainrule.ones(3), chainrule.ones(2, 3)])
@@ -105,7 +105,8 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scales all gradients down together so that their norm is at most ``max_norm``.
 
-    Their direction stays. Returns the norm from before.
+    grad = grad * min(1, max_norm / (norm + 1e-6)): their direction stays. Returns the norm from
+    before.
 
     Args:
         parameters: a tensor or several, whose ``grad`` is changed in place.
@@ -132,7 +133,7 @@ def clip_grad_norm_(
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
-    """Moves every entry of every gradient into [-clip_value, clip_value], in place."""
+    """grad = min(max(grad, -clip_value), clip_value) for every entry, in place."""
     limit: Any = float(clip_value)
     arrays = _each(_gradients(parameters), lambda g: g.clamp_(-limit, limit))
     K.write_clamped(arrays, -limit, limit)

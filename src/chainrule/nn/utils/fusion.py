@@ -51,12 +51,13 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """The same for a linear layer."""
+    """Weight and bias of the layer that does both: with s = bn_w / sqrt(bn_rv + bn_eps), they are
+    s linear_w and s (linear_b - bn_rm) + bn_b."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
 def fuse_conv_bn_eval(conv: M, bn: Module, transpose: bool = False) -> M:
-    """A copy of ``conv`` that computes bn(conv(x)) as in evaluation.
+    """A copy of ``conv`` that computes y = bn(conv(x)) as in evaluation.
 
     >>> from chainrule import nn, ones
     >>> conv, bn = nn.Conv2d(1, 2, 3).eval(), nn.BatchNorm2d(2).eval()
@@ -88,5 +89,5 @@ def fuse_conv_bn_eval(conv: M, bn: Module, transpose: bool = False) -> M:
 
 
 def fuse_linear_bn_eval(linear: M, bn: Module) -> M:
-    """A copy of ``linear`` that computes bn(linear(x)) as in evaluation."""
+    """A copy of ``linear`` that computes y = bn(linear(x)) as in evaluation."""
     return fuse_conv_bn_eval(linear, bn)
