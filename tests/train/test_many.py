@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -370,6 +371,7 @@ def test_a_network_that_diverges_leaves_the_others_alone() -> None:
 
     fits = train.fit_many(make, (x, 3 * x), "mse", optim.SGD, lr=rates, epochs=60)
     assert "diverged: the loss is not finite in batch 1 of epoch" in fits.histories[1].stopped
+    assert [h.ending for h in fits.histories] == ["finished", "diverged", "finished"]
     assert len(fits.histories[1]) < 60
     assert all(bool(p.isfinite().all()) for m in fits.models for p in m.parameters())
     networks, _ = alone(make, (x, 3 * x), "mse", optim.SGD, [0, 2], [0.01, 0.02], epochs=60)
@@ -377,6 +379,16 @@ def test_a_network_that_diverges_leaves_the_others_alone() -> None:
         assert float((model.weight - fits.models[i].weight).abs().max()) < 1e-12
         assert len(fits.histories[i]) == 60
     assert "diverged" in str(fits)
+
+
+def test_a_fold_that_diverges_is_an_error_of_its_own_kind() -> None:
+    x = chainrule.linspace(-1, 1, 16, dtype=F64).reshape(-1, 1)
+    sgd = functools.partial(optim.SGD, lr=1e9)
+    for many in (False, True):
+        with pytest.raises(train.DivergedError, match="is not finite in batch"):
+            train.cross_validate(
+                lambda: nn.Linear(1, 1).double(), (x, 3 * x), "mse", sgd, epochs=60, many=many
+            )
 
 
 # --- wrong calls ----------------------------------------------------------------------------------

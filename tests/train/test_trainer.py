@@ -60,7 +60,7 @@ def test_equals_a_loop_written_by_hand() -> None:
     history = trainer.fit((x, y), epochs=3, batch_size=20, shuffle=False)
     np.testing.assert_array_equal(weights(model), weights(by_hand))
     assert history["loss"] == pytest.approx(losses)
-    assert history.stopped == "finished 3 epochs"
+    assert (history.ending, history.stopped) == ("finished", "finished 3 epochs")
 
 
 def test_accumulation_equals_larger_batches() -> None:
@@ -198,6 +198,7 @@ def test_early_stopping_restores_the_best_weights() -> None:
     best = history.best("val_loss")["epoch"]
     assert len(history) == best + 4 < 100
     assert history.stopped == "val_loss has not improved for 4 epochs"
+    assert history.ending == "stopped"
     np.testing.assert_array_equal(weights(model), seen[best])
 
 
@@ -306,6 +307,7 @@ def test_a_nan_in_the_data_is_found() -> None:
     trainer = train.Trainer(model, "cross_entropy")
     with pytest.raises(train.DivergedError, match=r"batch 2 of epoch 1.*(?s:.*)rows 9") as caught:
         trainer.fit((x, y), epochs=3, shuffle=False)
+    assert trainer.history.ending == "diverged"
     assert caught.value.autopsy.where == "input"
     assert caught.value.autopsy.samples == [9]
     assert np.isfinite(weights(model)).all()
@@ -364,6 +366,7 @@ def test_ctrl_c_stops_cleanly_and_keeps_the_best(ctrl_c: None) -> None:
     history = trainer.fit((x, y), (x, y), epochs=50)
     assert len(history) == 3
     assert history.stopped == "interrupted by the user"
+    assert history.ending == "interrupted"
     assert ended == ["interrupted by the user"]
     best = history.best("val_loss")["val_loss"]
     assert trainer.evaluate((x, y))["loss"] == pytest.approx(best, rel=1e-5)

@@ -346,10 +346,10 @@ class NetworkEstimator(BaseEstimator):
         self.validation_scores_ = monitor.scores if stopping else None
         self.best_validation_score_ = monitor.best_score if stopping else None
         self.n_layers_ = 1 + len(self._linear())
-        reason = trainer.history.stopped
-        if reason.startswith("interrupted"):
+        ending = trainer.history.ending
+        if ending == "interrupted":
             warnings.warn("Training interrupted by user.", stacklevel=4)
-        elif reason.startswith("finished") and not incremental:
+        elif ending == "finished" and not incremental:
             warnings.warn(
                 f"Maximum iterations ({self.max_iter}) reached and the optimization hasn't "
                 "converged yet.",

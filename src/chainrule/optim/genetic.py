@@ -135,7 +135,7 @@ class GeneticAlgorithm(Minimizer[Objective]):
     # --- generations ------------------------------------------------------------------------------
 
     def _run(self, f: Objective, max_iter: int, callback: Callback | None = None) -> float:
-        x, done, reason = f.vector(), 0, ""
+        x, done, reason, converged = f.vector(), 0, "", False
         start = loss = math.inf
         individuals = self._gathered(x)
         try:
@@ -148,11 +148,11 @@ class GeneticAlgorithm(Minimizer[Objective]):
                     f.move_to(x)
                     reason = "stopped by the callback" if callback(done, loss) is True else ""
                 individuals = self._next(individuals, losses)
-                if self._is_one_point(individuals):
+                converged = self._is_one_point(individuals)
+                if converged:
                     reason = "the individuals differ by less than tolerance_change"
         finally:
             f.move_to(x)
-        converged = reason.startswith("the individuals")
         reason = reason or f"reached max_iter = {max_iter}"
         self.report = Report(loss, done, f.evaluations, 0, 0, converged, reason)
         return start

@@ -18,7 +18,7 @@ from chainrule.train.history import History
 from chainrule.train.batched.fit import fit_many
 from chainrule.train.losses import LossLike
 from chainrule.train.sweep import run_parallel
-from chainrule.train.trainer import Trainer
+from chainrule.train.trainer import DivergedError, Trainer
 from chainrule.typing import Rows
 
 __all__ = ["CrossValidation", "cross_validate"]
@@ -157,8 +157,8 @@ def _together(
     )
     rows = []
     for i, (_, test) in enumerate(splits):
-        if fits.histories[i].stopped.startswith("diverged"):
-            raise RuntimeError(f"cross_validate: fold {i + 1} {fits.histories[i].stopped}")
+        if fits.histories[i].ending == "diverged":
+            raise DivergedError(f"cross_validate: fold {i + 1} {fits.histories[i].stopped}")
         trainer = Trainer(fits.models[i], loss, metrics=options.get("metrics", ()), progress=False)
         scores = trainer.evaluate((x[_indices(test)], y[_indices(test)]))
         rows.append({"fold": i + 1, "size": len(test), **scores})

@@ -99,7 +99,7 @@ def failure_rate(
 
 def _is_solved(fits: ManyFits, i: int, data: Sequence[ArrayLike], solved: Solved) -> bool:
     history, model = fits.histories[i], fits.models[i]
-    if history.stopped.startswith("diverged"):
+    if history.ending == "diverged":
         return False
     if not callable(solved):
         return len(history) > 0 and history[-1]["loss"] <= solved

@@ -8,21 +8,26 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from chainrule.files import write_atomically
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["History"]
+__all__ = ["Ending", "History"]
+
+# Why a training ended: all epochs are done, a callback stopped it, the user did, or a loss or a
+# gradient was not finite; nothing while it has not.
+Ending = Literal["", "finished", "stopped", "interrupted", "diverged"]
 
 
 class History:
     """One row per epoch: losses, penalties, metrics, learning rate, seconds.
 
     ``history["val_loss"]`` is a column, ``history[-1]`` a row; printed, it is a table. ``stopped``
-    says why training ended.
+    says in words why training ended, ``ending`` in one: "finished", "stopped", "interrupted" or
+    "diverged".
 
     >>> from chainrule.train import History
     >>> history = History([{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25}])
@@ -33,6 +38,11 @@ class History:
     def __init__(self, rows: list[dict[str, Any]] | None = None, stopped: str = ""):
         self.rows = [dict(row) for row in rows or []]
         self.stopped = stopped
+        self.ending: Ending = ""
+
+    def end(self, ending: Ending, reason: str) -> None:
+        """Notes why training ended."""
+        self.ending, self.stopped = ending, reason
 
     def append(self, row: dict[str, Any]) -> None:
         """Adds an epoch."""

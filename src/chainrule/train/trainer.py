@@ -47,10 +47,10 @@ ScheduleLike = LRScheduler | Callable[[optim.Optimizer], LRScheduler]
 
 
 class DivergedError(RuntimeError):
-    """The loss or a gradient is not finite; ``autopsy`` says where that began."""
+    """The loss or a gradient is not finite; ``autopsy`` says where that began, if it is known."""
 
-    def __init__(self, message: str, report: Autopsy):
-        super().__init__(f"{message}\n{report}")
+    def __init__(self, message: str, report: Autopsy | None = None):
+        super().__init__(message if report is None else f"{message}\n{report}")
         self.autopsy = report
 
 
@@ -195,12 +195,15 @@ class Trainer:
         try:
             while self.epoch < epochs and not self._stop:
                 self._one_epoch(loader, held_out, bar)
+            if self._stop:
+                self.history.end("stopped", self._stop)
+            else:
+                self.history.end("finished", f"finished {epochs} epochs")
         except KeyboardInterrupt:
-            self._stop = "interrupted by the user"
+            self.history.end("interrupted", "interrupted by the user")
             restore_best = restore_best is not False
         finally:
             bar.close()
-        self.history.stopped = self._stop or f"finished {epochs} epochs"
         if restore_best or (restore_best is None and early_stopping is not None):
             self.restore_best()
         self._call("on_fit_end")
@@ -341,11 +344,9 @@ class Trainer:
     def _diverged(self, what: str, batch: Batch, number: int) -> None:
         report = autopsy(self.model, batch.inputs, batch.target, self.loss)
         self.optimizer.zero_grad()
-        raise DivergedError(
-            f"fit: {what} is not finite in batch {number + 1} of epoch {self.epoch + 1}; the "
-            "weights are those from before this batch.",
-            report,
-        )
+        place = f"{what} is not finite in batch {number + 1} of epoch {self.epoch + 1}"
+        self.history.end("diverged", f"diverged: {place}")
+        raise DivergedError(f"fit: {place}; the weights are those from before this batch.", report)
 
     def _step_schedule(self, value: float) -> None:
         if isinstance(self.schedule, ReduceLROnPlateau):

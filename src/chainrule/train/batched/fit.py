@@ -26,7 +26,7 @@ from chainrule.random import Streams
 from chainrule.tensor import Tensor
 from chainrule.train.callbacks import EarlyStopping
 from chainrule.train.batched.columns import Columns
-from chainrule.train.history import History
+from chainrule.train.history import Ending, History
 from chainrule.train.losses import LossLike, WeightedLoss
 from chainrule.train.batched.networks import Maker, Network, make_networks
 from chainrule.train.metrics import MetricsLike, metric_functions
@@ -218,6 +218,7 @@ class _Job:
     def run(self) -> None:
         """All epochs, or as many as there are networks left."""
         recipe, reason = self.recipe, f"finished {self.recipe.epochs} epochs"
+        ending: Ending = "finished"
         try:
             with self.streams:
                 for epoch in range(recipe.epochs):
@@ -226,9 +227,9 @@ class _Job:
                     self._one_epoch(epoch)
                     self._leave()
         except KeyboardInterrupt:
-            reason = "interrupted by the user"
+            reason, ending = "interrupted by the user", "interrupted"
         for n in self.networks:
-            n.stop(reason)
+            n.stop(reason, ending)
         self._leave()
         self.stack.template.train()
 
@@ -313,7 +314,7 @@ class _Job:
         for i, n in enumerate(self.networks):
             if which[i] and not n.stopped:
                 place = f"batch {batch + 1} of epoch {epoch + 1}"
-                n.stop(f"diverged: {what} is not finite in {place}")
+                n.stop(f"diverged: {what} is not finite in {place}", "diverged")
                 self._finish(i)
 
     @no_grad()
@@ -374,7 +375,8 @@ class _Job:
         """Gives a network its final weights."""
         n = self.networks[i]
         self.stack.write(i, n.model, self.best if n.best < math.inf else None)
-        n.history.stopped, n.finished = n.stopped, True
+        n.history.end(n.ending, n.stopped)
+        n.finished = True
 
     def _leave(self) -> None:
         """Takes the networks that have stopped out of the stack."""

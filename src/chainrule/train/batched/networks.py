@@ -15,7 +15,7 @@ from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype, to_tensor
 from chainrule.train.callbacks import EarlyStopping
 from chainrule.train.batched.columns import Data
-from chainrule.train.history import History
+from chainrule.train.history import Ending, History
 from chainrule.train.batched.stacking import architecture
 from chainrule.typing import HasArray
 
@@ -37,12 +37,14 @@ class Network:
     stopping: EarlyStopping | None
     history: History = field(default_factory=History)
     stopped: str = ""
+    ending: Ending = ""
     best: float = math.inf
     finished: bool = False
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: str, ending: Ending = "stopped") -> None:
         """Ends the training of this network; the first reason counts."""
-        self.stopped = self.stopped or reason
+        if not self.stopped:
+            self.stopped, self.ending = reason, ending
 
     def kind(self) -> Hashable:
         """Networks of one kind are computed together."""
