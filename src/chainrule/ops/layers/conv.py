@@ -216,7 +216,10 @@ def conv1d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Cross-correlation of ``input`` (N, C, L) with ``weight`` (O, C / groups, k): see conv2d."""
+    """Cross-correlation of ``input`` (N, C, L) with ``weight`` (C_out, C / groups, R): see conv2d.
+
+    y[n, o, i] = bias[o] + sum over c, a of w[o, c, a] * x[n, c, i stride + a dilation - padding]
+    """
     return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -229,7 +232,7 @@ def conv2d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Cross-correlation of ``input`` (N, C, H, W) with ``weight`` (O, C / groups, kH, kW).
+    """Cross-correlation of ``input`` (N, C, H, W) with ``weight`` (C_out, C / groups, kH, kW).
 
     y[n, o, i, j] = bias[o] + sum over c, a, b of
     w[o, c, a, b] * x[n, c, i stride + a dilation - padding, j stride + b dilation - padding]
@@ -254,10 +257,8 @@ def conv3d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Cross-correlation of ``input`` (N, C, D, H, W) with ``weight`` (O, C / groups, kD, kH, kW).
-
-    See conv2d.
-    """
+    """Cross-correlation of ``input`` (N, C, Z, H, W) with ``weight`` (C_out, C / groups, *kernel):
+    that of conv2d with one dimension more."""
     return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -357,7 +358,10 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The transpose of conv1d for ``weight`` (C, O / groups, k): see conv_transpose2d."""
+    """The transpose of conv1d for ``weight`` (C, C_out / groups, R): see conv_transpose2d.
+
+    y[n, o, i stride + a dilation - padding] += w[c, o, a] * x[n, c, i] for all c, i, a
+    """
     op = "conv_transpose1d"
     return _conv_transpose(
         op, 1, input, weight, bias, stride, padding, output_padding, groups, dilation
@@ -374,7 +378,10 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The transpose of conv2d: ``input`` (N, C, H, W) spread by ``weight`` (C, O / groups, kH, kW).
+    """The transpose of conv2d for ``weight`` (C, C_out / groups, kH, kW).
+
+    y[n, o, i stride + a dilation - padding, j stride + b dilation - padding] +=
+    w[c, o, a, b] * x[n, c, i, j] for all c, i, j, a, b
 
     ``stride`` and ``padding`` are those of the convolution that it transposes; ``output_padding``
     chooses among the sizes which that convolution would bring to the size of ``input``.
@@ -400,7 +407,8 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The transpose of conv3d for ``weight`` (C, O / groups, kD, kH, kW): see conv_transpose2d."""
+    """The transpose of conv3d for ``weight`` (C, C_out / groups, kZ, kH, kW): that of
+    conv_transpose2d with one dimension more."""
     op = "conv_transpose3d"
     return _conv_transpose(
         op, 3, input, weight, bias, stride, padding, output_padding, groups, dilation

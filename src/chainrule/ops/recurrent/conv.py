@@ -44,7 +44,7 @@ def _settings(x: Value, kernel: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _of(h: V, w: V) -> V:
-    """w * h, for the states of one step (N, H, *space) or of all (L, N, H, *space)."""
+    """w * h, for the states of one step (N, C, *space) or of all (L, N, C, *space)."""
     if h.ndim > w.ndim:
         out = _of(flatten(h, 0, 1), w)
         return reshape(out, (*h.shape[:2], *out.shape[1:]))
@@ -103,7 +103,7 @@ def conv_rnn_sequence(
     "tanh", "relu", "sigmoid" or any function of a tensor (then step by step); ``reverse`` runs from
     the last step to the first.
 
-    Shape: input (L, N, H, \\*space), h0 (N, H, \\*space), weight_hh (H, H, \\*kernel); output as
+    Shape: input (L, N, C, \\*space), h0 (N, C, \\*space), weight_hh (C, C, \\*kernel); output as
     the input.
     """
     inputs = _operands("conv_rnn_sequence", input, [h0], weight_hh, mask, 1)
@@ -155,8 +155,8 @@ def conv_lstm_sequence(
     i, f, g, o = input_t + weight_hh * h_{t-1}, in four parts of the channels;
     c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g); h_t = sigmoid(o) tanh(c_t)
 
-    Shape: input (L, N, 4H, \\*space), h0 and c0 (N, H, \\*space), weight_hh (4H, H, \\*kernel); h
-    and c (L, N, H, \\*space).
+    Shape: input (L, N, 4 C, \\*space), h0 and c0 (N, C, \\*space), weight_hh (4 C, C, \\*kernel); h
+    and c (L, N, C, \\*space).
     """
     inputs = _operands("conv_lstm_sequence", input, [h0, c0], weight_hh, mask, 4)
     out = _conv_lstm(*inputs, reverse=reverse)

@@ -176,8 +176,8 @@ def deep_rnn_sequence(
     ``layers`` are the pairs (weight, bias) of the MLP, a -> g(a @ weight.T + bias); a bias may be
     None. ``nonlinearity``, g, is "tanh", "relu" or "sigmoid".
 
-    Shape: input (L, N, D), h0 (N, H), weight_hh (D, H), the weights (D_k, D_{k-1}) from D_0 = D to
-    the last D_k = H, their biases (D_k); output (L, N, H).
+    Shape: input (L, N, D), h0 (N, D_out), weight_hh (D, D_out), the weights (D_k, D_{k-1}) from
+    D_0 = D to the last D_k = D_out, their biases (D_k); output (L, N, D_out).
     """
     op = "deep_rnn_sequence"
     check_nonlinearity(op, nonlinearity)

@@ -205,8 +205,8 @@ def peephole_sequence(
     i, f, g, o = input_t + h_{t-1} @ weight_hh.T; i and f plus weight_ci, weight_cf times c_{t-1};
     c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g); h_t = sigmoid(o + weight_co c_t) tanh(c_t)
 
-    Shape: input (L, N, 4H), h0 and c0 (N, H), weight_hh (4H, H), peepholes (weight_ci, weight_cf,
-    weight_co) each (H) or each (H, H); h and c (L, N, H).
+    Shape: input (L, N, 4 D), h0 and c0 (N, D), weight_hh (4 D, D), peepholes (weight_ci, weight_cf,
+    weight_co) each (D) or each (D, D); h and c (L, N, D).
     """
     op = "peephole_sequence"
     inputs = operands(op, input, [h0, c0], [weight_hh, *peepholes], mask)

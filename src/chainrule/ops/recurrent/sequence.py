@@ -152,7 +152,7 @@ def rnn_sequence(
     ``nonlinearity`` is "tanh", "relu", "sigmoid" or any function of a tensor (then step by step);
     ``reverse`` runs from the last step to the first.
 
-    Shape: input (L, N, H), h0 (N, H), weight_hh (H, H), output (L, N, H).
+    Shape: input (L, N, D), h0 (N, D), weight_hh (D, D), output (L, N, D).
     """
     inputs = operands("rnn_sequence", input, [h0], [weight_hh], mask)
     h = h0.shape[-1]
@@ -321,8 +321,8 @@ def lstm_sequence(
     i, f, g, o = input_t + h_{t-1} @ weight_hh.T;
     c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g); h_t = sigmoid(o) tanh(c_t) [@ weight_hr.T]
 
-    Shape: input (L, N, 4H), h0 (N, S), c0 (N, H), weight_hh (4H, S), weight_hr (S, H); h (L, N, S),
-    c (L, N, H).
+    Shape: input (L, N, 4 D), h0 (N, D_out), c0 (N, D), weight_hh (4 D, D_out), weight_hr
+    (D_out, D); h (L, N, D_out), c (L, N, D).
     """
     weights = [weight_hh] if weight_hr is None else [weight_hh, weight_hr]
     inputs = operands("lstm_sequence", input, [h0, c0], weights, mask)
@@ -441,7 +441,7 @@ def gru_sequence(
     With p = h_{t-1} @ weight_hh.T + bias_hh, and input and p in parts for r, z and n:
     r, z = sigmoid(input + p); n = tanh(input_n + r p_n); h_t = (1 - z) n + z h_{t-1}
 
-    Shape: input (L, N, 3H), h0 (N, H), weight_hh (3H, H), bias_hh (3H); output (L, N, H).
+    Shape: input (L, N, 3 D), h0 (N, D), weight_hh (3 D, D), bias_hh (3 D); output (L, N, D).
     """
     if bias_hh is None:
         bias_hh = new_zeros(as_operand(weight_hh), weight_hh.shape[0])
