@@ -37,7 +37,7 @@ def one_by_one(
     return last
 
 
-def by_hand(make: Callable[[], nn.Module], x: Any, y: Any, lr: float, epochs: int) -> None:
+def by_hand(make: Callable[[], nn.Module], x: Any, y: Any, lr: float, epochs: int) -> nn.Module:
     """A loop without anything around it, for one network."""
     model = make()
     optimizer = optim.SGD(model.parameters(), lr=lr)
@@ -45,6 +45,7 @@ def by_hand(make: Callable[[], nn.Module], x: Any, y: Any, lr: float, epochs: in
         optimizer.zero_grad()
         nn.functional.binary_cross_entropy_with_logits(model(x), y).backward()
         optimizer.step()
+    return model
 
 
 def best(works: dict[str, Callable[[], Any]], turns: int) -> tuple[dict[str, float], dict]:

@@ -111,12 +111,17 @@ def jax_steps() -> Steps:
         x, y = w
         return (1 - x) ** 2 + 100 * (y - x * x) ** 2
 
+    parity = np.array([[0], [1], [1], [0]], "float32")
     corners = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], "float32")
     small = samples((4,), 5, 3, n=30)
     return {
         "iris": lambda: of_mlp([4, 8, 3], cross_entropy, adam, 2, small),
         "xor": lambda: of_mlp(
-            [2, 4, 1], mean_square, momentum, 1, [(corners, np.float32([[0], [1], [1], [0]]))]
+            [2, 4, 1],
+            mean_square,
+            momentum,
+            1,
+            [(corners, parity)],
         ),
         "deep10": lambda: of_mlp([4, *[5] * 10, 3], cross_entropy, sgd, 0, small),
         "surface": lambda: step(rosenbrock, adam, [jnp.float32(-1.5), jnp.float32(2.0)], 2, [()]),

@@ -36,7 +36,7 @@ from chainrule import backend
 
 torch: Any = None
 if importlib.util.find_spec("torch") is not None:
-    import torch
+    torch = importlib.import_module("torch")
 
 RESULTS = Path(__file__).parent / "results.md"
 README = Path(__file__).parents[1] / "README.md"

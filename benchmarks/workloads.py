@@ -285,7 +285,7 @@ def _mnist(batch: int = 128) -> Pairs:
 
 
 MNIST_MLP = [784, 512, 512, 512, 10]
-SGD = {"optimizer": "SGD", "momentum": 0.9}
+SGD: dict[str, Any] = {"optimizer": "SGD", "momentum": 0.9}
 WORKLOADS = [
     Workload(
         "iris",

@@ -58,9 +58,12 @@ def learn_xor(epochs: int = 1500, rate: float = 0.5) -> None:
     b2 = chainrule.zeros(1, requires_grad=True)
     parameters = [w1, b1, w2, b2]
 
+    def network() -> Tensor:
+        return chainrule.sigmoid(chainrule.tanh(x @ w1 + b1) @ w2 + b2)
+
     print("A 2-4-1 network learns XOR by gradient descent, four samples at a time:")
     for epoch in range(epochs + 1):
-        out = chainrule.sigmoid(chainrule.tanh(x @ w1 + b1) @ w2 + b2)
+        out = network()
         loss = -(target * out.log() + (1 - target) * (1 - out).log()).mean()
         if epoch % 500 == 0:
             print(f"  epoch {epoch:4}  cross-entropy {loss.item():.4f}")
@@ -69,7 +72,7 @@ def learn_xor(epochs: int = 1500, rate: float = 0.5) -> None:
             for p in parameters:
                 p -= rate * p.grad
                 p.grad = None
-    for inputs, p in zip(x.tolist(), out.flatten().tolist(), strict=True):
+    for inputs, p in zip(x.tolist(), network().flatten().tolist(), strict=True):
         print(f"  {inputs[0]:.0f} xor {inputs[1]:.0f} = {p:.3f}, so {round(p)}")
 
 

@@ -27,7 +27,7 @@ TABLES = ("iris", "wine", "breast_cancer", "digits", "diabetes")
 
 def methods(task: str, seed: int) -> dict[str, Any]:
     """The estimators; both networks with the same settings."""
-    common = {
+    common: dict[str, Any] = {
         "hidden_layer_sizes": (64, 64),
         "max_iter": 300,
         "alpha": 1.0,

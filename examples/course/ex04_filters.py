@@ -5,12 +5,14 @@ Mended: a kernel of 3 keeps the size with a padding of 1, a kernel of 5 with a p
 
 from __future__ import annotations
 
+from typing import Any
+
 from ex03_image import picture
 
 import chainrule
 from chainrule import conv_output_size, nn
 
-SETTINGS = [
+SETTINGS: list[dict[str, Any]] = [
     {"kernel_size": 3, "padding": 1},
     {"kernel_size": 5, "padding": 2},
     {"kernel_size": 5, "padding": 0},

@@ -6,12 +6,14 @@ target at each step is the running mean of a random series.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import chainrule
 from chainrule import Tensor, nn
 
 
 class Net(nn.Module):
-    def __init__(self, kind: type[nn.Module] = nn.RNN, hidden: int = 16):
+    def __init__(self, kind: Callable[..., nn.Module] = nn.RNN, hidden: int = 16):
         super().__init__()
         self.rnn = kind(1, hidden, batch_first=True)
         self.readout = nn.Linear(hidden, 1)
@@ -30,17 +32,17 @@ def series(count: int = 32, length: int = 12) -> tuple[Tensor, Tensor]:
 def train(model: nn.Module, steps: int, rate: float) -> tuple[float, float]:
     """The loss before and after plain gradient descent with a clipped gradient."""
     x, y = series()
-    first = None
+    losses = []
     for _ in range(steps):
         loss = nn.functional.mse_loss(model(x), y)
-        first = loss.item() if first is None else first
+        losses.append(loss.item())
         model.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         with chainrule.no_grad():
             for p in model.parameters():
                 p -= rate * p.grad
-    return first, loss.item()
+    return losses[0], losses[-1]
 
 
 def main(steps: int = 150) -> tuple[float, float]:

@@ -27,6 +27,7 @@ def main(epochs: int = 1000, seed: int = 0) -> dict[str, tuple[float, float]]:
             b -= RATE * b.grad
         w.grad.zero_()
         b.grad.zero_()
+    loss = ((y - (b + w * x)) ** 2).mean()
     weight, bias, _ = optim.least_squares(x.double(), y.double())
     found, best = (w.item(), b.item()), (weight.item(), bias.item())
     rows = [

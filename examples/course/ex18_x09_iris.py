@@ -44,6 +44,7 @@ def train(seed: int, epochs: int) -> tuple[list[float], nn.Sequential]:
     loss_fn = nn.CrossEntropyLoss()
     optimizer = optim.Adam(h_theta.parameters(), lr=0.001)
     history: list[float] = []
+    best = h_theta.state_dict()
     for _ in range(epochs):
         h_theta.train()
         for i in range(0, len(x_train), BATCH):

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 from chainrule.backend import K, dtypes
 from chainrule.graph import Box, mode, Mode, next_seq, Node, Storage
 
+if TYPE_CHECKING:
+    from chainrule.typing import MaybeNone
+
 __all__ = ["Size", "Tensor", "device"]
 
 
@@ -206,7 +209,7 @@ class Tensor:
         return self._node
 
     @property
-    def grad(self) -> Tensor | None:
+    def grad(self) -> Tensor | MaybeNone:
         """The gradient that ``backward()`` accumulated here."""
         return self._grad
 

@@ -39,6 +39,7 @@ __all__ = [
     "Indexed",
     "Inputs",
     "Labels",
+    "MaybeNone",
     "Nested",
     "Number",
     "Operand",
@@ -131,6 +132,9 @@ Index: TypeAlias = Union[
     tuple[Any, ...],
     None,
 ]
+# Beside the type of an attribute: None in cases that the user knows of, such as a gradient before
+# the first backward pass. Checkers do not ask about it at every use, but know the type.
+MaybeNone: TypeAlias = Any
 Operand: TypeAlias = Union["Tensor", "Array", Number]  # of an operator beside a tensor
 Random: TypeAlias = Union["Generator", None]  # None: the default generator
 # Numbers in any form that chainrule.tensor takes: nested sequences, arrays, tensors.

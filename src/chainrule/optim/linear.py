@@ -26,6 +26,7 @@ from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import cat
 from chainrule.optim.optimizer import check_range
 from chainrule.tensor import Tensor
+from chainrule.typing import MaybeNone
 
 __all__ = [
     "Data",
@@ -62,7 +63,7 @@ class LinearFit(NamedTuple):
     """Weights, bias (None without) and report of a learning rule."""
 
     weight: Tensor
-    bias: Tensor | None
+    bias: Tensor | MaybeNone
     report: FitReport
 
 

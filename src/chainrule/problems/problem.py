@@ -12,7 +12,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.creation.sampling import rand, randn, randperm
 from chainrule.tensor import Tensor
-from chainrule.typing import DType, Random
+from chainrule.typing import DType, MaybeNone, Random
 
 __all__ = ["Pair", "Problem", "floating", "normal", "positive", "squared_error", "uniform", "whole"]
 
@@ -48,14 +48,14 @@ class Problem:
 
     name: str
     source: str
-    function: Callable[[Tensor], Tensor] | None = None
-    start: Tensor | None = None
-    minimizer: Tensor | None = None
-    minimum: float | None = None
-    inputs: Tensor | None = None
-    targets: Tensor | None = None
-    rule: Callable[[Tensor], Tensor] | None = None
-    truth: Tensor | None = None
+    function: Callable[[Tensor], Tensor] | MaybeNone = None
+    start: Tensor | MaybeNone = None
+    minimizer: Tensor | MaybeNone = None
+    minimum: float | MaybeNone = None
+    inputs: Tensor | MaybeNone = None
+    targets: Tensor | MaybeNone = None
+    rule: Callable[[Tensor], Tensor] | MaybeNone = None
+    truth: Tensor | MaybeNone = None
     known: dict[str, Any] = field(default_factory=dict)
 
     def split(self, fraction: float = 0.8, generator: Random = None) -> tuple[Pair, Pair]:

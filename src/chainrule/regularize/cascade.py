@@ -272,7 +272,7 @@ def _fit_output(
             for k in range(target.shape[1])
         ]
         weight = stack([f.weight for f in fits])
-        bias = stack([f.bias for f in fits if f.bias is not None])
+        bias = stack([f.bias for f in fits])
     model.output.weight.copy_(cast(weight, features.dtype))
     model.output.get_parameter("bias").copy_(cast(bias, features.dtype))
 

@@ -133,8 +133,7 @@ def _pocket(a: Tensor, labels: Tensor, passes: int, generator: Random) -> Tensor
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that a unit makes mistakes is expected here
         fit = optim.perceptron(a, labels, max_iter=passes, pocket=True, generator=generator)
-    bias = [] if fit.bias is None else [fit.bias.reshape(1)]
-    return cast(cat([fit.weight, *bias]), dtypes.float64)
+    return cast(cat([fit.weight, fit.bias.reshape(1)]), dtypes.float64)
 
 
 def _mistakes(a: Tensor, labels: Tensor, w: Tensor) -> int:

@@ -14,7 +14,7 @@ from chainrule.ops.layers.spatial import padding_of, per_dim
 from chainrule.ops.shape.padding import pad
 from chainrule.ops.shape.rearrange import flip
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, DType, Sizes
+from chainrule.typing import DType, Device, MaybeNone, Sizes
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "convolve"]
 
@@ -64,7 +64,7 @@ class Convolutional(Module):
     transposed: ClassVar[bool] = False
 
     weight: Parameter
-    bias: Parameter | None
+    bias: Parameter | MaybeNone
     kernel_size: tuple[int, ...]
     stride: tuple[int, ...]
     padding: str | tuple[int, ...]

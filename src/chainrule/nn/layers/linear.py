@@ -10,7 +10,7 @@ from chainrule.ops.creation.patterns import empty, ones
 from chainrule.ops.linalg.matmul import linear, matmul
 from chainrule.ops.shape.views import cat, reshape, squeeze, unsqueeze
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, DType, Factory
+from chainrule.typing import DType, Device, Factory, MaybeNone
 
 __all__ = ["Bilinear", "Linear", "SecondOrder", "bilinear", "linear", "second_order"]
 
@@ -31,7 +31,7 @@ class Linear(Module):
     """
 
     weight: Parameter
-    bias: Parameter | None
+    bias: Parameter | MaybeNone
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Bilinear(Module):
     """
 
     weight: Parameter
-    bias: Parameter | None
+    bias: Parameter | MaybeNone
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from chainrule.ops.shape.padding import pad
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.shape.views import cat, expand, permute, reshape, squeeze, transpose, unsqueeze
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, DType
+from chainrule.typing import DType, Device, MaybeNone
 
 __all__ = ["MultiheadAttention", "multi_head_attention_forward"]
 
@@ -237,11 +237,11 @@ class MultiheadAttention(Module):
     (chainrule.Size([5, 2, 8]), chainrule.Size([2, 5, 5]))
     """
 
-    in_proj_weight: Parameter | None
+    in_proj_weight: Parameter | MaybeNone
     q_proj_weight: Parameter | None
     k_proj_weight: Parameter | None
     v_proj_weight: Parameter | None
-    in_proj_bias: Parameter | None
+    in_proj_bias: Parameter | MaybeNone
     bias_k: Parameter | None
     bias_v: Parameter | None
 

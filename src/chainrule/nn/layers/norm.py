@@ -10,7 +10,7 @@ from chainrule.nn.layers.norm_sample import Affine
 from chainrule.ops.creation.patterns import ones, zeros
 from chainrule.ops.shape.views import squeeze, unsqueeze
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, DType, Factory
+from chainrule.typing import DType, Device, Factory, MaybeNone
 
 __all__ = [
     "BatchNorm1d",
@@ -27,9 +27,9 @@ class _Running(Affine):
 
     ndims: tuple[int, ...]
     num_features: int
-    running_mean: Tensor | None
-    running_var: Tensor | None
-    num_batches_tracked: Tensor | None
+    running_mean: Tensor | MaybeNone
+    running_var: Tensor | MaybeNone
+    num_batches_tracked: Tensor | MaybeNone
 
     def __init__(
         self,

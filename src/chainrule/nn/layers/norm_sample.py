@@ -15,7 +15,7 @@ from chainrule.ops.shape.padding import pad
 from chainrule.ops.reduce.reductions import norm
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, DType, Sizes
+from chainrule.typing import DType, Device, MaybeNone, Sizes
 
 __all__ = [
     "GroupNorm",
@@ -182,8 +182,8 @@ def _last_dims(
 class Affine(Module):
     """What a normalization learns: a factor, 1 at first, and a shift, 0 at first."""
 
-    weight: Parameter | None
-    bias: Parameter | None
+    weight: Parameter | MaybeNone
+    bias: Parameter | MaybeNone
 
     def _make_affine(
         self,

@@ -17,7 +17,7 @@ from chainrule.ops.linalg.matmul import linear
 from chainrule.ops.index.scatter import index_copy
 from chainrule.ops.shape.views import cat, reshape
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, DType, Factory, Real
+from chainrule.typing import DType, Device, Factory, MaybeNone, Real
 
 __all__ = ["UnitGraph"]
 
@@ -53,7 +53,7 @@ class UnitGraph(Module):
     """
 
     weight: Parameter
-    bias: Parameter | None
+    bias: Parameter | MaybeNone
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from chainrule.nn.recurrent.functions import Nonlinearity, run_layer
 from chainrule.ops.creation.patterns import empty, new_zeros
 from chainrule.ops.shape.views import squeeze, unsqueeze
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, DType, Factory
+from chainrule.typing import DType, Device, Factory, MaybeNone
 
 __all__ = [
     "GRUCell",
@@ -141,8 +141,8 @@ class RNNCellBase(Module):
 
     weight_ih: Parameter
     weight_hh: Parameter
-    bias_ih: Parameter | None
-    bias_hh: Parameter | None
+    bias_ih: Parameter | MaybeNone
+    bias_hh: Parameter | MaybeNone
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from chainrule.ops.shape.joining import chunk
 from chainrule.ops.recurrent.conv import conv_lstm_sequence, conv_rnn_sequence
 from chainrule.ops.shape.views import expand, flatten, movedim, reshape
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, DType, Factory, Sizes
+from chainrule.typing import DType, Device, Factory, MaybeNone, Sizes
 
 __all__ = [
     "ConvLSTM",
@@ -81,7 +81,7 @@ class _ConvRecurrent(Module):
 
     weight_ih: Parameter
     weight_hh: Parameter
-    bias: Parameter | None
+    bias: Parameter | MaybeNone
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ from chainrule.ops.recurrent.support import ACTIVATIONS
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import cat, flatten, movedim, reshape, unsqueeze
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, DType, Factory
+from chainrule.typing import DType, Device, Factory, MaybeNone
 
 __all__ = [
     "Bidirectional",
@@ -124,7 +124,7 @@ class PeepholeLSTM(Module):
     weight_ci: Parameter
     weight_cf: Parameter
     weight_co: Parameter
-    bias: Parameter | None
+    bias: Parameter | MaybeNone
 
     def __init__(
         self,
