@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from chainrule import backend
 
 if TYPE_CHECKING:
-    from chainrule.data import Table
+    from chainrule.data import Column, Table
     from chainrule.train import FittedNetwork, Settings
+    from chainrule.train.fitted import Raw
 
 __all__ = ["info", "main"]
 
@@ -234,7 +235,7 @@ def _load(path: str) -> FittedNetwork:
     return FittedNetwork.load(path)
 
 
-def _inputs_for(network: FittedNetwork, data: str) -> tuple[Any, Any]:
+def _inputs_for(network: FittedNetwork, data: str) -> tuple[Raw, Column | None]:
     """The rows to predict, and their target column if it is there."""
     if network.about.get("images"):
         from chainrule.data import Column

@@ -268,7 +268,7 @@ def _plain(values: Sequence[Any]) -> list[Any]:
     return [_one(v) for v in values]
 
 
-def _one(value: Any) -> Any:
+def _one(value: object) -> str | int | None:
     if value is None or isinstance(value, (str, int)):
         return value
     if isinstance(value, float):

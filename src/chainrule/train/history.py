@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from chainrule.files import write_atomically
 
@@ -62,7 +62,13 @@ class History:
     def __contains__(self, name: str) -> bool:
         return name in self.columns
 
-    def __getitem__(self, key: Any) -> Any:
+    @overload
+    def __getitem__(self, key: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[dict[str, Any]]: ...
+    @overload
+    def __getitem__(self, key: str) -> list[Any]: ...
+    def __getitem__(self, key: int | slice | str) -> Any:
         if isinstance(key, (int, slice)):
             return self.rows[key]
         if key not in self.columns:

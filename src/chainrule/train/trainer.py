@@ -354,7 +354,7 @@ class Trainer:
         elif self.schedule is not None:
             self.schedule.step()
 
-    def _rate(self) -> Any:
+    def _rate(self) -> float | None:
         lr = self.optimizer.param_groups[0].get("lr")
         return lr if isinstance(lr, (int, float)) else None
 

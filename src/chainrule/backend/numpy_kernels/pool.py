@@ -51,7 +51,9 @@ def avg_pool(
     return total / by
 
 
-def _sum_along(x: np.ndarray, axis: int, n: int, kernel: int, stride: int, dilation: int) -> Any:
+def _sum_along(
+    x: np.ndarray, axis: int, n: int, kernel: int, stride: int, dilation: int
+) -> np.ndarray:
     """Window sums along one dimension; one dimension after the other makes the whole window."""
     if n == 1:
         return np.add.reduce(x[_along(axis, 0, kernel, dilation)], axis=axis, keepdims=True)

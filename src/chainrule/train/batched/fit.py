@@ -190,7 +190,7 @@ class _Job:
         held_out = [n.validation for n in self.networks if n.validation is not None]
         self.validation = Columns(held_out) if held_out else None
 
-    def _optimizer(self) -> Any:
+    def _optimizer(self) -> optim.Optimizer:
         made = make_optimizer("fit_many", self.networks[0].optimizer, self.stack.parameters)
         kind = type(made)
         if kind.step is not optim.Optimizer.step or kind.update is not optim.Optimizer.update:
@@ -203,7 +203,7 @@ class _Job:
         self._set_rates(made)
         return made
 
-    def _set_rates(self, made: Any) -> None:
+    def _set_rates(self, made: optim.Optimizer) -> None:
         rates = [n.lr for n in self.networks]
         if rates[0] is None:
             return
