@@ -1,6 +1,6 @@
 """Connectionist temporal classification: the forward and the backward algorithm, in logarithms.
 
-A sequence of labels with blanks around them has S states. At each of T steps a path stays in its
+A sequence of labels with blanks around them has S states. At each of L steps a path stays in its
 state, moves to the next, or skips one where ``skip`` allows it; it ends in one of the last two.
 """
 
@@ -16,14 +16,14 @@ Lengths = tuple[int, ...]
 def ctc_log_likelihood(
     e: np.ndarray, skip: np.ndarray, input_lengths: Lengths, target_lengths: Lengths
 ) -> np.ndarray:
-    """The log-probability (N,) of all paths through the states with log-probabilities (T, N, S)."""
+    """The log-probability (N,) of all paths through the states with log-probabilities (L, N, S)."""
     return _at_the_end(_forward(e, skip), input_lengths, target_lengths)
 
 
 def ctc_posterior(
     e: np.ndarray, skip: np.ndarray, input_lengths: Lengths, target_lengths: Lengths
 ) -> np.ndarray:
-    """The probability (T, N, S) of each state at each step, given that the path ends well.
+    """The probability (L, N, S) of each state at each step, given that the path ends well.
 
     It is 0 for a sequence that no path leads through.
     """
@@ -38,7 +38,7 @@ def ctc_posterior(
 
 
 def _forward(e: np.ndarray, skip: np.ndarray) -> np.ndarray:
-    """alpha (T + 1, N, 2 + S): the log-probability of all paths up to each step and state.
+    """alpha (L + 1, N, 2 + S): the log-probability of all paths up to each step and state.
 
     Two states stand in front, so that the first ones need no case of their own: before the first
     step every path is in the second of them.
@@ -58,7 +58,7 @@ def _forward(e: np.ndarray, skip: np.ndarray) -> np.ndarray:
 def _backward(
     e: np.ndarray, skip: np.ndarray, input_lengths: Lengths, target_lengths: Lengths
 ) -> np.ndarray:
-    """beta (T, N, S): the log-probability of all ways from each state after each step to an end."""
+    """beta (L, N, S): the log-probability of all ways from each state after each step to an end."""
     steps, n, states = e.shape
     beta = np.full((steps, n, states), -np.inf, e.dtype)
     jump = np.full((n, states), -np.inf, e.dtype)

@@ -24,7 +24,7 @@ _NEVER, _IMPOSSIBLE = -1e30, -1e25
 
 
 def _posterior(e: V, skip: V, input_lengths: Sequence[int], target_lengths: Sequence[int]) -> V:
-    """The probability (T, N, S) of each state at each step, given that the path ends well.
+    """The probability (L, N, S) of each state at each step, given that the path ends well.
 
     The derivative of the log-likelihood by the states' log-probabilities. On tensors, where a
     derivative is to be differentiated again, the kernel's recursions are written in operations.
@@ -105,7 +105,7 @@ def ctc_log_likelihood(
 ) -> Tensor:
     """The log-probability (N,) of all paths through the states of N label sequences.
 
-    ``emissions`` (T, N, S) are the log-probabilities of the states: of each label and of the blanks
+    ``emissions`` (L, N, S) are the log-probabilities of the states: of each label and of the blanks
     before, between and after them. A path stays, goes on, or skips a state where ``skip`` (N, S)
     allows it to enter from the one before the last. One kernel, because a graph with a node for
     each step costs more than what the steps compute.
