@@ -55,11 +55,13 @@ from chainrule.nn.layers.padding import pad
 from chainrule.ops.layers.conv import (
     conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
 )
-from chainrule.ops.layers.pool import (
-    adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
-    adaptive_max_pool2d, adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d,
-    lp_pool2d, lp_pool3d, max_pool1d, max_pool2d, max_pool3d, max_unpool1d, max_unpool2d,
-    max_unpool3d,
+from chainrule.ops.layers.avg_pool import (
+    adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, avg_pool1d, avg_pool2d,
+    avg_pool3d, lp_pool1d, lp_pool2d, lp_pool3d,
+)
+from chainrule.ops.layers.max_pool import (
+    adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, max_pool1d, max_pool2d,
+    max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d,
 )
 from chainrule.nn.layers.rbf import fit_rbf, rbf
 from chainrule.nn.recurrent.functions import gru, lstm, rnn, rnn_relu, rnn_tanh

@@ -7,7 +7,7 @@ from types import ModuleType
 from chainrule.ops.creation import conversion, patterns as creation, filling, from_data, sampling
 from chainrule.ops.elementwise import complex_numbers, derived as composed, functions as elementwise
 from chainrule.ops.index import assignment, reading as index, scatter
-from chainrule.ops.layers import conv, norm, pool, softmax
+from chainrule.ops.layers import avg_pool, conv, max_pool, norm, softmax
 from chainrule.ops.linalg import einsum, matrices as linalg, matmul, products
 from chainrule.ops.recurrent import sequence as recurrent
 from chainrule.ops.reduce import order, reductions as reduce, scan, sort
@@ -40,7 +40,8 @@ families: tuple[ModuleType, ...] = (
     filling,
     softmax,
     conv,
-    pool,
+    max_pool,
+    avg_pool,
     norm,
     recurrent,
 )

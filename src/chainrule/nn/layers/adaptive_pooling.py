@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-
 from chainrule.nn.layers.pooling import Maxima, Pool
-from chainrule.ops.layers.pool import (
+from chainrule.ops.layers.avg_pool import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
+)
+from chainrule.ops.layers.max_pool import (
     adaptive_max_pool1d,
     adaptive_max_pool2d,
     adaptive_max_pool3d,

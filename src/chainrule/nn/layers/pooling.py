@@ -6,13 +6,15 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from chainrule.nn.module.base import Module
-from chainrule.ops.layers.pool import (
+from chainrule.ops.layers.avg_pool import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
     lp_pool1d,
     lp_pool2d,
     lp_pool3d,
+)
+from chainrule.ops.layers.max_pool import (
     max_pool1d,
     max_pool2d,
     max_pool3d,

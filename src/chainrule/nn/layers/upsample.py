@@ -18,7 +18,11 @@ from chainrule.ops.creation.patterns import arange
 from chainrule.ops.elementwise.functions import clamp, floor, where
 from chainrule.ops.index.reading import index_select, one_hot
 from chainrule.ops.linalg.matmul import linear, matmul
-from chainrule.ops.layers.pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from chainrule.ops.layers.avg_pool import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+)
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import reshape, unsqueeze
 from chainrule.tensor import Tensor

@@ -18,6 +18,7 @@ __all__ = [
     "conv_output_size",
     "conv_transpose_output_size",
     "divides",
+    "last_sizes",
     "listed",
     "output_size",
     "padding_of",
@@ -315,6 +316,11 @@ def adapted_size(op: str, x: Tensor, nd: int, output_size: OutputSize) -> Ints:
     size = per_dim(op, "output_size", tuple([n if w is None else w for w, n in each]), nd)
     positive(op, "output_size", size, at_least=0)
     return size
+
+
+def last_sizes(shape: Shape, like: Ints) -> Ints:
+    """The last sizes of a shape, as many as there are in ``like``."""
+    return tuple(shape[-len(like) :])
 
 
 def divides(size: Ints, spatial: Ints) -> bool:

@@ -1,15 +1,12 @@
-"""Pooling: a window's average (linear) or its maximum (a choice, then a linear gathering)."""
+"""Max pooling and its partial inverse: a choice in each window, then a linear gathering."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Literal, overload
 
 from chainrule.backend import dtypes
-from chainrule.ops.layers.class_targets import check_floating
-from chainrule.ops.elementwise.functions import pow
-from chainrule.ops.core.primitive import Linear, Nondifferentiable, Primitive
+from chainrule.ops.core.primitive import Nondifferentiable, Primitive
 from chainrule.ops.layers.spatial import (
     Ints,
     Known,
@@ -17,7 +14,7 @@ from chainrule.ops.layers.spatial import (
     adapted_size,
     batched,
     divides,
-    per_dim,
+    last_sizes,
     pooled_size,
     window_settings,
 )
@@ -25,32 +22,21 @@ from chainrule.tensor import Tensor
 from chainrule.typing import Shape, Sizes
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d",
-    "max_unpool2d", "max_unpool3d",
-]  # fmt: skip
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
+]
 METHODS: tuple[str, ...] = ()
 INPLACE: tuple[str, ...] = ()
 
 # --- primitives -----------------------------------------------------------------------------------
 
-_avg_pool = Linear(
-    "avg_pool",
-    lambda g, shape_in, size, **p: _avg_pool_transpose(g, size=_last(shape_in, size), **p),
-)
-_avg_pool_transpose = Linear(
-    "avg_pool_transpose",
-    lambda g, shape_in, size, **p: _avg_pool(g, size=_last(shape_in, size), **p),
-)
-_adaptive_avg_pool = Linear(
-    "adaptive_avg_pool",
-    lambda g, shape_in, size: _adaptive_avg_pool_transpose(g, size=_last(shape_in, size)),
-)
-_adaptive_avg_pool_transpose = Linear(
-    "adaptive_avg_pool_transpose",
-    lambda g, shape_in, size: _adaptive_avg_pool(g, size=_last(shape_in, size)),
-)
 _max_pool_indices = Nondifferentiable("max_pool_indices", "carry")
 _adaptive_max_pool_indices = Nondifferentiable("adaptive_max_pool_indices", "carry")
 _checked_indices = Nondifferentiable("checked_indices", "carry")
@@ -79,15 +65,9 @@ _scatter = Primitive(
 )
 
 
-_known = Known()
-
-
-def _last(shape: Shape, like: Ints) -> Ints:
-    """The spatial part of a shape."""
-    return tuple(shape[-len(like) :])
-
-
 # --- maxima ---------------------------------------------------------------------------------------
+
+_known = Known()
 
 
 @overload
@@ -202,7 +182,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window of ``input`` (N, C, D, H, W): see max_pool2d."""
+    """The maximum of each window of ``input`` (N, C, Z, H, W): see max_pool2d."""
     return _max_pool(
         "max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
     )
@@ -239,6 +219,9 @@ def _apart(windows: dict[str, Ints]) -> bool:
     """Whether no two windows share an element."""
     each = zip(windows["kernel"], windows["stride"], windows["dilation"], strict=True)
     return all(s > (k - 1) * d for k, s, d in each)
+
+
+# --- to a given size ------------------------------------------------------------------------------
 
 
 @overload
@@ -285,7 +268,7 @@ def adaptive_max_pool3d(
 def adaptive_max_pool3d(
     input: Tensor, output_size: OutputSize, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Max pooling of (N, C, D, H, W) to a given size: see adaptive_max_pool2d."""
+    """Max pooling of (N, C, Z, H, W) to a given size: see adaptive_max_pool2d."""
     return _adaptive_max_pool("adaptive_max_pool3d", 3, input, output_size, return_indices)
 
 
@@ -295,10 +278,13 @@ def _adaptive_max_pool(
     def pool(x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         size = adapted_size(op, x, nd, output_size)
         index = _adaptive_max_pool_indices(x, size=size)
-        values = _gather(x, index, nd=nd, unique=divides(size, _last(x.shape, size)))
+        values = _gather(x, index, nd=nd, unique=divides(size, last_sizes(x.shape, size)))
         return (values, index) if return_indices else values
 
     return batched(op, input, nd, pool)
+
+
+# --- put back -------------------------------------------------------------------------------------
 
 
 def max_unpool1d(
@@ -386,219 +372,3 @@ def _unpooled_size(op: str, output_size: Shape, default: Ints, stride: Ints) -> 
                 f"{stride} away from {default}"
             )
     return size
-
-
-# --- averages -------------------------------------------------------------------------------------
-
-
-def avg_pool1d(
-    input: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    *,
-    dilation: Sizes = 1,
-) -> Tensor:
-    """The average of each window of ``input`` (N, C, L): see avg_pool2d."""
-    return _average(
-        "avg_pool1d",
-        1,
-        input,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        None,
-        dilation,
-    )
-
-
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-    *,
-    dilation: Sizes = 1,
-) -> Tensor:
-    """The average of each window of ``input`` (N, C, H, W).
-
-    ``stride`` is ``kernel_size`` if not given. ``ceil_mode`` keeps a last window that is partly
-    outside. Zeros of the padding count as elements if ``count_include_pad``; ``divisor_override``
-    divides by something else altogether. ``dilation``, which PyTorch has for max pooling alone,
-    spaces the elements of a window.
-
-    >>> import chainrule
-    >>> chainrule.avg_pool2d(chainrule.ones(1, 4, 4), 2).shape
-    chainrule.Size([1, 2, 2])
-    """
-    return _average(
-        "avg_pool2d",
-        2,
-        input,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-        dilation,
-    )
-
-
-def avg_pool3d(
-    input: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-    *,
-    dilation: Sizes = 1,
-) -> Tensor:
-    """The average of each window of ``input`` (N, C, D, H, W): see avg_pool2d."""
-    return _average(
-        "avg_pool3d",
-        3,
-        input,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-        dilation,
-    )
-
-
-def _average(
-    op: str,
-    nd: int,
-    input: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None,
-    padding: Sizes,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor: int | None,
-    dilation: Sizes,
-) -> Tensor:
-    def pool(x: Tensor) -> Tensor:
-        given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor, dilation)
-        settings = _known.get((op, x.array.shape, x.array.dtype), *given)
-        if settings is None:
-            windows = window_settings(op, nd, kernel_size, stride, padding, dilation)
-            if divisor == 0:
-                raise RuntimeError(f"{op}: divisor must be not zero")
-            check_floating(op, x)
-            size = pooled_size(op, x, nd, ceil_mode, windows)
-            by = divisor
-            if by is None and not ceil_mode and (count_include_pad or not any(windows["padding"])):
-                by = math.prod(windows["kernel"])  # every window is whole
-            settings = {"size": size, "divisor": by, "count_pad": count_include_pad, **windows}
-            _known.put(settings, (op, x.array.shape, x.array.dtype), *given)
-        return _avg_pool(x, **settings)
-
-    return batched(op, input, nd, pool)
-
-
-def adaptive_avg_pool1d(input: Tensor, output_size: OutputSize) -> Tensor:
-    """Average pooling of (N, C, L) to a given size: see adaptive_avg_pool2d."""
-    return _adaptive_average("adaptive_avg_pool1d", 1, input, output_size)
-
-
-def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
-    """Average pooling of (N, C, H, W) to a given size; the windows follow from it.
-
-    Output i is the average of the inputs from floor(i n / size) to ceil((i + 1) n / size). A size
-    of None keeps the input's; ``output_size=1`` is global average pooling.
-
-    >>> import chainrule
-    >>> chainrule.adaptive_avg_pool2d(chainrule.ones(2, 3, 7, 9), (3, None)).shape
-    chainrule.Size([2, 3, 3, 9])
-    """
-    return _adaptive_average("adaptive_avg_pool2d", 2, input, output_size)
-
-
-def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
-    """Average pooling of (N, C, D, H, W) to a given size: see adaptive_avg_pool2d."""
-    return _adaptive_average("adaptive_avg_pool3d", 3, input, output_size)
-
-
-def _adaptive_average(op: str, nd: int, input: Tensor, output_size: OutputSize) -> Tensor:
-    def pool(x: Tensor) -> Tensor:
-        check_floating(op, x)
-        size = adapted_size(op, x, nd, output_size)
-        spatial = _last(x.shape, size)
-        if not divides(size, spatial):
-            return _adaptive_avg_pool(x, size=size)
-        kernel = tuple([n // o for n, o in zip(spatial, size, strict=True)])
-        return _avg_pool(
-            x,
-            size=size,
-            kernel=kernel,
-            stride=kernel,
-            padding=(0,) * nd,
-            dilation=(1,) * nd,
-            divisor=math.prod(kernel),
-            count_pad=True,
-        )
-
-    return batched(op, input, nd, pool)
-
-
-# --- powers ---------------------------------------------------------------------------------------
-
-
-def lp_pool1d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The p-norm of each window of ``input`` (N, C, L): see lp_pool2d."""
-    return _lp_pool(avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool2d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The p-norm of each window of ``input`` (N, C, H, W): (sum of x ** p) ** (1 / p)."""
-    return _lp_pool(avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool3d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """The p-norm of each window of ``input`` (N, C, D, H, W): see lp_pool2d."""
-    return _lp_pool(avg_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def _lp_pool(
-    average: Callable[..., Tensor],
-    nd: int,
-    input: Tensor,
-    norm_type: float,
-    kernel_size: Sizes,
-    stride: Sizes | None,
-    ceil_mode: bool,
-) -> Tensor:
-    elements = math.prod(per_dim("lp_pool", "kernel_size", kernel_size, nd))
-    mean = average(pow(input, norm_type), kernel_size, stride, 0, ceil_mode)
-    return pow(mean * elements, 1.0 / norm_type)
