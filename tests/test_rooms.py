@@ -6,11 +6,14 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import house
 import pytest
+from house import executed
 
 import chainrule
 
 PACKAGE = Path(chainrule.__file__).parent
+__all__ = ["PACKAGE", "dotted", "executed", "imported_names", "modules"]
 
 # From the roof down. ``chainrule/__init__.py`` lies on top of all: it may import everything, and
 # nothing may import it.
@@ -40,32 +43,9 @@ ROOMS = (
 FLOOR = {name: floor for floor, room in enumerate(reversed(ROOMS)) for name in room}
 
 
-def is_type_checking(test: ast.expr) -> bool:
-    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")
-    return name == "TYPE_CHECKING"
-
-
-def executed(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes below this one, without what only a type checker reads."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and is_type_checking(child.test):
-            for other in child.orelse:
-                yield other
-                yield from executed(other)
-        else:
-            yield child
-            yield from executed(child)
-
-
 def imported_names(source: str) -> Iterator[tuple[int, str]]:
     """Line and full name of everything a module imports, wherever in it."""
-    for node in executed(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield node.lineno, alias.name
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                yield node.lineno, f"{'.' * node.level}{node.module or ''}.{alias.name}"
+    return house.imported_names(ast.parse(source))
 
 
 def violations(module: str, source: str) -> list[str]:
@@ -96,6 +76,21 @@ def dotted(path: Path) -> str:
 def test_imports_go_down() -> None:
     found = [v for path in modules() for v in violations(dotted(path), path.read_text("utf-8"))]
     assert not found, "\n".join(found)
+
+
+def test_no_two_modules_import_each_other() -> None:
+    """Not even inside functions: what needs each other belongs together, or shares a part."""
+    assert house.cycles(house.import_graph(house.sources(PACKAGE))) == []
+
+
+def test_a_cycle_is_found(tmp_path: Path) -> None:
+    """Through several modules, and with an import inside a function."""
+    (tmp_path / "a.py").write_text("from chainrule.b import x")
+    (tmp_path / "b.py").write_text("import chainrule.c")
+    (tmp_path / "c.py").write_text("def f():\n    from chainrule.a import y")
+    (tmp_path / "d.py").write_text("import chainrule.a")
+    graph = house.import_graph(house.sources(tmp_path))
+    assert house.cycles(graph) == [["chainrule.a", "chainrule.b", "chainrule.c"]]
 
 
 def test_all_modules_are_seen() -> None:

@@ -76,8 +76,9 @@ from chainrule.ops.linalg.matrices import (
 )
 from chainrule.ops.linalg.matmul import linear, matmul
 from chainrule.ops.reduce.order import (
-    amax, amin, aminmax, argmax, argmin, max, median, min, mode, nanmedian, nanquantile, quantile,
+    amax, amin, aminmax, argmax, argmin, max, median, min, mode, nanmedian,
 )
+from chainrule.ops.reduce.quantiles import nanquantile, quantile
 from chainrule.ops.shape.padding import pad
 from chainrule.ops.layers.avg_pool import (
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, avg_pool1d, avg_pool2d,
@@ -98,9 +99,11 @@ from chainrule.ops.shape.rearrange import (
     swapdims, t, tile, unflatten,
 )
 from chainrule.ops.reduce.reductions import (
-    all, allclose, any, count_nonzero, dist, equal, logsumexp, mean, nanmean, nansum, norm, prod,
-    std, std_mean, sum, var, var_mean,
+    all, allclose, any, count_nonzero, equal, logsumexp, mean, nanmean, nansum, std, std_mean, sum,
+    var, var_mean,
 )
+from chainrule.ops.linalg.norms import dist, norm
+from chainrule.ops.reduce.product import prod
 from chainrule.ops.creation.sampling import (
     bernoulli, default_generator, Generator, get_rng_state, initial_seed, manual_seed, multinomial,
     normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,
@@ -114,9 +117,9 @@ from chainrule.ops.index.scatter import (
     scatter_reduce,
 )
 from chainrule.ops.shape.views import (
-    cat, expand, flatten, movedim, permute, reshape, squeeze, stack, swapaxes, transpose, unsqueeze,
-    view,
+    expand, flatten, movedim, permute, reshape, squeeze, swapaxes, transpose, unsqueeze, view,
 )
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.ops.layers.softmax import (
     binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, log_softmax, nll_loss,
     softmax,

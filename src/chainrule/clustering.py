@@ -11,7 +11,8 @@ from chainrule.ops.reduce.order import amax, amin, argmin, min
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.creation.sampling import multinomial, rand, randint
-from chainrule.ops.shape.views import cat, stack, unsqueeze
+from chainrule.ops.shape.views import unsqueeze
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.ops.reduce.sort import argsort
 from chainrule.tensor import Tensor
 from chainrule.typing import Random

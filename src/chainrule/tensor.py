@@ -367,11 +367,6 @@ class Tensor:
 
     __hash__ = object.__hash__  # by identity, as in PyTorch
 
-    def __repr__(self) -> str:
-        from chainrule.printing import format_tensor
-
-        return format_tensor(self)
-
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if self.ndim == 0 else object.__format__(self, spec)
 

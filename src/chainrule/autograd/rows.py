@@ -9,7 +9,8 @@ from typing import Any
 from chainrule.autograd.nested import flatten, map_tree, unflatten
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
-from chainrule.ops.shape.views import cat, unsqueeze
+from chainrule.ops.shape.views import unsqueeze
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["for_rows", "for_units", "map_rows"]

@@ -12,7 +12,8 @@ from chainrule.autograd.nested import Structure, flatten, unflatten
 from chainrule.ops.core.batching import spread
 from chainrule.ops.creation.sampling import batch_draw
 from chainrule.ops.index.reading import narrow
-from chainrule.ops.shape.views import cat, movedim
+from chainrule.ops.shape.views import movedim
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["vmap"]

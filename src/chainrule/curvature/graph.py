@@ -16,7 +16,8 @@ from chainrule.curvature.memory import at_once, graph_bytes
 from chainrule.ops.core.recording import edge_of
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.patterns import zeros, zeros_like
-from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["Derivatives"]

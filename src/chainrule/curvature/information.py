@@ -23,7 +23,8 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import logsumexp
 from chainrule.ops.reduce.reductions import sum as sum_over
 from chainrule.ops.creation.sampling import bernoulli, multinomial, randn
-from chainrule.ops.shape.views import cat, expand, reshape
+from chainrule.ops.shape.views import expand, reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.layers.softmax import softmax
 from chainrule.tensor import Tensor
 from chainrule.typing import Inputs, Nested, Random

@@ -30,7 +30,8 @@ from chainrule.ops.elementwise.functions import sigmoid, sqrt, where
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum as sum_over
 from chainrule.ops.creation.sampling import randn
-from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.layers.softmax import softmax
 from chainrule.ops.linalg.solving import solve_triangular
 from chainrule.tensor import Tensor

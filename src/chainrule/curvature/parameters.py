@@ -20,7 +20,8 @@ from chainrule.nn.module.base import Module
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.shape.joining import split
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.typing import Inputs, Nested
 

@@ -21,7 +21,7 @@ from chainrule.ops.linalg.matrices import vector_norm
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum as sum_over
 from chainrule.ops.creation.sampling import Generator, randn
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.typing import Random
 

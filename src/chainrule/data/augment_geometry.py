@@ -25,7 +25,8 @@ from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.shape.joining import unbind
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.sampling import randn_like
-from chainrule.ops.shape.views import reshape, stack
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import stack
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 from chainrule.typing import Sizes

@@ -15,7 +15,7 @@ from chainrule.data import geometry as G
 from chainrule.data.image_arguments import Fill, bound
 from chainrule.data.image_transform import RandomTransform, integers, resampling, uniform
 from chainrule.ops.shape.joining import unbind
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 

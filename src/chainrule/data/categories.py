@@ -13,7 +13,8 @@ from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.reduce.order import argmax
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import any as any_of
-from chainrule.ops.shape.views import cat, stack, unsqueeze
+from chainrule.ops.shape.views import unsqueeze
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.ops.reduce.sort import unique
 from chainrule.tensor import Tensor
 from chainrule.typing import ArrayLike

@@ -25,7 +25,8 @@ from chainrule.data.vision import (
 )
 from chainrule.ops.core.arguments import made
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["CIFAR10", "CIFAR100"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.creation.from_data import as_tensor, tensor
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 
 __all__ = ["default_collate", "default_convert"]

@@ -36,7 +36,8 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.creation.sampling import randn_like
 from chainrule.ops.reduce.scan import cumsum
-from chainrule.ops.shape.views import cat, expand, reshape
+from chainrule.ops.shape.views import expand, reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.reduce.sort import bincount
 from chainrule.random import Generator
 from chainrule.tensor import Tensor

@@ -21,7 +21,7 @@ from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.index.reading import getitem, nonzero
 from chainrule.ops.elementwise.functions import where
 from chainrule.ops.creation.sampling import randperm
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.reduce.sort import argsort, bucketize
 from chainrule.random import Generator
 from chainrule.tensor import Tensor

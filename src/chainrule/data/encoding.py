@@ -15,7 +15,8 @@ from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.ops.reduce.reductions import mean
-from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["TableEncoder", "TargetEncoder", "detect_task"]

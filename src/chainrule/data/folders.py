@@ -10,7 +10,7 @@ from chainrule.data.dataset import Dataset
 from chainrule.data.images import ImageError, read_image
 from chainrule.data.vision import Path_, data_root
 from chainrule.ops.creation.from_data import tensor
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 
 __all__ = ["ENDINGS", "ImageFolder", "ImageNet"]

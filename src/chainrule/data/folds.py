@@ -14,7 +14,8 @@ from chainrule.ops.elementwise.functions import eq, ne
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.index.reading import getitem, nonzero
 from chainrule.ops.creation.sampling import randperm
-from chainrule.ops.shape.views import cat, reshape, stack
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 from chainrule.typing import Labels, Samples

@@ -13,7 +13,7 @@ from chainrule.data.table import TableError
 from chainrule.nn.functional import interpolate
 from chainrule.nn.module.base import Module
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 
 __all__ = ["ImageEncoder", "image_files"]

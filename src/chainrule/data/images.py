@@ -21,7 +21,8 @@ from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.reduce.order import amax, amin
 from chainrule.ops.shape.padding import pad
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.shape.views import expand, permute, reshape, stack
+from chainrule.ops.shape.views import expand, permute, reshape
+from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 from chainrule.typing import Array
 

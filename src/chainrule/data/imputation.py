@@ -9,12 +9,13 @@ from chainrule.backend import dtypes
 from chainrule.data.preprocess import Transform, across, floating
 from chainrule.ops.creation.patterns import full_like
 from chainrule.ops.elementwise.functions import isinf, isnan, where
-from chainrule.ops.reduce.order import nanquantile
+from chainrule.ops.reduce.quantiles import nanquantile
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import all as all_of
 from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.ops.reduce.reductions import nanmean
-from chainrule.ops.shape.views import cat, movedim, reshape
+from chainrule.ops.shape.views import movedim, reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
 from chainrule.typing import ArrayLike

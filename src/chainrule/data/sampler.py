@@ -14,7 +14,7 @@ from chainrule.data.dataset import defined_together, numbers
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.index.reading import getitem
 from chainrule.ops.creation.sampling import multinomial, randint, randperm
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 

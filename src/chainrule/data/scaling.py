@@ -8,7 +8,8 @@ from chainrule.data.preprocess import Transform, training_part
 from chainrule.ops.creation.patterns import ones_like, zeros_like
 from chainrule.ops.elementwise.functions import clamp, sqrt, where
 from chainrule.ops.creation.from_data import as_tensor, tensor
-from chainrule.ops.reduce.order import amax, amin, quantile
+from chainrule.ops.reduce.order import amax, amin
+from chainrule.ops.reduce.quantiles import quantile
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.shape.views import movedim, reshape
 from chainrule.tensor import Tensor

@@ -42,7 +42,7 @@ from chainrule.data.image_transform import (
     resampling,
 )
 from chainrule.nn.module.base import Module
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 from chainrule.typing import Array, Sizes

@@ -34,7 +34,7 @@ from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
 from chainrule.train import DivergedError, History, Trainer

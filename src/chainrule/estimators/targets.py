@@ -19,7 +19,7 @@ from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.shape.joining import split
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean, sum
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.tensor import Tensor
 from chainrule.train.losses import LOSSES, LossLike, WeightedLoss

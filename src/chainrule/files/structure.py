@@ -12,7 +12,7 @@ from chainrule.data.preprocess import Pipeline, Transform
 from chainrule.files.architecture import Describer, Rebuilder
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.elementwise.complex_numbers import complex, imag, real
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.random import fork_rng
 from chainrule.tensor import Tensor, device
 

@@ -19,7 +19,8 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.linalg.products import trace
 from chainrule.ops.shape.rearrange import meshgrid
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import reshape, stack
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import stack
 from chainrule.ops.linalg.solving import solve
 from chainrule.tensor import Tensor
 from chainrule.typing import ArrayLike

@@ -21,7 +21,8 @@ from chainrule.ops.reduce.reductions import mean as mean_of
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.rearrange import flip
 from chainrule.ops.reduce.scan import cummax, cumsum
-from chainrule.ops.shape.views import reshape, stack
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import stack
 from chainrule.ops.reduce.sort import sort
 from chainrule.tensor import Tensor
 

@@ -18,7 +18,8 @@ from chainrule.autograd.nested import flatten, unflatten
 from chainrule.backend import K
 from chainrule.ops.core.recording import SELECT, edge_of
 from chainrule.ops.shape.joining import split
-from chainrule.ops.shape.views import reshape, stack
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import stack
 from chainrule.graph import Node
 from chainrule.tensor import Tensor
 from chainrule.typing import Nested

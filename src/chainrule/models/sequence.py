@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule import nn
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["SequenceModel"]

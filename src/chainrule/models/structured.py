@@ -9,7 +9,7 @@ from chainrule import nn
 from chainrule.models.mlp import MLP, Activation
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import zeros
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 
 __all__ = ["AdditiveModel", "DictionaryModel", "MultiTaskNet", "capacity"]

@@ -18,6 +18,7 @@ from chainrule.ops.elementwise.derived import positive
 from chainrule.ops.index.reading import getitem
 from chainrule.ops.core.inplace import in_place, in_place_operator
 from chainrule.ops.linalg.matmul import matmul
+from chainrule.printing import format_tensor
 from chainrule.tensor import Tensor
 
 __all__ = ["attach"]
@@ -121,6 +122,7 @@ def _attributes() -> Iterator[tuple[str, Any]]:
     """The operators, properties and methods of Tensor, by name."""
     yield "__array_ufunc__", _array_ufunc
     yield "__iter__", _iterate
+    yield "__repr__", format_tensor
     yield "__getitem__", getitem
     yield "__setitem__", setitem
     for name, function in BINARY_OPERATORS.items():

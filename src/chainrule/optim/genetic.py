@@ -14,7 +14,8 @@ from chainrule.ops.index.reading import gather
 from chainrule.ops.reduce.order import argmin
 from chainrule.ops.reduce.reductions import std
 from chainrule.ops.creation.sampling import rand, randint, randn
-from chainrule.ops.shape.views import cat, squeeze, unsqueeze
+from chainrule.ops.shape.views import squeeze, unsqueeze
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.reduce.sort import argsort
 from chainrule.optim.minimizer import Callback, Minimizer, Report
 from chainrule.optim.objective import Objective

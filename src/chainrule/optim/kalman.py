@@ -15,7 +15,8 @@ from chainrule.ops.shape.diagonal import diag
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import sum as sum_over
-from chainrule.ops.shape.views import cat, expand, permute, reshape, transpose, unsqueeze
+from chainrule.ops.shape.views import expand, permute, reshape, transpose, unsqueeze
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.linalg.solving import solve
 from chainrule.optim.optimizer import NotFiniteError, Optimizer
 from chainrule.optim.settings import NOT_NEGATIVE, Interval

@@ -23,7 +23,7 @@ from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import amax, max
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean, sum
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.optim.optimizer import check_range
 from chainrule.tensor import Tensor
 from chainrule.typing import MaybeNone

@@ -18,7 +18,8 @@ from chainrule.ops.reduce.order import max, min
 from chainrule.ops.linalg.products import kron
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import logsumexp, mean, sum
-from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.layers.softmax import softmax
 from chainrule.optim.linear import (
     Data,

@@ -10,7 +10,8 @@ from chainrule.autograd import engine
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.patterns import zeros_like
-from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["Closure", "Objective", "Outputs"]

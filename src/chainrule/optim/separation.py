@@ -19,7 +19,7 @@ from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import argmax, max, min
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.creation.sampling import randperm
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.optim.linear import Data, FitReport, LinearFit, parted, told
 from chainrule.optim.optimizer import check_range
 from chainrule.tensor import Tensor

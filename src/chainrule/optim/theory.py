@@ -16,7 +16,7 @@ from chainrule.ops.elementwise.functions import exp
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.linalg.matrices import vector_norm
 from chainrule.ops.creation.sampling import randn_like
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.optim.optimizer import check_range
 from chainrule.optim.second_derivatives import SecondOrderObjective
 from chainrule.tensor import Tensor

@@ -14,7 +14,7 @@ from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import amax
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.sampling import rand
-from chainrule.ops.shape.views import cat, stack
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.problems.problem import Problem, floating, positive, whole
 from chainrule.tensor import Tensor
 from chainrule.typing import DType, Random

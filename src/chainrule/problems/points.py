@@ -27,7 +27,7 @@ from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.reduce.order import argmin
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.problems.problem import Problem, floating, normal, uniform, whole
 from chainrule.tensor import Tensor
 from chainrule.typing import DType, Random

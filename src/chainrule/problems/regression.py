@@ -9,7 +9,7 @@ from chainrule.ops.creation.patterns import ones_like
 from chainrule.ops.elementwise.functions import exp
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.problems.problem import Problem, floating, normal, squared_error, uniform, whole
 from chainrule.tensor import Tensor
 from chainrule.typing import DType, Random

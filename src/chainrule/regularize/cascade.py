@@ -17,7 +17,8 @@ from chainrule.ops.reduce.order import argmax
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.creation.sampling import rand
-from chainrule.ops.shape.views import cat, reshape, stack
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.ops.layers.softmax import softmax
 from chainrule.tensor import Tensor
 from chainrule.typing import DType, Random

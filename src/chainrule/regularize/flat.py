@@ -14,7 +14,8 @@ from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.creation.patterns import ones_like, zeros_like
 from chainrule.ops.elementwise.functions import log, sqrt, where
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import cat, reshape, unsqueeze
+from chainrule.ops.shape.views import reshape, unsqueeze
+from chainrule.ops.shape.stacking import cat
 from chainrule.regularize.penalty import check_strength
 from chainrule.regularize.where import select
 from chainrule.tensor import Tensor

@@ -11,10 +11,12 @@ from chainrule.nn.module.names import Where, check_where, describe
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import full, linspace, zeros
 from chainrule.ops.elementwise.functions import exp, log
-from chainrule.ops.reduce.order import amax, amin, quantile
+from chainrule.ops.reduce.order import amax, amin
+from chainrule.ops.reduce.quantiles import quantile
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import logsumexp, sum
-from chainrule.ops.shape.views import cat, reshape, unsqueeze
+from chainrule.ops.shape.views import reshape, unsqueeze
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.regularize.penalty import check_strength
 from chainrule.regularize.where import select

@@ -16,7 +16,7 @@ from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import argmax, max, min
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean, sum
-from chainrule.ops.shape.views import cat, stack
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.optim.linear import with_ones
 from chainrule.tensor import Tensor
 from chainrule.typing import Random

@@ -9,7 +9,7 @@ from chainrule import nn
 from chainrule.autograd.modes import inference_mode
 from chainrule.nn.module.evaluation import evaluating
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.train.batches import batches, floating_dtype, to_tensor
 from chainrule.train.losses import WeightedLoss

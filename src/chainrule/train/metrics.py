@@ -18,7 +18,7 @@ from chainrule.ops.elementwise.functions import where
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean, sum
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.tensor import Tensor
 from chainrule.typing import ArrayLike

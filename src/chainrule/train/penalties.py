@@ -7,7 +7,7 @@ from typing import Any
 
 from chainrule import nn, optim
 from chainrule.autograd.modes import no_grad
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.optim.minimizer import Minimizer
 from chainrule.tensor import Tensor
 from chainrule.train.batches import Batch

@@ -14,7 +14,7 @@ from chainrule.files import load, save
 from chainrule.inspect.autopsy import Autopsy, autopsy
 from chainrule.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.names import OptimizerLike, make_optimizer

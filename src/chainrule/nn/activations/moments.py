@@ -22,7 +22,7 @@ from chainrule.ops.shape.diagonal import diag_embed
 from chainrule.ops.elementwise.functions import erf, erfc, exp, sqrt
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 
 __all__ = [

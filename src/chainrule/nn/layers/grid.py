@@ -16,7 +16,8 @@ from chainrule.ops.index.reading import gather
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.rearrange import meshgrid
-from chainrule.ops.shape.views import expand, reshape, stack
+from chainrule.ops.shape.views import expand, reshape
+from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 from chainrule.typing import DType
 

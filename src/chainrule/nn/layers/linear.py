@@ -8,7 +8,8 @@ from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import empty, ones
 from chainrule.ops.linalg.matmul import linear, matmul
-from chainrule.ops.shape.views import cat, reshape, squeeze, unsqueeze
+from chainrule.ops.shape.views import reshape, squeeze, unsqueeze
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.typing import DType, Device, Factory, MaybeNone
 

@@ -17,7 +17,8 @@ from chainrule.ops.creation.patterns import empty, zeros_like
 from chainrule.ops.shape.joining import chunk, unbind
 from chainrule.ops.shape.padding import pad
 from chainrule.ops.reduce.reductions import mean
-from chainrule.ops.shape.views import cat, expand, permute, reshape, squeeze, transpose, unsqueeze
+from chainrule.ops.shape.views import expand, permute, reshape, squeeze, transpose, unsqueeze
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.typing import DType, Device, MaybeNone
 

@@ -12,7 +12,7 @@ from chainrule.ops.elementwise.derived import clamp_min
 from chainrule.ops.creation.patterns import empty
 from chainrule.ops.layers.norm import normalized
 from chainrule.ops.shape.padding import pad
-from chainrule.ops.reduce.reductions import norm
+from chainrule.ops.linalg.norms import norm
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 from chainrule.typing import DType, Device, MaybeNone, Sizes

@@ -19,7 +19,8 @@ from chainrule.ops.elementwise.functions import exp, sigmoid, sqrt, where
 from chainrule.ops.index.reading import one_hot
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean
-from chainrule.ops.shape.views import cat, unsqueeze
+from chainrule.ops.shape.views import unsqueeze
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.layers.softmax import binary_cross_entropy_with_logits, cross_entropy, softmax
 from chainrule.ops.reduce.sort import topk
 from chainrule.tensor import Tensor

@@ -12,7 +12,7 @@ from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
 from chainrule.nn.layers.norm import BatchNorm2d
 from chainrule.ops.elementwise.functions import sigmoid
-from chainrule.ops.shape.views import cat
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.typing import Device, DType
 

@@ -15,7 +15,8 @@ from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import index_select, narrow
 from chainrule.ops.linalg.matmul import linear
 from chainrule.ops.index.scatter import index_copy
-from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.typing import DType, Device, Factory, MaybeNone, Real
 

@@ -13,7 +13,8 @@ from chainrule.ops.elementwise.functions import isposinf, where
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import gather
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.shape.views import cat, expand, flatten, reshape, squeeze, stack, unsqueeze
+from chainrule.ops.shape.views import expand, flatten, reshape, squeeze, unsqueeze
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
 

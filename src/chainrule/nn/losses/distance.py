@@ -16,7 +16,8 @@ from chainrule.nn.losses.reduction import (
 )
 from chainrule.ops.elementwise.functions import clamp, eq, minimum, sqrt, square, where
 from chainrule.ops.core.promotion import broadcast_shapes, promote
-from chainrule.ops.reduce.reductions import norm, sum
+from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.linalg.norms import norm
 from chainrule.ops.shape.views import canonical_dim, expand
 from chainrule.tensor import Tensor
 

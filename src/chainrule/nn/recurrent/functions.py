@@ -11,7 +11,8 @@ from chainrule.ops.elementwise.functions import where
 from chainrule.ops.index.reading import getitem
 from chainrule.ops.linalg.matmul import linear
 from chainrule.ops.recurrent.sequence import gru_sequence, lstm_sequence, rnn_sequence
-from chainrule.ops.shape.views import cat, movedim, reshape, stack
+from chainrule.ops.shape.views import movedim, reshape
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.tensor import Tensor
 
 __all__ = [

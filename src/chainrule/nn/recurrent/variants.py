@@ -22,7 +22,8 @@ from chainrule.ops.recurrent.peephole import peephole_sequence
 from chainrule.ops.recurrent.steps import run_steps
 from chainrule.ops.recurrent.support import ACTIVATIONS
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import cat, flatten, movedim, reshape, unsqueeze
+from chainrule.ops.shape.views import flatten, movedim, reshape, unsqueeze
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.typing import DType, Device, Factory, MaybeNone
 

@@ -15,7 +15,7 @@ from chainrule.backend.dtypes import float32, float64
 from chainrule.linalg import vector_norm
 from chainrule.ops.creation.patterns import zeros
 from chainrule.ops.core.inplace import touch
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.ops.core.promotion import promote, result_type
 from chainrule.graph import Box
 from chainrule.tensor import Tensor

@@ -17,7 +17,8 @@ from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril, triu
 from chainrule.ops.elementwise.complex_numbers import sgn
 from chainrule.ops.elementwise.functions import clamp, sign, where
 from chainrule.ops.reduce.reductions import allclose
-from chainrule.ops.shape.views import cat, flatten, movedim
+from chainrule.ops.shape.views import flatten, movedim
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]

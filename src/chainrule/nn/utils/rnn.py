@@ -14,7 +14,8 @@ from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import getitem, index_select
 from chainrule.ops.reduce.scan import cumsum
 from chainrule.ops.index.scatter import masked_fill
-from chainrule.ops.shape.views import cat, movedim, reshape, stack, unsqueeze
+from chainrule.ops.shape.views import movedim, reshape, unsqueeze
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.ops.reduce.sort import argsort
 from chainrule.tensor import Tensor
 from chainrule.typing import Device, DType

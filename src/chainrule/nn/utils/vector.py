@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chainrule.autograd.modes import no_grad
-from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]

@@ -7,7 +7,7 @@ from typing import Any
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import check_device, made, type_of_number
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.core.promotion import NUMBERS as NUMBERS, cast
+from chainrule.ops.core.promotion import NUMBERS, cast
 from chainrule.tensor import Tensor
 from chainrule.typing import Array, ArrayLike, DType, Device, HasMemory
 

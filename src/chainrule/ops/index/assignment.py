@@ -8,7 +8,7 @@ from chainrule.ops.index.choice import index_put as put
 from chainrule.ops.index.choice import slice_view
 from chainrule.ops.elementwise.functions import where
 from chainrule.ops.core.inplace import adopt, assign, check_writable, touch
-from chainrule.ops.core.promotion import NUMBERS as NUMBERS, cast
+from chainrule.ops.core.promotion import NUMBERS, cast
 from chainrule.ops.core.apply import as_operand
 from chainrule.ops.core.recording import edge_of, record
 from chainrule.ops.core.primitive import broadcast_to

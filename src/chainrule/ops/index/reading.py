@@ -18,7 +18,8 @@ from chainrule.ops.elementwise.functions import where
 from chainrule.ops.core.promotion import broadcast_shapes, cast
 from chainrule.ops.core.apply import apply
 from chainrule.ops.core.primitive import broadcast_to
-from chainrule.ops.shape.views import canonical_dim, reshape, stack
+from chainrule.ops.shape.views import canonical_dim, reshape
+from chainrule.ops.shape.stacking import stack
 from chainrule.ops.index.subscript import (
     Item,
     basic_entries,

@@ -17,7 +17,8 @@ from chainrule.ops.index.choice import FULL, nonzero_indices, slice_view
 from chainrule.ops.core.promotion import broadcast_shapes, cast
 from chainrule.ops.core.apply import as_operand
 from chainrule.ops.core.primitive import broadcast_to
-from chainrule.ops.shape.views import reshape, stack
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import stack
 from chainrule.graph import Box
 from chainrule.tensor import Tensor
 from chainrule.typing import Array, Index, Shape, V, Value

@@ -13,7 +13,8 @@ from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import gather
 from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import cat, movedim, reshape, stack, unsqueeze
+from chainrule.ops.shape.views import movedim, reshape, unsqueeze
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.tensor import Tensor
 from chainrule.typing import V
 

@@ -19,7 +19,8 @@ from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril
 from chainrule.ops.elementwise.functions import where
 from chainrule.ops.index.reading import narrow
 from chainrule.ops.core.primitive import Nondifferentiable, Primitive
-from chainrule.ops.shape.views import cat, unsqueeze
+from chainrule.ops.shape.views import unsqueeze
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.linalg.solving import check_matrix, solve_by_substitution
 from chainrule.tensor import Tensor
 from chainrule.typing import V, Value

@@ -23,7 +23,7 @@ from chainrule.ops.reduce.order import amax, amin
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.primitive import broadcast_to
 from chainrule.ops.linalg.products import cross_along
-from chainrule.ops.reduce.reductions import norm as _p_norm
+from chainrule.ops.reduce.norms import p_norm
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import (
     canonical_dims,
@@ -74,7 +74,7 @@ def vector_norm(
 ) -> V:
     """(sum |x|^ord)^(1/ord) over all elements or along ``dim``; see :func:`chainrule.norm`."""
     order = _as_number(ord)
-    return _p_norm(abs(x) if _is_complex(x) else x, order, dim, keepdim, dtype)
+    return p_norm(abs(x) if _is_complex(x) else x, order, dim, keepdim, dtype)
 
 
 def _as_number(ord: float | str) -> float:

@@ -19,7 +19,8 @@ from chainrule.ops.index.reading import narrow
 from chainrule.ops.linalg.matmul import check_batch
 from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import cat, movedim, reshape, squeeze, unsqueeze
+from chainrule.ops.shape.views import movedim, reshape, squeeze, unsqueeze
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.typing import Gradients, Tangents, V, Value
 

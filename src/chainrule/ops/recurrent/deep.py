@@ -36,7 +36,7 @@ from chainrule.ops.recurrent.support import (
     weight_gradient,
 )
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 from chainrule.typing import Gradients, Tangents, Value
 

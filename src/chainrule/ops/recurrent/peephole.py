@@ -33,7 +33,7 @@ from chainrule.ops.recurrent.support import (
     weight_gradient,
 )
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import cat, stack
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.tensor import Tensor
 from chainrule.typing import Gradients, Tangents, V, Value
 

@@ -15,7 +15,8 @@ from chainrule.ops.elementwise.functions import sigmoid, tanh, where
 from chainrule.ops.shape.joining import chunk
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.recurrent.support import ACTIVATIONS, DENSE, steps, time_order
-from chainrule.ops.shape.views import cat, stack, unsqueeze
+from chainrule.ops.shape.views import unsqueeze
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.tensor import Tensor
 
 __all__ = [

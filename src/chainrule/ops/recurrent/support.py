@@ -11,7 +11,8 @@ from chainrule.ops.elementwise.functions import relu, sigmoid, tanh, where, zero
 from chainrule.ops.linalg.matmul import as_rows, matmul
 from chainrule.ops.core.primitive import Op, Primitive, broadcast_to
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.shape.views import cat, flatten, movedim, reshape, stack, unsqueeze
+from chainrule.ops.shape.views import flatten, movedim, reshape, unsqueeze
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.tensor import Tensor
 from chainrule.typing import V, Value
 

@@ -14,20 +14,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.backend import dtypes
-from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.elementwise.derived import isclose
-from chainrule.ops.elementwise.functions import exp, isnan, pow, sign, where, zeros_like_of
+from chainrule.ops.elementwise.functions import exp, isnan, where
 from chainrule.ops.core.promotion import cast, to_floating
 from chainrule.ops.core.recording import one
 from chainrule.ops.core.primitive import Linear, Nondifferentiable, Primitive
-from chainrule.ops.shape.views import canonical_dim, canonical_dims, reshape
+from chainrule.ops.shape.views import canonical_dims, reshape
 from chainrule.graph import mode
 from chainrule.tensor import Tensor
 from chainrule.typing import Array, DType, Dims, V, Value
 
 __all__ = [
-    "all", "allclose", "any", "count_nonzero", "dist", "equal", "logsumexp", "mean", "nanmean",
-    "nansum", "norm", "prod", "std", "std_mean", "sum", "var", "var_mean",
+    "all", "allclose", "any", "count_nonzero", "equal", "logsumexp", "mean", "nanmean",
+    "nansum", "std", "std_mean", "sum", "var", "var_mean",
 ]  # fmt: skip
 METHODS = tuple(name for name in __all__ if name not in ("std_mean", "var_mean"))
 INPLACE: tuple[str, ...] = ()
@@ -97,7 +96,6 @@ def reduction(name: str, differential: Callable[..., Value], reads_out: bool = T
 
 
 _logsumexp = reduction("logsumexp", lambda d, x, out, dim: d * exp(x - out))
-_prod = reduction("prod", lambda d, x, out, dim: d * _product_of_others(x, dim[0]))
 _var = reduction(
     "var",
     lambda d, x, out, dim, correction: 2 * _deviation(d, x, dim, correction),
@@ -107,17 +105,9 @@ _std = reduction(
     "std",
     lambda d, x, out, dim, correction: _deviation(_over(d, out), x, dim, correction),
 )
-_norm = reduction("pnorm", lambda d, x, out, dim, p: _norm_change(d, x, out, p))
 _all = Nondifferentiable("all", "carry")
 _any = Nondifferentiable("any", "carry")
 _count_nonzero = Nondifferentiable("count_nonzero", "carry")
-
-
-def _product_of_others(x: V, dim: int) -> V:
-    """For each element the product of all others, exact also where elements are zero."""
-    from chainrule.ops.reduce.scan import product_after, product_before
-
-    return product_before(x, dim) * product_after(x, dim)
 
 
 def _deviation(d: Value, x: Value, dim: tuple[int, ...], correction: float) -> Value:
@@ -130,21 +120,6 @@ def _over(d: Value, out: Value) -> Value:
     """d / out, and 0 where out is 0: the subgradient of a root at zero."""
     zero = out == 0
     return where(zero, 0.0, d / where(zero, 1.0, out))
-
-
-def _norm_change(d: Value, x: Value, out: Value, p: float) -> Value:
-    """d sign(x) |x|^(p-1) / out^(p-1), and 0 at 0."""
-    if p == 0:
-        return d * zeros_like_of(x)
-    if p == 1:
-        return d * sign(x)
-    if p == 2:
-        return _over(d, out) * x
-    zero = x == 0
-    power = where(zero, 0.0, pow(where(zero, 1.0, abs(x)), p - 1))
-    if p < 1:
-        return d * pow(out, 1 - p) * (sign(x) * power)
-    return _over(d, pow(out, p - 1)) * (sign(x) * power)
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -245,18 +220,6 @@ def nanmean(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType |
     dims = canonical_dims("nanmean", dim, input.ndim)
     total = nansum(input, dims, keepdim, dtype=dtype)
     return total / _sum(cast(~isnan(input), total.dtype), dim=dims, keepdim=keepdim)
-
-
-def prod(
-    input: V, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
-) -> V:
-    """The product of all elements, or along one dimension; its gradient is exact also at zeros."""
-    input = as_summands("prod", input, dtype)
-    d = -1 if dim is None else canonical_dim("prod", dim, input.ndim)
-    if dim is None or input.ndim == 0:
-        out = _prod(reshape(input, (-1,)), dim=(-1,), keepdim=False)
-        return reshape(out, (1,) * input.ndim) if keepdim else out
-    return _prod(input, dim=(d,), keepdim=keepdim)
 
 
 def logsumexp(input: V, dim: Dims, keepdim: bool = False) -> V:
@@ -360,75 +323,6 @@ def std_mean(
 
 
 # --- norms ----------------------------------------------------------------------------------------
-
-
-def norm(
-    input: V,
-    p: float | str | None = "fro",
-    dim: Dims = None,
-    keepdim: bool = False,
-    dtype: DType | None = None,
-) -> V:
-    """(sum |x|^p)^(1/p); the largest |x| for p = inf, the smallest for -inf, nonzeros for 0.
-
-    ``"fro"`` is p = 2 over all elements or the given dimensions; ``"nuc"`` is the nuclear norm of a
-    matrix. The gradient is 0 where the norm is 0.
-
-    >>> import chainrule
-    >>> chainrule.norm(chainrule.tensor([3.0, 4.0]))
-    tensor(5.)
-    """
-    need_floating("norm", input)
-    if isinstance(p, str):
-        if p != "fro":
-            return _matrix_norm(input, p, dim, keepdim, dtype)
-        p = 2
-    p = 2.0 if p is None else float(p)
-    if dtype is not None:
-        input = cast(input, _wider("norm", input, dtype))
-    dims = canonical_dims("norm", dim, input.ndim)
-    if (p < 0 or p == math.inf) and _count(input.shape, dims) == 0 and 0 not in _rest(input, dims):
-        raise RuntimeError(
-            f"norm: cannot compute the {p} norm of a tensor of shape {tuple(input.shape)}, because "
-            "there is no element to reduce and the operation has no identity"
-        )
-    if math.isinf(p):
-        from chainrule.ops.reduce.order import amax, amin
-
-        return (amax if p > 0 else amin)(abs(input), dims, keepdim)
-    return _norm(input, dim=dims, keepdim=keepdim, p=p)
-
-
-def _rest(input: Value, dims: tuple[int, ...]) -> list[int]:
-    """The sizes of the dimensions that stay."""
-    return [n for i, n in enumerate(input.shape, -input.ndim) if i not in dims]
-
-
-def _matrix_norm(input: V, p: str, dim: Dims, keepdim: bool, dtype: DType | None) -> V:
-    if p != "nuc":
-        raise RuntimeError(f"norm: order {p!r} is not supported; use a number, 'fro' or 'nuc'")
-    from chainrule.ops.linalg.matrices import matrix_norm
-
-    dims = canonical_dims("norm", dim, input.ndim)
-    return matrix_norm(input, p, dims, keepdim, dtype=dtype)
-
-
-def _wider(op: str, input: Value, dtype: DType) -> dtypes.dtype:
-    d = dtypes.as_dtype(dtype)
-    if d.category <= dtypes.INTEGER:
-        raise RuntimeError(f"{op}: dtype should be floating point or complex, but got {d}")
-    if dtypes.promote_types(dtypes.as_dtype(input.dtype), d) is not d:
-        raise RuntimeError(
-            f"{op}: the dtype of the input ({input.dtype}) should be convertible without narrowing "
-            f"to the specified dtype ({d})"
-        )
-    return d
-
-
-def dist(input: V, other: V, p: float = 2) -> V:
-    """The p-norm of ``input - other``."""
-    need_floating("dist", input)
-    return norm(input - other, p)
 
 
 # --- truth ----------------------------------------------------------------------------------------

@@ -7,10 +7,11 @@ from typing import Any
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise.functions import exp, logical_xor, where
 from chainrule.ops.reduce.order import Selection, ValuesIndices, select
-from chainrule.ops.core.promotion import NUMBERS as NUMBERS
+from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.primitive import Linear, Op, Primitive
 from chainrule.ops.reduce.reductions import array_of, as_summands, sum
-from chainrule.ops.shape.views import canonical_dim, cat, reshape
+from chainrule.ops.shape.views import canonical_dim, reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.typing import DType, Tangents, V, Value
 from chainrule.tensor import Tensor
 

@@ -14,7 +14,7 @@ from chainrule.ops.index.choice import data_dependent, gather_along
 from chainrule.ops.elementwise.functions import logical_not
 from chainrule.ops.index.reading import gather, integer_index
 from chainrule.ops.reduce.order import ValuesIndices
-from chainrule.ops.core.promotion import NUMBERS as NUMBERS
+from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.primitive import Nondifferentiable, Op
 from chainrule.ops.reduce.reductions import any as any_along
 from chainrule.ops.shape.views import canonical_dim, reshape, squeeze

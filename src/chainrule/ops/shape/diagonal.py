@@ -7,7 +7,8 @@ from chainrule.backend import K
 from chainrule.ops.elementwise.functions import where
 from chainrule.ops.core.promotion import promote
 from chainrule.ops.core.primitive import Linear
-from chainrule.ops.shape.views import canonical_dim, cat, reshape
+from chainrule.ops.shape.views import canonical_dim, reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.typing import V
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from chainrule.ops.index.reading import narrow, select
 from chainrule.ops.shape.rearrange import atleast_1d, atleast_2d, atleast_3d, existing_dim
-from chainrule.ops.shape.views import canonical_dim, cat, reshape
+from chainrule.ops.shape.views import canonical_dim, reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.typing import Shape, Sizes, V
 

@@ -14,20 +14,19 @@ from chainrule.ops.shape.views import (
     _permute,
     canonical_dim,
     canonical_dims,
-    cat,
     expand,
     flatten,
     movedim,
     permute,
     reshape,
     shape_argument,
-    stack,
     swapaxes,
     tensors_argument,
     transpose,
     unsqueeze,
     view,
 )
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.tensor import Tensor
 from chainrule.typing import Array, Dims, Shape, Sizes, V, Value
 

@@ -11,7 +11,8 @@ from chainrule.ops.reduce.reductions import count_nonzero
 from chainrule.ops.index.scatter import scatter
 from chainrule.ops.creation.patterns import zeros
 from chainrule.backend import dtypes
-from chainrule.ops.shape.views import cat, reshape
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import cat
 from chainrule.ops.reduce.sort import topk
 from chainrule.regularize.prune.masks import Weight, put_mask
 from chainrule.tensor import Tensor

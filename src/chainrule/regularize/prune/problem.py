@@ -21,7 +21,8 @@ from chainrule.ops.index.reading import index_select, nonzero
 from chainrule.ops.shape.joining import split
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.index.scatter import scatter
-from chainrule.ops.shape.views import cat, expand, movedim, reshape, stack, unsqueeze
+from chainrule.ops.shape.views import expand, movedim, reshape, unsqueeze
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.random import Generator
 from chainrule.regularize.prune.masks import Weight, weights_of
 from chainrule.tensor import Tensor

@@ -8,7 +8,8 @@ from typing import Any
 
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.reduce.reductions import sum as sum_of
-from chainrule.ops.shape.views import reshape, stack
+from chainrule.ops.shape.views import reshape
+from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 from chainrule.typing import Array
 

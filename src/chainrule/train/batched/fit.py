@@ -20,7 +20,8 @@ from chainrule.ops.creation.conversion import clone
 from chainrule.ops.elementwise.functions import clamp, isfinite, sqrt, where
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.reduce.reductions import all as all_of, sum as sum_of
-from chainrule.ops.shape.views import cat, expand, flatten, reshape, stack
+from chainrule.ops.shape.views import expand, flatten, reshape
+from chainrule.ops.shape.stacking import cat, stack
 from chainrule.optim.names import OptimizerLike, make_optimizer
 from chainrule.random import Streams
 from chainrule.tensor import Tensor

@@ -21,7 +21,7 @@ from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.reduce.order import max as max_of
 from chainrule.ops.reduce.reductions import all as all_of
 from chainrule.ops.creation.sampling import batch_draw
-from chainrule.ops.shape.views import stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.random import Streams
 from chainrule.tensor import Tensor
 from chainrule.train.batched.program import Program
