@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import math
 import textwrap
+import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict, Unpack
 
 from chainrule.backend import dtypes
@@ -48,6 +49,20 @@ _PROFILES = {
 _options = _Options()
 
 
+class _Override(threading.local):
+    """What one thread prints with inside :func:`printoptions`."""
+
+    options: _Options | None = None
+
+
+_override = _Override()
+
+
+def _current() -> _Options:
+    """How this thread prints."""
+    return _override.options or _options
+
+
 def set_printoptions(
     precision: int | None = None,
     threshold: float | None = None,
@@ -82,28 +97,30 @@ def set_printoptions(
         "linewidth": linewidth,
     }
     _update({name: value for name, value in given.items() if value is not None})
-    _options.sci_mode = sci_mode
+    _current().sci_mode = sci_mode
 
 
 def _update(values: dict[str, Any]) -> None:
+    current = _current()
     for name, value in values.items():
-        setattr(_options, name, value)
+        setattr(current, name, value)
 
 
 def get_printoptions() -> dict[str, Any]:
     """How tensors are printed, as keyword arguments of :func:`set_printoptions`."""
-    return asdict(_options)
+    return asdict(_current())
 
 
 @contextlib.contextmanager
 def printoptions(**kwargs: Unpack[PrintOptions]) -> Iterator[None]:
-    """Prints differently inside a ``with`` block."""
-    before = get_printoptions()
-    set_printoptions(**kwargs)
+    """Prints differently inside a ``with`` block, in this thread."""
+    before = _override.options
+    _override.options = replace(_current())
     try:
+        set_printoptions(**kwargs)
         yield
     finally:
-        _update(before)
+        _override.options = before
 
 
 # --- numbers --------------------------------------------------------------------------------------
@@ -126,15 +143,16 @@ class _Format:
         smallest, largest = min(map(abs, shown)), max(map(abs, shown))
         self.integral = all(v == math.ceil(v) for v in shown)
         wide = largest / smallest > 1000.0 or largest > 1.0e8 or smallest < 1.0e-4
-        self.scientific = wide if _options.sci_mode is None else _options.sci_mode
+        asked = _current().sci_mode
+        self.scientific = wide if asked is None else asked
         self.width = max(1, *[len(self._digits(v)) for v in shown])
 
     def _digits(self, value: float) -> str:
         if self.scientific:
-            return f"{value:.{_options.precision}e}"
+            return f"{value:.{_current().precision}e}"
         if self.integral:
             return f"{value:.0f}" + ("." if math.isfinite(value) else "")
-        return f"{value:.{_options.precision}f}"
+        return f"{value:.{_current().precision}f}"
 
     def __call__(self, value: Any) -> str:
         return (self._digits(value) if self.floating else str(value)).rjust(self.width)
@@ -157,17 +175,17 @@ class _ComplexFormat:
 
 
 def _shortens(n: int, summarize: bool) -> bool:
-    return summarize and n > 2 * _options.edgeitems
+    return summarize and n > 2 * _current().edgeitems
 
 
 def _shown(array: Any, summarize: bool) -> list[Any]:
     """The numbers that will be printed, in one list."""
     if not summarize:
         return array.reshape(-1).tolist()
-    if not _options.edgeitems and array.ndim > 1:
+    if not _current().edgeitems and array.ndim > 1:
         return []
     if _shortens(array.shape[0], summarize):
-        edge = _options.edgeitems
+        edge = _current().edgeitems
         parts = [*array[:edge], *array[array.shape[0] - edge :]]
     else:
         parts = list(array)
@@ -177,7 +195,7 @@ def _shown(array: Any, summarize: bool) -> list[Any]:
 
 
 def _vector(array: Any, indent: int, summarize: bool, write: Any) -> str:
-    edge = _options.edgeitems
+    edge = _current().edgeitems
     if summarize and not edge:
         words = ["..."]
     elif _shortens(array.shape[0], summarize):
@@ -185,7 +203,7 @@ def _vector(array: Any, indent: int, summarize: bool, write: Any) -> str:
         words = [*map(write, first), " ...", *map(write, last)]
     else:
         words = [write(v) for v in array.tolist()]
-    in_line = max(1, (_options.linewidth - indent) // (write.width + 2))
+    in_line = max(1, (_current().linewidth - indent) // (write.width + 2))
     lines = [", ".join(words[i : i + in_line]) for i in range(0, len(words), in_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
@@ -195,7 +213,7 @@ def _nested(array: Any, indent: int, summarize: bool, write: Any) -> str:
         return write(array.item())
     if array.ndim == 1:
         return _vector(array, indent, summarize, write)
-    n, edge = array.shape[0], _options.edgeitems
+    n, edge = array.shape[0], _current().edgeitems
     rows: list[int | None] = list(range(n))
     if _shortens(n, summarize):
         rows = [*range(edge), None, *range(n - edge, n)]
@@ -204,7 +222,7 @@ def _nested(array: Any, indent: int, summarize: bool, write: Any) -> str:
 
 
 def _numbers(array: Any, indent: int) -> str:
-    summarize = array.size > _options.threshold and array.ndim > 0
+    summarize = array.size > _current().threshold and array.ndim > 0
     shown = _shown(array, summarize)
     kind = array.dtype.kind
     write = _ComplexFormat(shown) if kind == "c" else _Format(shown, kind == "f")
@@ -235,7 +253,7 @@ def _suffixes(t: Tensor) -> list[str]:
         if t.dtype is not default:
             found.append(f"dtype={t.dtype}")
     else:
-        if not _options.edgeitems:
+        if not _current().edgeitems:
             found.append(f"size={tuple(t.shape)}")
         if t.dtype not in (default, wide, dtypes.int64, dtypes.bool_):
             found.append(f"dtype={t.dtype}")
@@ -258,7 +276,7 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
     """The suffixes behind the text, on a new line where the old one is full."""
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if column + len(suffix) + 2 > _options.linewidth:
+        if column + len(suffix) + 2 > _current().linewidth:
             text += ",\n" + " " * indent + suffix
             column = indent + len(suffix)
         else:

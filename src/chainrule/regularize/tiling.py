@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from chainrule.ops.reduce.order import argmax, max, min
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.stacking import cat, stack
-from chainrule.optim.linear import with_ones
+from chainrule.optim.linear import untold, with_ones
 from chainrule.tensor import Tensor
 from chainrule.typing import Random
 
@@ -130,8 +129,7 @@ def _centered(a: Tensor, w: Tensor) -> Tensor:
 
 
 def _pocket(a: Tensor, labels: Tensor, passes: int, generator: Random) -> Tensor:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that a unit makes mistakes is expected here
+    with untold():  # that a unit makes mistakes is expected here
         fit = optim.perceptron(a, labels, max_iter=passes, pocket=True, generator=generator)
     return cast(cat([fit.weight, fit.bias.reshape(1)]), dtypes.float64)
 

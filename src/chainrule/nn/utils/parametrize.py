@@ -7,6 +7,7 @@ property. What it is computed from stands in ``module.parametrizations``, and is
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -29,8 +30,8 @@ __all__ = [
 ]
 
 
-class _Cache:
-    """What parametrized tensors were, while at least one ``with cached():`` is open."""
+class _Cache(threading.local):
+    """What parametrized tensors were, while this thread has a ``with cached():`` open."""
 
     depth = 0
     values: dict[tuple[int, str], Tensor]
@@ -44,7 +45,7 @@ _cache = _Cache()
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Computes each parametrized tensor once, however often it is used inside the block."""
+    """Computes each parametrized tensor once, however often this thread uses it inside."""
     _cache.depth += 1
     try:
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 from chainrule.backend import dtypes
@@ -77,15 +78,16 @@ def checked_size(op: str, size: Any) -> tuple[int, ...]:
             raise RuntimeError(
                 f"{op}: trying to create tensor with negative dimension {n}: {shape}"
             )
-    if _limit is not None:
-        _limit.take(op, shape)
+    if _innermost.limit is not None:
+        _innermost.limit.take(op, shape)
     return shape
 
 
 class AllocationLimit:
     """Within its ``with`` block, tensors of a given size may have so many elements in all.
 
-    For building what a file describes: a file of a few bytes can ask for any size.
+    It holds for the thread that enters the block. For building what a file describes: a file of a
+    few bytes can ask for any size.
     """
 
     def __init__(self, elements: int):
@@ -98,17 +100,19 @@ class AllocationLimit:
             raise MemoryError(f"{op}: a tensor of shape {shape} exceeds the limit of elements")
 
     def __enter__(self) -> AllocationLimit:
-        global _limit
-        self.outer.append(_limit)
-        _limit = self
+        self.outer.append(_innermost.limit)
+        _innermost.limit = self
         return self
 
     def __exit__(self, *error: object) -> None:
-        global _limit
-        _limit = self.outer.pop()
+        _innermost.limit = self.outer.pop()
 
 
-_limit: AllocationLimit | None = None
+class _Innermost(threading.local):
+    limit: AllocationLimit | None = None
+
+
+_innermost = _Innermost()
 
 
 def whole(op: str, name: str, value: Any) -> int:
