@@ -25,6 +25,7 @@ else:
 
 __all__ = [
     "Array",
+    "ArrayDType",
     "ArrayLike",
     "Device",
     "Dims",
@@ -117,6 +118,7 @@ Number: TypeAlias = int | float | complex
 Shape: TypeAlias = Sequence[int]
 Sizes: TypeAlias = int | Sequence[int]  # one number for all dimensions, or one for each
 Dims: TypeAlias = int | Sequence[int] | None  # None: all dimensions
+ArrayDType: TypeAlias = "np.dtype[Any]"  # of a bare array
 # Ours, a name, the type of a number, NumPy's.
 DType: TypeAlias = Union[dtypes.dtype, str, type, "np.dtype[Any]"]
 Device: TypeAlias = Union[str, "device"]

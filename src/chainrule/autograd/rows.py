@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from chainrule.autograd.nested import flatten, map_tree, unflatten
 from chainrule.autograd.vmap import vmap
@@ -12,16 +12,19 @@ from chainrule.backend import K
 from chainrule.ops.shape.views import unsqueeze
 from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayDType
 
 __all__ = ["for_rows", "for_units", "map_rows"]
 
+R = TypeVar("R")  # a tensor, or a tree of them; of many vectors, the same with a dimension in front
+
 
 def for_rows(
-    function: Callable[[Tensor], Any],
+    function: Callable[[Tensor], R],
     rows: Callable[[int, int], Tensor],
     count: int,
     chunk_size: int | None = None,
-) -> Any:
+) -> R:
     """What a function makes of each of ``count`` vectors, along dimension 0.
 
     ``rows(start, stop)`` makes some of the vectors, those of one chunk at a time (of all, unless
@@ -38,24 +41,24 @@ def for_rows(
     return parts[0] if len(parts) == 1 else _joined(parts)
 
 
-def _joined(trees: list[Any]) -> Any:
+def _joined(trees: list[R]) -> R:
     """Trees of one structure as one, its tensors put together along dimension 0."""
     structure = flatten(trees[0])[1]
     columns = zip(*[flatten(tree)[0] for tree in trees], strict=True)
     return unflatten([cat(list(column)) for column in columns], structure)
 
 
-def map_rows(function: Callable[[Tensor], Any], rows: Tensor, chunk_size: int) -> Any:
+def map_rows(function: Callable[[Tensor], R], rows: Tensor, chunk_size: int) -> R:
     """What a function makes of each row of a matrix, along dimension 0."""
     return for_rows(function, lambda start, stop: rows[start:stop], rows.shape[0], chunk_size)
 
 
 def for_units(
-    function: Callable[[Tensor], Any],
+    function: Callable[[Tensor], R],
     shape: tuple[int, ...],
-    dtype: Any,
+    dtype: ArrayDType,
     chunk_size: int | None = None,
-) -> Any:
+) -> R:
     """What a function makes of each unit vector of a space of tensors, along dimension 0.
 
     The unit vectors are made for one chunk at a time: together they are a matrix, too.

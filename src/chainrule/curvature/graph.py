@@ -8,7 +8,6 @@ belong to one function even if it draws random numbers (dropout).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from chainrule.autograd import engine
 from chainrule.autograd.rows import for_units
@@ -19,6 +18,7 @@ from chainrule.ops.creation.patterns import zeros, zeros_like
 from chainrule.ops.shape.views import reshape
 from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
+from chainrule.typing import ArrayDType
 
 __all__ = ["Derivatives"]
 
@@ -55,24 +55,27 @@ class Derivatives:
         return sum(p.numel() for p in self.params)
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> ArrayDType:
         """The type of the array of a vector: the widest of the parameters'."""
         return max((p.array.dtype for p in self.params), key=lambda d: d.itemsize)
 
     @property
     def loss(self) -> Tensor:
+        """The loss, with its graph."""
         if self._loss is None:
             raise RuntimeError("Derivatives: there is no loss here, so it has no derivatives")
         return self._loss
 
     @property
     def outputs(self) -> Tensor:
+        """What the loss was computed from, with its graph."""
         if self._outputs is None:
             raise RuntimeError("Derivatives: there are no outputs here, so there is no Jacobian")
         return self._outputs
 
     @property
     def has_outputs(self) -> bool:
+        """Whether there are outputs, and so a Jacobian."""
         return self._outputs is not None
 
     def pull(self, y: Tensor, u: Tensor | None = None, create_graph: bool = False) -> Tensor:
@@ -95,6 +98,7 @@ class Derivatives:
         return clone(self.pull(self.loss).detach())
 
     def gradient_with_graph(self) -> Tensor:
+        """The gradient of the loss as a vector that can be differentiated again."""
         if self._gradient is None:
             self._gradient = self.pull(self.loss, create_graph=True)
         return self._gradient

@@ -20,12 +20,12 @@ from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
 from chainrule.curvature.estimates import hutchinson_diagonal
 from chainrule.curvature.memory import AT_ONCE, check_matrix
-from chainrule.curvature.parameters import arguments, as_function, ravel
+from chainrule.curvature.parameters import Model, arguments, as_function, ravel
 from chainrule.ops.linalg.decompositions import eigvalsh
 from chainrule.ops.reduce.order import amax, amin
 from chainrule.ops.reduce.reductions import sum as sum_over
-from chainrule.ops.creation.sampling import Generator
 from chainrule.tensor import Tensor
+from chainrule.typing import Inputs, Nested, Random
 
 __all__ = [
     "TaylorModel",
@@ -52,7 +52,7 @@ def _check_size(op: str, like: Tensor, instead: str) -> None:
 
 
 def hessian_matrix(
-    func: Callable[[Any], Tensor], params: Any, *, chunk_size: int | None = None
+    func: Callable[[Any], Tensor], params: Nested, *, chunk_size: int | None = None
 ) -> Tensor:
     """The Hessian of ``func`` by all parameters as one matrix (W, W).
 
@@ -74,10 +74,10 @@ def hessian_matrix(
 
 def hessian_diagonal(
     func: Callable[[Any], Tensor],
-    params: Any,
+    params: Nested,
     *,
     samples: int | None = None,
-    generator: Generator | None = None,
+    generator: Random = None,
     chunk_size: int | None = None,
 ) -> Any:
     """The diagonal of the Hessian of ``func``, as a tree like the parameters.
@@ -122,7 +122,11 @@ def hessian_diagonal(
 
 
 def gauss_newton_product(
-    model: Any, inputs: Any, loss: Callable[[Any], Tensor], vector: Any, params: Any = None
+    model: Model,
+    inputs: Inputs,
+    loss: Callable[[Any], Tensor],
+    vector: Nested,
+    params: Nested | None = None,
 ) -> Any:
     """The generalized Gauss-Newton matrix J^T H_L J times a vector, as a tree like the parameters.
 
@@ -152,10 +156,10 @@ def _gauss_newton(
 
 
 def gauss_newton(
-    model: Any,
-    inputs: Any,
+    model: Model,
+    inputs: Inputs,
     loss: Callable[[Any], Tensor],
-    params: Any = None,
+    params: Nested | None = None,
     *,
     chunk_size: int | None = None,
 ) -> Tensor:
@@ -220,7 +224,8 @@ class TaylorModel:
     value: Tensor
     gradient: Any
 
-    def __call__(self, step: Any) -> Tensor:
+    def __call__(self, step: Nested) -> Tensor:
+        """The value of the model after a step from the point."""
         total = self.value
         if self.order >= 1:
             total = total + _dot(self.gradient, step)
@@ -229,13 +234,13 @@ class TaylorModel:
         return total
 
 
-def _dot(a: Any, b: Any) -> Any:
+def _dot(a: Nested, b: Nested) -> Tensor:
     """The scalar product of two trees."""
     pairs = zip(flatten(a)[0], flatten(b)[0], strict=True)
     return sum(sum_over(x * y) for x, y in pairs)
 
 
-def taylor(func: Callable[[Any], Tensor], x: Any, order: int = 2) -> TaylorModel:
+def taylor(func: Callable[[Any], Tensor], x: Nested, order: int = 2) -> TaylorModel:
     """The Taylor model of ``func`` at ``x``, of order 0, 1 or 2, as a function of the step from x.
 
     ``x`` and the step are tensors or trees of them. The Hessian is never formed.

@@ -21,15 +21,15 @@ from chainrule.curvature.estimates import Estimate, average, check_samples
 from chainrule.curvature.graph import Derivatives
 from chainrule.curvature.information import draw_residuals, log_partition
 from chainrule.curvature.memory import check_matrix
-from chainrule.curvature.parameters import ravel
+from chainrule.curvature.parameters import Model, ravel
 from chainrule.curvature.symmetric import CurvatureMatrix, unit_vectors
 from chainrule.nn.module.names import Where
 from chainrule.ops.linalg.decompositions import eigh
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum as sum_over
-from chainrule.ops.creation.sampling import Generator
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
+from chainrule.typing import Inputs, Nested, Random
 
 __all__ = ["EmpiricalFisher", "Fisher", "GaussNewton", "Hessian"]
 
@@ -60,10 +60,10 @@ class Hessian(CurvatureMatrix):
 
     def __init__(
         self,
-        model: Any,
-        inputs: Any = (),
+        model: Model,
+        inputs: Inputs = (),
         loss: Callable[[Any], Tensor] | None = None,
-        params: Any = None,
+        params: Nested | None = None,
         *,
         where: Where = None,
         chunk_size: int | None = None,
@@ -108,10 +108,10 @@ class GaussNewton(CurvatureMatrix):
 
     def __init__(
         self,
-        model: Any,
-        inputs: Any,
+        model: Model,
+        inputs: Inputs,
         loss: Callable[[Any], Tensor],
-        params: Any = None,
+        params: Nested | None = None,
         *,
         where: Where = None,
         chunk_size: int | None = None,
@@ -174,10 +174,10 @@ class Fisher(GaussNewton):
 
     def __init__(
         self,
-        model: Any,
-        inputs: Any,
+        model: Model,
+        inputs: Inputs,
         likelihood: str,
-        params: Any = None,
+        params: Nested | None = None,
         *,
         variance: float | Tensor = 1.0,
         reduction: str = "mean",
@@ -188,9 +188,7 @@ class Fisher(GaussNewton):
         super().__init__(model, inputs, loss, params, where=where, chunk_size=chunk_size)
         self._settings = (likelihood, variance, reduction)
 
-    def estimate_diagonal(
-        self, samples: int = 100, *, generator: Generator | None = None
-    ) -> Estimate:
+    def estimate_diagonal(self, samples: int = 100, *, generator: Random = None) -> Estimate:
         """An estimate of the diagonal with its standard error, each a tree.
 
         The mean of the squared gradients of the log-likelihood for targets that are drawn from the
@@ -230,10 +228,10 @@ class EmpiricalFisher(CurvatureMatrix):
 
     def __init__(
         self,
-        model: Any,
-        inputs: Any,
+        model: Model,
+        inputs: Inputs,
         log_prob: Callable[[Any], Tensor],
-        params: Any = None,
+        params: Nested | None = None,
         *,
         where: Where = None,
         chunk_size: int | None = None,
