@@ -70,7 +70,10 @@ def avg_pool1d(
     *,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The average of each window of ``input`` (N, C, L): see avg_pool2d."""
+    """The average of each window of ``input`` (N, C, L): see avg_pool2d.
+
+    y[i] = mean over a of x[i stride + a dilation]
+    """
     return _average(
         "avg_pool1d",
         1,
@@ -97,6 +100,8 @@ def avg_pool2d(
     dilation: Sizes = 1,
 ) -> Tensor:
     """The average of each window of ``input`` (N, C, H, W).
+
+    y[i, j] = mean over a, b of x[i stride + a dilation, j stride + b dilation]
 
     ``stride`` is ``kernel_size`` if not given. ``ceil_mode`` keeps a last window that is partly
     outside. Zeros of the padding count as elements if ``count_include_pad``; ``divisor_override``
@@ -132,7 +137,11 @@ def avg_pool3d(
     *,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The average of each window of ``input`` (N, C, Z, H, W): see avg_pool2d."""
+    """The average of each window of ``input`` (N, C, Z, H, W): see avg_pool2d.
+
+    y[h, i, j] = mean over a, b, c of
+    x[h stride + a dilation, i stride + b dilation, j stride + c dilation]
+    """
     return _average(
         "avg_pool3d",
         3,
@@ -182,12 +191,17 @@ def _average(
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: OutputSize) -> Tensor:
-    """Average pooling of (N, C, L) to a given size: see adaptive_avg_pool2d."""
+    """Average pooling of (N, C, L) to a given size: see adaptive_avg_pool2d.
+
+    y[i] = mean over the elements from floor(i L / L_out) to ceil((i + 1) L / L_out)
+    """
     return _adaptive_average("adaptive_avg_pool1d", 1, input, output_size)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Average pooling of (N, C, H, W) to a given size; the windows follow from it.
+
+    y[i, j] = mean over the rows from floor(i H / H_out) to ceil((i + 1) H / H_out), columns alike
 
     Output i is the average of the inputs from floor(i n / size) to ceil((i + 1) n / size). A size
     of None keeps the input's; ``output_size=1`` is global average pooling.
@@ -200,7 +214,11 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
-    """Average pooling of (N, C, Z, H, W) to a given size: see adaptive_avg_pool2d."""
+    """Average pooling of (N, C, Z, H, W) to a given size: see adaptive_avg_pool2d.
+
+    y[h, i, j] = mean over the layers from floor(h Z / Z_out) to ceil((h + 1) Z / Z_out), rows and
+    columns alike
+    """
     return _adaptive_average("adaptive_avg_pool3d", 3, input, output_size)
 
 
@@ -236,7 +254,10 @@ def lp_pool1d(
     stride: Sizes | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The p-norm of each window of ``input`` (N, C, L): see lp_pool2d."""
+    """The p-norm of each window of ``input`` (N, C, L): see lp_pool2d.
+
+    y[i] = (sum over a of x[i stride + a]^p)^(1 / p) with p the norm_type
+    """
     return _lp_pool(avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -247,7 +268,10 @@ def lp_pool2d(
     stride: Sizes | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The p-norm of each window of ``input`` (N, C, H, W): (sum of x ** p) ** (1 / p)."""
+    """The p-norm of each window of ``input`` (N, C, H, W).
+
+    y[i, j] = (sum over a, b of x[i stride + a, j stride + b]^p)^(1 / p) with p the norm_type
+    """
     return _lp_pool(avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -258,7 +282,11 @@ def lp_pool3d(
     stride: Sizes | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The p-norm of each window of ``input`` (N, C, Z, H, W): see lp_pool2d."""
+    """The p-norm of each window of ``input`` (N, C, Z, H, W): see lp_pool2d.
+
+    y[h, i, j] = (sum over a, b, c of x[h stride + a, i stride + b, j stride + c]^p)^(1 / p) with p
+    the norm_type
+    """
     return _lp_pool(avg_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)
 
 

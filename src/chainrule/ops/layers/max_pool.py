@@ -100,7 +100,10 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window of ``input`` (N, C, L): see max_pool2d."""
+    """The maximum of each window of ``input`` (N, C, L): see max_pool2d.
+
+    y[i] = max over a of x[i stride + a dilation]
+    """
     return _max_pool(
         "max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
     )
@@ -137,6 +140,8 @@ def max_pool2d(
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """The maximum of each window of ``input`` (N, C, H, W).
+
+    y[i, j] = max over a, b of x[i stride + a dilation, j stride + b dilation]
 
     ``stride`` is ``kernel_size`` if not given. ``ceil_mode`` keeps a last window that is partly
     outside. With ``return_indices``, also the index of each maximum within its channel, as
@@ -182,7 +187,11 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window of ``input`` (N, C, Z, H, W): see max_pool2d."""
+    """The maximum of each window of ``input`` (N, C, Z, H, W): see max_pool2d.
+
+    y[h, i, j] = max over a, b, c of
+    x[h stride + a dilation, i stride + b dilation, j stride + c dilation]
+    """
     return _max_pool(
         "max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
     )
@@ -235,7 +244,10 @@ def adaptive_max_pool1d(
 def adaptive_max_pool1d(
     input: Tensor, output_size: OutputSize, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Max pooling of (N, C, L) to a given size: see adaptive_max_pool2d."""
+    """Max pooling of (N, C, L) to a given size: see adaptive_max_pool2d.
+
+    y[i] = max over the elements from floor(i L / L_out) to ceil((i + 1) L / L_out)
+    """
     return _adaptive_max_pool("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
@@ -251,6 +263,8 @@ def adaptive_max_pool2d(
     input: Tensor, output_size: OutputSize, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Max pooling of (N, C, H, W) to a given size; the windows follow from it (None keeps a size).
+
+    y[i, j] = max over the rows from floor(i H / H_out) to ceil((i + 1) H / H_out), columns alike
 
     Output i is the maximum of the inputs from floor(i n / size) to ceil((i + 1) n / size).
     """
@@ -268,7 +282,11 @@ def adaptive_max_pool3d(
 def adaptive_max_pool3d(
     input: Tensor, output_size: OutputSize, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Max pooling of (N, C, Z, H, W) to a given size: see adaptive_max_pool2d."""
+    """Max pooling of (N, C, Z, H, W) to a given size: see adaptive_max_pool2d.
+
+    y[h, i, j] = max over the layers from floor(h Z / Z_out) to ceil((h + 1) Z / Z_out), rows and
+    columns alike
+    """
     return _adaptive_max_pool("adaptive_max_pool3d", 3, input, output_size, return_indices)
 
 
@@ -295,7 +313,10 @@ def max_unpool1d(
     padding: Sizes = 0,
     output_size: Shape | None = None,
 ) -> Tensor:
-    """A partial inverse of max_pool1d: see max_unpool2d."""
+    """A partial inverse of max_pool1d: see max_unpool2d.
+
+    y = 0 but for y[indices[i]] = x[i]
+    """
     return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -307,7 +328,7 @@ def max_unpool2d(
     padding: Sizes = 0,
     output_size: Shape | None = None,
 ) -> Tensor:
-    """A partial inverse of max_pool2d: the maxima put back to their ``indices``, zeros elsewhere.
+    """A partial inverse of max_pool2d: y = 0 but for y[indices[i, j]] = x[i, j].
 
     ``output_size`` chooses among the sizes which pooling would bring to the size of ``input``.
     """
@@ -322,7 +343,10 @@ def max_unpool3d(
     padding: Sizes = 0,
     output_size: Shape | None = None,
 ) -> Tensor:
-    """A partial inverse of max_pool3d: see max_unpool2d."""
+    """A partial inverse of max_pool3d: see max_unpool2d.
+
+    y = 0 but for y[indices[h, i, j]] = x[h, i, j]
+    """
     return _max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
 
 
