@@ -34,9 +34,10 @@ from chainrule.ops.elementwise.complex_numbers import (
 from chainrule.ops.elementwise.derived import (
     addcdiv, addcmul, clamp_max, clamp_min, deg2rad, isclose, lerp, logit, positive, rad2deg,
 )
+from chainrule.ops.layers.columns import col2im, im2col
 from chainrule.ops.layers.conv import (
-    col2im, conv1d, conv2d, conv3d, conv_output_size, conv_transpose1d, conv_transpose2d,
-    conv_transpose3d, conv_transpose_output_size, im2col,
+    conv1d, conv2d, conv3d, conv_output_size, conv_transpose1d, conv_transpose2d, conv_transpose3d,
+    conv_transpose_output_size,
 )
 from chainrule.ops.creation.conversion import (
     clone, is_complex, is_floating_point, is_nonzero, is_tensor, numel,

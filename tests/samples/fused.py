@@ -75,7 +75,7 @@ def torch_convolution(torch: Any, x: Any, w: Any, b: Any, size: Any, **settings:
 def convolution(note: str, w: tuple[int, ...], **settings: Any) -> Sample:
     plain = settings["padding"] == (0, 0) and settings["groups"] == 1
     return Sample(
-        "ops.layers.conv.biased_convolution",
+        "ops.layers.conv_primitives.biased_convolution",
         normals((2, 4, 5, 4), w, w[:1]),
         {"dilation": (1, 1)} | settings,
         convolved if plain else None,

@@ -7,7 +7,7 @@ from types import ModuleType
 from chainrule.ops.creation import conversion, filling, from_data, patterns, sampling
 from chainrule.ops.elementwise import complex_numbers, derived, functions
 from chainrule.ops.index import assignment, reading, scatter
-from chainrule.ops.layers import avg_pool, conv, max_pool, norm, softmax
+from chainrule.ops.layers import avg_pool, columns, conv, max_pool, norm, softmax
 from chainrule.ops.linalg import einsum, matmul, matrices, norms, products
 from chainrule.ops.recurrent import sequence
 from chainrule.ops.reduce import order, product, quantiles, reductions, scan, sort
@@ -20,7 +20,7 @@ families: tuple[ModuleType, ...] = (
     *(reading, assignment, scatter),
     *(matmul, products, einsum, matrices, norms),
     *(patterns, from_data, conversion, sampling, filling),
-    *(softmax, conv, max_pool, avg_pool, norm, sequence),
+    *(softmax, conv, columns, max_pool, avg_pool, norm, sequence),
 )
 
 __all__ = ["families"]

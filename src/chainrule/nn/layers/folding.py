@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from chainrule.nn.module.base import Module
-from chainrule.ops.layers.conv import col2im as fold
-from chainrule.ops.layers.conv import im2col as unfold
+from chainrule.ops.layers.columns import col2im as fold
+from chainrule.ops.layers.columns import im2col as unfold
 from chainrule.ops.shape.views import permute, reshape
 from chainrule.tensor import Tensor
 from chainrule.typing import Sizes

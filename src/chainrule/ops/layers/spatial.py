@@ -25,6 +25,7 @@ __all__ = [
     "per_dim",
     "pooled_size",
     "positive",
+    "space_of",
     "window_settings",
 ]
 
@@ -316,6 +317,11 @@ def adapted_size(op: str, x: Tensor, nd: int, output_size: OutputSize) -> Ints:
     size = per_dim(op, "output_size", tuple([n if w is None else w for w, n in each]), nd)
     positive(op, "output_size", size, at_least=0)
     return size
+
+
+def space_of(shape: Shape) -> Ints:
+    """The sizes behind the batch and the channels."""
+    return tuple(shape[2:])
 
 
 def last_sizes(shape: Shape, like: Ints) -> Ints:

@@ -2,8 +2,8 @@
 
 They are the simple network and the LSTM of ``ops/recurrent/sequence.py`` with another product: a
 convolution that keeps the size, whose gradients by the state and by the weight are the two other
-primitives of ``ops/layers/conv.py``. That of the weight is one such gradient over the L * N images
-of all steps.
+primitives of ``ops/layers/conv_primitives.py``. That of the weight is one such gradient over the
+L * N images of all steps.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.ops.layers.conv import _convolution, _convolution_input, _convolution_weight
+from chainrule.ops.layers.conv_primitives import (
+    convolution,
+    convolution_input,
+    convolution_weight,
+)
 from chainrule.ops.core.primitive import Primitive
 from chainrule.ops.recurrent.sequence import lstm_rules, rnn_rules
 from chainrule.ops.recurrent.steps import lstm_steps, rnn_steps
@@ -48,17 +52,17 @@ def _of(h: V, w: V) -> V:
     if h.ndim > w.ndim:
         out = _of(flatten(h, 0, 1), w)
         return reshape(out, (*h.shape[:2], *out.shape[1:]))
-    return _convolution(h, w, **_settings(h, tuple(w.shape[2:])))
+    return convolution(h, w, **_settings(h, tuple(w.shape[2:])))
 
 
 def _by_state(g: V, w: V) -> V:
-    return _convolution_input(g, w, **_settings(g, tuple(w.shape[2:])))
+    return convolution_input(g, w, **_settings(g, tuple(w.shape[2:])))
 
 
 def _by_weight(g: V, states: V, first: V, reverse: bool, w: V) -> V:
     h, kernel = before(states, first, reverse), tuple(w.shape[2:])
     how = _settings(h, kernel) | {"size": kernel}
-    return _convolution_weight(flatten(h, 0, 1), flatten(g, 0, 1), **how)
+    return convolution_weight(flatten(h, 0, 1), flatten(g, 0, 1), **how)
 
 
 CONVOLUTION = Product(_of, _by_state, _by_weight)
@@ -67,7 +71,7 @@ CONVOLUTION = Product(_of, _by_state, _by_weight)
 def _of_each(h: Tensor, w: Tensor) -> Tensor:
     """w * h for a batch of networks with weights of their own, which become groups."""
     how = _settings(h, tuple(w.shape[3:]))
-    return _convolution.batch(_convolution, w.shape[0], (h, w), (True, True), how)
+    return convolution.batch(convolution, w.shape[0], (h, w), (True, True), how)
 
 
 def _each(by_steps: Callable[..., Any]) -> Callable[..., Any]:
