@@ -113,10 +113,10 @@ from chainrule.ops.creation.sampling import (
 from chainrule.ops.reduce.scan import (
     cummax, cummin, cumprod, cumsum, cumulative_trapezoid, diff, logcumsumexp, trapezoid, trapz,
 )
-from chainrule.ops.index.scatter import (
-    index_add, index_copy, index_fill, index_put, masked_fill, masked_scatter, scatter, scatter_add,
-    scatter_reduce,
+from chainrule.ops.index.replacing import (
+    index_add, index_copy, index_fill, index_put, masked_fill, masked_scatter,
 )
+from chainrule.ops.index.scatter import scatter, scatter_add, scatter_reduce
 from chainrule.ops.shape.views import (
     expand, flatten, movedim, permute, reshape, squeeze, swapaxes, transpose, unsqueeze, view,
 )

@@ -65,7 +65,9 @@ from chainrule.ops.layers.max_pool import (
 )
 from chainrule.nn.layers.rbf import fit_rbf, rbf
 from chainrule.nn.recurrent.functions import gru, lstm, rnn, rnn_relu, rnn_tanh
-from chainrule.ops.recurrent.sequence import gru_sequence, lstm_sequence, rnn_sequence
+from chainrule.ops.recurrent.gru import gru_sequence
+from chainrule.ops.recurrent.lstm import lstm_sequence
+from chainrule.ops.recurrent.rnn import rnn_sequence
 from chainrule.nn.recurrent.conv import (
     conv_lstm_cell, conv_lstm_sequence, conv_rnn_cell, conv_rnn_sequence,
 )

@@ -6,10 +6,10 @@ from types import ModuleType
 
 from chainrule.ops.creation import conversion, filling, from_data, patterns, sampling
 from chainrule.ops.elementwise import complex_numbers, derived, functions
-from chainrule.ops.index import assignment, reading, scatter
+from chainrule.ops.index import assignment, reading, replacing, scatter
 from chainrule.ops.layers import avg_pool, columns, conv, max_pool, norm, softmax
 from chainrule.ops.linalg import einsum, matmul, matrices, norms, products
-from chainrule.ops.recurrent import sequence
+from chainrule.ops.recurrent import gru, lstm, rnn
 from chainrule.ops.reduce import order, product, quantiles, reductions, scan, sort
 from chainrule.ops.shape import diagonal, joining, padding, rearrange, stacking, views
 
@@ -17,10 +17,10 @@ families: tuple[ModuleType, ...] = (
     *(functions, derived, complex_numbers),
     *(views, stacking, rearrange, joining, diagonal, padding),
     *(reductions, product, order, quantiles, scan, sort),
-    *(reading, assignment, scatter),
+    *(reading, assignment, replacing, scatter),
     *(matmul, products, einsum, matrices, norms),
     *(patterns, from_data, conversion, sampling, filling),
-    *(softmax, conv, columns, max_pool, avg_pool, norm, sequence),
+    *(softmax, conv, columns, max_pool, avg_pool, norm, rnn, lstm, gru),
 )
 
 __all__ = ["families"]

@@ -2,7 +2,7 @@
 
 ``x`` (L, N, G*H) is what the input contributes to the gates, ``pad`` (L, N) is True where a
 sequence has ended: there the state is held. The backward kernels run the same loop from its end and
-compute what the rules in ``ops/recurrent/sequence.py`` say in operations.
+compute what the rules in ``ops/recurrent`` say in operations.
 
 The loops of the simple network and of the LSTM are given the product of the state with its weights
 as a function ``product(h, memory)``, which may use that memory for its result: they serve

@@ -14,7 +14,8 @@ from chainrule.ops.reduce.order import amax
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.reduce.reductions import sum as total
-from chainrule.ops.index.scatter import index_add, scatter_reduce
+from chainrule.ops.index.replacing import index_add
+from chainrule.ops.index.scatter import scatter_reduce
 from chainrule.ops.shape.views import expand, reshape, unsqueeze
 from chainrule.ops.reduce.sort import bincount, searchsorted, unique
 from chainrule.ops.index.subscript import numbers_of

@@ -14,7 +14,7 @@ from chainrule.ops.elementwise.functions import tanh
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import index_select, narrow
 from chainrule.ops.linalg.matmul import linear
-from chainrule.ops.index.scatter import index_copy
+from chainrule.ops.index.replacing import index_copy
 from chainrule.ops.shape.views import reshape
 from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor

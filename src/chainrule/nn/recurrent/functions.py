@@ -10,7 +10,9 @@ from chainrule.ops.creation.conversion import contiguous
 from chainrule.ops.elementwise.functions import where
 from chainrule.ops.index.reading import getitem
 from chainrule.ops.linalg.matmul import linear
-from chainrule.ops.recurrent.sequence import gru_sequence, lstm_sequence, rnn_sequence
+from chainrule.ops.recurrent.gru import gru_sequence
+from chainrule.ops.recurrent.lstm import lstm_sequence
+from chainrule.ops.recurrent.rnn import rnn_sequence
 from chainrule.ops.shape.views import movedim, reshape
 from chainrule.ops.shape.stacking import cat, stack
 from chainrule.tensor import Tensor

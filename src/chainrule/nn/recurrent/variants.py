@@ -16,7 +16,7 @@ from chainrule.ops.elementwise.functions import where
 from chainrule.ops.index.reading import getitem
 from chainrule.ops.linalg.matmul import linear
 from chainrule.ops.shape.rearrange import flip
-from chainrule.ops.recurrent.sequence import rnn_sequence
+from chainrule.ops.recurrent.rnn import rnn_sequence
 from chainrule.ops.recurrent.deep import deep_rnn_sequence
 from chainrule.ops.recurrent.peephole import peephole_sequence
 from chainrule.ops.recurrent.steps import run_steps

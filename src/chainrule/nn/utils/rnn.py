@@ -13,7 +13,7 @@ from chainrule.ops.creation.patterns import arange, new_full
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import getitem, index_select
 from chainrule.ops.reduce.scan import cumsum
-from chainrule.ops.index.scatter import masked_fill
+from chainrule.ops.index.replacing import masked_fill
 from chainrule.ops.shape.views import movedim, reshape, unsqueeze
 from chainrule.ops.shape.stacking import cat, stack
 from chainrule.ops.reduce.sort import argsort

@@ -119,6 +119,11 @@ def spread_to(value: Tensor, at: Subscript) -> Tensor:
     return value if value.shape == at.shape else broadcast_to(value, shape=at.shape)
 
 
+def shaped(out: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The tensor in this shape: itself if it has it."""
+    return out if tuple(out.shape) == shape else reshape(out, shape)
+
+
 def fitted(op: str, value: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The value without leading dimensions of size 1 that the target does not have."""
     extra = value.ndim - len(shape)

@@ -1,7 +1,7 @@
 """Recurrent layers whose products are convolutions, over a whole sequence as one primitive.
 
-They are the simple network and the LSTM of ``ops/recurrent/sequence.py`` with another product: a
-convolution that keeps the size, whose gradients by the state and by the weight are the two other
+They are the simple network and the LSTM of this folder with another product: a convolution that
+keeps the size, whose gradients by the state and by the weight are the two other
 primitives of ``ops/layers/conv_primitives.py``. That of the weight is one such gradient over the
 L * N images of all steps.
 """
@@ -17,7 +17,8 @@ from chainrule.ops.layers.conv_primitives import (
     convolution_weight,
 )
 from chainrule.ops.core.primitive import Primitive
-from chainrule.ops.recurrent.sequence import lstm_rules, rnn_rules
+from chainrule.ops.recurrent.lstm import lstm_rules
+from chainrule.ops.recurrent.rnn import rnn_rules
 from chainrule.ops.recurrent.steps import lstm_steps, rnn_steps
 from chainrule.ops.recurrent.support import (
     Product,
