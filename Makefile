@@ -14,7 +14,7 @@ mkdir $(1)
 tar --exclude='./.*' --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
-.PHONY: demo test fallback sanitize parity bench house lint clean
+.PHONY: demo test fallback sanitize parity bench house stub lint clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -81,6 +81,10 @@ bench: $(PEERS)/.ready
 # How the sources are arranged, typed and documented, against the targets.
 house: $(VENV)/.tools
 	$(BIN)/python tools/house.py
+
+# What editors and type checkers see of the methods of Tensor, from the functions behind them.
+stub: $(VENV)/.tools
+	$(BIN)/python tools/stub.py
 
 clean:
 	rm -rf $(VENV) .fallback .sanitize .venv-numpy $(PEERS) demo build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache

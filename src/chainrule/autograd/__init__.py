@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from chainrule.autograd import forward_ad, functional
 from chainrule.autograd.anomaly import detect_anomaly, record_lines, set_detect_anomaly
@@ -57,6 +58,10 @@ def _backward(
     backward(self, gradient, retain_graph, create_graph, inputs)
 
 
-Tensor.backward = _backward  # type: ignore[attr-defined]
-Tensor.register_hook = register_hook  # type: ignore[attr-defined]
-Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]
+METHODS: dict[str, Callable[..., Any]] = {
+    "backward": _backward,
+    "register_hook": register_hook,
+    "retain_grad": retain_grad,
+}
+for _name, _method in METHODS.items():
+    setattr(Tensor, _name, _method)

@@ -21,7 +21,7 @@ from chainrule.ops.linalg.matmul import matmul
 from chainrule.printing import format_tensor
 from chainrule.tensor import Tensor
 
-__all__ = ["attach"]
+__all__ = ["attach", "attributes"]
 
 
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -118,7 +118,7 @@ def _iterate(self: Tensor) -> Any:
     return iter([self[i] for i in range(len(self))])
 
 
-def _attributes() -> Iterator[tuple[str, Any]]:
+def attributes() -> Iterator[tuple[str, Any]]:
     """The operators, properties and methods of Tensor, by name."""
     yield "__array_ufunc__", _array_ufunc
     yield "__iter__", _iterate
@@ -148,5 +148,5 @@ def _attributes() -> Iterator[tuple[str, Any]]:
 
 def attach() -> None:
     """Gives Tensor its operators and methods."""
-    for name, value in _attributes():
+    for name, value in attributes():
         setattr(Tensor, name, value)

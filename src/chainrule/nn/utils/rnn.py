@@ -7,7 +7,7 @@ have one, and so on; the sequences are sorted by length, the longest first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chainrule.ops.creation.patterns import arange, new_full
 from chainrule.ops.creation.from_data import tensor
@@ -73,7 +73,8 @@ class PackedSequence(_Packed):
         **kwargs: Device | DType | bool | None,
     ) -> PackedSequence:
         """The same sequences with data of another dtype."""
-        data = self.data.to(*args, **kwargs)
+        convert: Any = self.data.to
+        data = convert(*args, **kwargs)
         return self if data is self.data else self._with(data)
 
     def float(self) -> PackedSequence:

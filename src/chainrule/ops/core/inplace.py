@@ -219,6 +219,7 @@ def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place version of ``{function.__name__}``."
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # whose signature it has
     return method
 
 

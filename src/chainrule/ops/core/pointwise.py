@@ -103,18 +103,19 @@ def unary(
             return apply(op, (to_floating(input) if floating else input,), {})
         return one(op, input, op.raw(a), flags and differentiable)
 
-    return named(function, name, doc)
+    return named(function, name, doc, {"input": "V", "return": "V"})
 
 
-def named(function: Any, name: str, doc: str) -> Any:
-    """A function with its name, its docstring and the module that declares it, from which it can be
-    pickled."""
+def named(function: Any, name: str, doc: str, types: dict[str, str]) -> Any:
+    """A function with its name, its docstring, its types and the module that declares it, from
+    which it can be pickled."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals["__name__"] == __name__:
         frame = frame.f_back
     function.__name__ = function.__qualname__ = name
     function.__module__ = frame.f_globals["__name__"]
     function.__doc__ = doc
+    function.__annotations__ = types
     return function
 
 
@@ -273,7 +274,7 @@ def binary(
         return two(op, input, other, array, flags and differentiable)
 
     function.op = op  # type: ignore[attr-defined]
-    return named(function, name, doc)
+    return named(function, name, doc, {"input": "V", "other": "V | Number", "return": "V"})
 
 
 def _general(op: Binary, input: Tensor, other: Tensor) -> Any:

@@ -1,0 +1,50 @@
+"""What editors and type checkers see of Tensor's methods is what there is."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+import stub
+
+import chainrule
+
+
+def test_the_file_is_current() -> None:
+    assert stub.PATH.read_text("utf-8") == stub.text(), "run make stub"
+
+
+def declared() -> dict[str, ast.FunctionDef]:
+    tree = ast.parse(stub.PATH.read_text("utf-8"))
+    (cls,) = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return {node.name: node for node in cls.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_method_is_declared() -> None:
+    """Those of the class itself stand in tensor.py, all others in the stub."""
+    of_object = set(dir(object))
+    own = {
+        node.name
+        for node in ast.walk(ast.parse(inspect.getsource(chainrule.Tensor)))
+        if isinstance(node, ast.FunctionDef)
+    }
+    slots = set(chainrule.Tensor.__slots__) | {"__slots__", "__module__", "__annotations__"}
+    missing = set(vars(chainrule.Tensor)) - set(declared()) - own - slots - of_object
+    assert missing <= {"_hooks"}
+
+
+def test_parameters_are_those_of_the_functions() -> None:
+    """By name, for every method with one signature."""
+    for name, node in declared().items():
+        method = inspect.getattr_static(chainrule.Tensor, name)
+        if isinstance(method, property) or name.startswith("__"):
+            continue
+        if any(getattr(d, "id", "") == "overload" for d in node.decorator_list):
+            continue
+        _, *names = inspect.signature(method).parameters
+        a = node.args
+        stars = [x for x in (a.vararg, a.kwarg) if x is not None]
+        _, *written = [x.arg for x in (*a.posonlyargs, *a.args)]
+        written += [x.arg for x in stars[:1] if a.vararg] + [x.arg for x in a.kwonlyargs]
+        written += [a.kwarg.arg] if a.kwarg else []
+        assert written == names, name
