@@ -97,6 +97,11 @@ def gradgradcheck(
     and of ``grad_outputs`` (made up if None), in reverse mode (``check_rev_over_rev``) and forward
     mode (``check_fwd_over_rev``). With ``check_over_fwd`` it also runs, in both modes, on the
     tangent from forward mode as a function of the inputs and of the direction.
+
+    >>> import chainrule
+    >>> x = chainrule.tensor([0.5, -1.0], dtype=chainrule.float64, requires_grad=True)
+    >>> chainrule.autograd.gradgradcheck(chainrule.tanh, x)
+    True
     """
     point = _Point(func, inputs)
     xs, n = point.inputs, len(point.inputs)

@@ -27,6 +27,13 @@ def backward(
 
     As a method, ``loss.backward(gradient=None, retain_graph=None, create_graph=False,
     inputs=None)``.
+
+    >>> import chainrule
+    >>> x = chainrule.tensor(3.0, requires_grad=True)
+    >>> y = x * x
+    >>> chainrule.autograd.backward([y, 2 * x])  # of their sum
+    >>> x.grad
+    tensor(8.)
     """
     tensors = sequence(tensors)
     on_tensors = create_graph or any_boxed(tensors, grad_tensors)

@@ -38,7 +38,13 @@ Pull: TypeAlias = Callable[..., tuple[Any, ...]]
 def grad_and_value(
     func: Callable[P, R], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[P, tuple[Any, R]]:
-    """The function that returns the gradient of ``func`` and its value (or ``(value, aux)``)."""
+    """The function that returns the gradient of ``func`` and its value (or ``(value, aux)``).
+
+    >>> import chainrule
+    >>> from chainrule.func import grad_and_value
+    >>> grad_and_value(lambda x: x**3)(chainrule.tensor(2.0))
+    (tensor(12.), tensor(8.))
+    """
 
     @functools.wraps(func)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
@@ -80,7 +86,13 @@ def grad(
 def value_and_grad(
     func: Callable[P, R], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[P, tuple[R, Any]]:
-    """Like :func:`grad_and_value`, the value first."""
+    """Like :func:`grad_and_value`, the value first.
+
+    >>> import chainrule
+    >>> from chainrule.func import value_and_grad
+    >>> value_and_grad(lambda x: x**3)(chainrule.tensor(2.0))
+    (tensor(8.), tensor(12.))
+    """
 
     @functools.wraps(func)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:
@@ -189,6 +201,12 @@ def hvp(
 
     One forward pass through the gradient: the cost of a few evaluations. Returns a tuple like
     ``primals`` (its one entry if there is one argument).
+
+    >>> import chainrule
+    >>> from chainrule.func import hvp
+    >>> x, v = chainrule.tensor([1.0, 2.0]), chainrule.tensor([1.0, 10.0])
+    >>> hvp(lambda x: (x**3).sum(), (x,), (v,))
+    tensor([  6., 120.])
     """
     argnums = tuple(range(len(primals)))
     product = jvp(grad(func, argnums), primals, tangents)[1]

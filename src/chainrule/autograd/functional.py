@@ -139,7 +139,14 @@ def hessian(
     vectorize: bool = True,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of a scalar ``func`` at ``inputs``; nested tuples if there are several."""
+    """The Hessian of a scalar ``func`` at ``inputs``; nested tuples if there are several.
+
+    >>> import chainrule
+    >>> from chainrule.autograd import functional
+    >>> functional.hessian(lambda x: (x**3).sum(), chainrule.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
     args = _tuple(inputs)
     if strict:
         _check_strict("hessian", func, args)
@@ -153,7 +160,13 @@ def hessian(
 def vjp(
     func: Callable[..., R], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False
 ) -> tuple[R, Any]:
-    """``(func(inputs), v^T J)``"""
+    """``(func(inputs), v^T J)``
+
+    >>> import chainrule
+    >>> from chainrule.autograd import functional
+    >>> functional.vjp(lambda x: x**2, chainrule.tensor([1.0, 2.0]), chainrule.tensor([1.0, 10.0]))
+    (tensor([1., 4.]), tensor([ 2., 40.]))
+    """
     out, pull = transforms.vjp(func, *_tuple(inputs))
     cotangent = v if v is not None else _direction("vjp", None, _tuple(out))[0]
     return _finish((out, _like(pull(cotangent), inputs)), create_graph)
@@ -162,7 +175,13 @@ def vjp(
 def jvp(
     func: Callable[..., R], inputs: Tensors, v: Tensors | None = None, create_graph: bool = False
 ) -> tuple[R, R]:
-    """``(func(inputs), J v)``"""
+    """``(func(inputs), J v)``
+
+    >>> import chainrule
+    >>> from chainrule.autograd import functional
+    >>> functional.jvp(lambda x: x**2, chainrule.tensor([1.0, 2.0]), chainrule.tensor([1.0, 10.0]))
+    (tensor([1., 4.]), tensor([ 2., 40.]))
+    """
     args = _tuple(inputs)
     return _finish(transforms.jvp(func, args, _direction("jvp", v, args)), create_graph)
 
@@ -173,7 +192,14 @@ def hvp(
     v: Tensors | None = None,
     create_graph: bool = False,
 ) -> tuple[Tensor, Any]:
-    """``(func(inputs), H v)``, by forward over reverse mode."""
+    """``(func(inputs), H v)``, by forward over reverse mode.
+
+    >>> import chainrule
+    >>> from chainrule.autograd import functional
+    >>> x, v = chainrule.tensor([1.0, 2.0]), chainrule.tensor([1.0, 10.0])
+    >>> functional.hvp(lambda x: (x**3).sum(), x, v)
+    (tensor(9.), tensor([  6., 120.]))
+    """
     args = _tuple(inputs)
     gradient = transforms.grad_and_value(func, tuple(range(len(args))))
     (_, value), (product, _) = transforms.jvp(gradient, args, _direction("hvp", v, args))
@@ -186,7 +212,14 @@ def vhp(
     v: Tensors | None = None,
     create_graph: bool = False,
 ) -> tuple[Tensor, Any]:
-    """``(func(inputs), v^T H)``, by reverse over reverse mode."""
+    """``(func(inputs), v^T H)``, by reverse over reverse mode.
+
+    >>> import chainrule
+    >>> from chainrule.autograd import functional
+    >>> x, v = chainrule.tensor([1.0, 2.0]), chainrule.tensor([1.0, 10.0])
+    >>> functional.vhp(lambda x: (x**3).sum(), x, v)
+    (tensor(9.), tensor([  6., 120.]))
+    """
     args = _tuple(inputs)
     gradient = transforms.grad_and_value(func, tuple(range(len(args))))
     (_, value), pull, *_ = transforms.vjp(gradient, *args)

@@ -29,6 +29,12 @@ def jacrev(
     """The Jacobian by reverse mode, one pull back for each output: best for few outputs.
 
     The Jacobian of an output of shape (K...) by an input of shape (D...) has shape (K..., D...).
+
+    >>> import chainrule
+    >>> from chainrule.func import jacrev
+    >>> jacrev(lambda x: x.sum() * x)(chainrule.tensor([1.0, 2.0]))
+    tensor([[4., 1.],
+            [2., 5.]])
     """
 
     @functools.wraps(func)
@@ -76,7 +82,14 @@ def jacfwd(
     *,
     chunk_size: int | None = None,
 ) -> Callable[P, Any]:
-    """The Jacobian by forward mode, one push for each input: best for few inputs."""
+    """The Jacobian by forward mode, one push for each input: best for few inputs.
+
+    >>> import chainrule
+    >>> from chainrule.func import jacfwd
+    >>> jacfwd(lambda x: x.sum() * x)(chainrule.tensor([1.0, 2.0]))
+    tensor([[4., 1.],
+            [2., 5.]])
+    """
 
     @functools.wraps(func)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> Any:

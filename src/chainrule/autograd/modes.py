@@ -72,13 +72,30 @@ class no_grad(_Flags):
 
 
 class enable_grad(_Flags):
-    """Records again inside a :class:`no_grad` block."""
+    """Records again inside a :class:`no_grad` block.
+
+    >>> import chainrule
+    >>> w = chainrule.ones(2, requires_grad=True)
+    >>> with chainrule.no_grad():
+    ...     with chainrule.enable_grad():
+    ...         (w * 2).requires_grad
+    True
+    """
 
     on = Mode.GRAD
 
 
 class set_grad_enabled(_Flags):
-    """Records or not, by a flag; acts at once, and as a context manager until its end."""
+    """Records or not, by a flag; acts at once, and as a context manager until its end.
+
+    >>> import chainrule
+    >>> w = chainrule.ones(2, requires_grad=True)
+    >>> for training in (True, False):
+    ...     with chainrule.set_grad_enabled(training):
+    ...         (w * 2).requires_grad
+    True
+    False
+    """
 
     def __init__(self, mode_: bool):
         super().__init__()
@@ -99,7 +116,15 @@ class set_grad_enabled(_Flags):
 
 
 class inference_mode(_Flags):
-    """Like :class:`no_grad`; moreover what is computed inside can never be part of a graph."""
+    """Like :class:`no_grad`; moreover what is computed inside can never be part of a graph.
+
+    >>> import chainrule
+    >>> w = chainrule.ones(2, requires_grad=True)
+    >>> with chainrule.inference_mode():
+    ...     y = w * 2
+    >>> y.requires_grad
+    False
+    """
 
     def __init__(self, mode: bool = True):
         super().__init__()

@@ -133,6 +133,13 @@ def gauss_newton_product(
     J is the Jacobian of the model's output by its parameters and H_L the Hessian of ``loss``, a
     function of the output that returns a number. Neither is formed: J v by forward mode, H_L by
     forward over reverse mode, J^T by reverse mode. ``vector`` is a tree like the parameters.
+
+    >>> import chainrule
+    >>> from chainrule import curvature
+    >>> x, v = chainrule.tensor([[1.0, 2.0], [3.0, 4.0]]), chainrule.tensor([1.0, 0.0])
+    >>> half_squares = lambda y: 0.5 * (y**2).sum()
+    >>> curvature.gauss_newton_product(lambda w, x: x @ w, x, half_squares, v, chainrule.zeros(2))
+    tensor([10., 14.])
     """
     function, params = as_function(model, params)
     return _gauss_newton(function, params, arguments(inputs), loss)(vector)

@@ -71,6 +71,12 @@ def empirical_fisher(
 
     The arguments are those of :func:`score`; the sign of ``log_prob`` does not matter, so a loss
     will do. It estimates :func:`fisher` only as far as the data follow the model's distribution.
+
+    >>> import chainrule
+    >>> from chainrule import curvature
+    >>> bernoulli = lambda p, x: x * p.log() + (1 - x) * (1 - p).log()
+    >>> curvature.empirical_fisher(bernoulli, chainrule.tensor(0.5), chainrule.tensor([0.0, 1.0]))
+    tensor([[4.]])
     """
     size = sum(p.numel() for p in flatten(params)[0])
     check_matrix(
@@ -91,6 +97,12 @@ def inverse_hessian(gradients: Tensor, damping: float = 1e-4) -> Tensor:
     their log-likelihoods (see :func:`score`) otherwise. No matrix is inverted: each g_n changes the
     inverse by a matrix of rank one, H^-1 <- H^-1 - (H^-1 g)(H^-1 g)^T / (N + g^T H^-1 g), as in
     the optimal brain surgeon.
+
+    >>> import chainrule
+    >>> from chainrule import curvature
+    >>> curvature.inverse_hessian(chainrule.tensor([[2.0, 0.0], [0.0, 2.0]]), damping=2.0)
+    tensor([[0.2500, 0.0000],
+            [0.0000, 0.2500]])
     """
     if gradients.ndim != 2:
         raise RuntimeError(

@@ -121,6 +121,12 @@ def layer_jacobian(
     down. If f mixes its elements (softmax), its whole Jacobian stands in place of diag(f').
 
     Shape: ``weight`` (K, D), ``x`` (D), ``bias`` (K); results (K, D), in denominator layout (D, K).
+
+    >>> import chainrule
+    >>> from chainrule import curvature
+    >>> weight, x = chainrule.tensor([[1.0, 2.0]]), chainrule.zeros(2)
+    >>> curvature.layer_jacobian(weight, x, chainrule.sigmoid).activation_to_activation
+    tensor([[0.2500, 0.5000]])
     """
     if weight.ndim != 2 or tuple(x.shape) != (weight.shape[1],):
         raise RuntimeError(
@@ -148,6 +154,12 @@ def per_output_hvp(
     ``vectors`` is a tree like the parameters, each tensor with the output's dimensions in front, as
     in :func:`parameter_jacobian`: (*Y, *P). If the v_k are the derivatives of a function of the
     parameter Jacobian by its rows, this is the gradient of that function (flat minimum search).
+
+    >>> import chainrule
+    >>> from chainrule import curvature
+    >>> x, w, v = chainrule.tensor([3.0]), chainrule.tensor([1.0, 2.0]), chainrule.ones(2, 2)
+    >>> curvature.per_output_hvp(lambda w, x: x * w**2, x, v, w)  # H^k has 2 x at (k, k)
+    tensor([6., 6.])
     """
     function, params = as_function(model, params)
     f = one_tensor("per_output_hvp", lambda p: function(p, *arguments(inputs)))

@@ -370,6 +370,14 @@ def residual_variance(
 
     M is the number of target values and W the number of parameters, which took as many degrees of
     freedom from the residuals.
+
+    >>> import chainrule
+    >>> from chainrule import curvature, nn
+    >>> x = chainrule.linspace(-1, 1, 10).reshape(-1, 1)
+    >>> model = nn.Linear(1, 1)
+    >>> targets = model(x).detach() + 2.0
+    >>> round(curvature.residual_variance(model, x, targets), 3)  # 10 times 4, over 10 - 2
+    5.0
     """
     function, params = as_function(model, params)
     with evaluating(model):

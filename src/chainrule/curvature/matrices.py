@@ -170,6 +170,13 @@ class Fisher(GaussNewton):
         reduction: "mean" over the N samples or "sum".
 
     The other arguments are those of :class:`Hessian`.
+
+    >>> import chainrule
+    >>> from chainrule import curvature
+    >>> x = chainrule.tensor([[1.0, 2.0]])
+    >>> curvature.Fisher(lambda w, x: x @ w, x, "bernoulli", chainrule.zeros(2)).matrix()
+    tensor([[0.2500, 0.5000],
+            [0.5000, 1.0000]])
     """
 
     def __init__(

@@ -46,6 +46,11 @@ def as_function(model: Model, params: Nested | None = None) -> tuple[Callable[..
     The parameters of a module are a dict by name, without history. Some of them are enough: the
     others stay as they are. The buffers of a module stay, too, even if it is in training and would
     change them (the running moments of batch normalization).
+
+    >>> from chainrule import curvature, nn, ones, zeros
+    >>> f, params = curvature.as_function(nn.Linear(2, 1))
+    >>> f({"weight": ones(1, 2), "bias": zeros(1)}, ones(2))
+    tensor([2.])
     """
     if hasattr(model, "named_parameters"):
         if params is None:
@@ -111,6 +116,13 @@ def blocks(matrix: Tensor, params: Nested) -> Any:
     """A (W, W) matrix in the form of ``func.hessian``: a tree of trees of blocks (*P, *Q).
 
     ``blocks(matrix, params)["w"]["b"]`` has the rows of parameter w and the columns of parameter b.
+
+    >>> import chainrule
+    >>> from chainrule import curvature
+    >>> params = {"w": chainrule.ones(2), "b": chainrule.tensor(2.0)}
+    >>> matrix = curvature.hessian_matrix(lambda p: p["b"] * (p["w"] ** 2).sum(), params)
+    >>> curvature.blocks(matrix, params)["w"]["b"]
+    tensor([2., 2.])
     """
     leaves, structure = flatten(params)
     sizes = [x.numel() for x in leaves]

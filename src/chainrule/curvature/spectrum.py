@@ -65,6 +65,13 @@ def lanczos_eigenpairs(
             error of an eigenvalue is at most its residual, and mostly of the order of its square.
         max_products: after about so many, what was found is returned with a warning and
             ``converged=False``; 40 (k + 10) unless given.
+
+    >>> import chainrule
+    >>> from chainrule import curvature
+    >>> d = chainrule.arange(1.0, 101.0, dtype=chainrule.float64)
+    >>> found = curvature.lanczos_eigenpairs(lambda rows: rows * d, 100, 2, chainrule.float64)
+    >>> found.values, found.converged
+    (tensor([100.0000,  99.0000], dtype=chainrule.float64), True)
     """
     if which not in _ORDERS:
         raise ValueError(f"eigenvalues: which must be one of {[*_ORDERS]}, got {which!r}")
@@ -200,6 +207,13 @@ def spectral_density(
     ``steps`` of Lanczos' method from a random vector give the points and weights of a Gauss
     quadrature of the spectrum as that vector sees it; on average over random vectors that is the
     spectrum itself. Ghorbani, Krishnan and Xiao, 2019.
+
+    >>> import chainrule
+    >>> from chainrule import curvature
+    >>> d = chainrule.tensor([1.0, 1.0, 5.0, 5.0])
+    >>> density = curvature.spectral_density(lambda rows: rows * d, 4, chainrule.float32)
+    >>> round(density.moment(1), 3)
+    3.0
     """
     if samples < 1 or steps < 1:
         raise ValueError(

@@ -80,6 +80,19 @@ class Optimizer(StateDict):
         params: tensors, pairs (name, tensor), or dictionaries with the key "params" and settings.
         defaults: the settings of groups that do not say otherwise.
         implementation: PyTorch's ``foreach``, ``fused``, ``capturable`` and ``differentiable``.
+
+    >>> import chainrule
+    >>> from chainrule import optim
+    >>> class SignDescent(optim.Optimizer):
+    ...     @staticmethod
+    ...     def rule(p, g, lr):
+    ...         return (p - lr * chainrule.sign(g),)
+    >>> w = chainrule.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = SignDescent([w], {"lr": 0.5})
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([ 0.5000, -1.5000])
     """
 
     check_finite = True

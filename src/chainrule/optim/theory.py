@@ -97,6 +97,10 @@ def descent_rate(condition_number: float) -> float:
     """(kappa - 1) / (kappa + 1): what is left of the distance to the minimum after one step.
 
     For gradient descent on a quadratic with its best rate, 2 / (alpha + beta).
+
+    >>> from chainrule.optim.theory import descent_rate
+    >>> round(descent_rate(100), 4)
+    0.9802
     """
     _check_condition("descent_rate", condition_number)
     return (condition_number - 1) / (condition_number + 1)
@@ -107,6 +111,10 @@ def distance_rate(condition_number: float) -> float:
 
     Equal to sqrt(beta / (alpha + beta)). For gradient descent with lr = 1 / beta on any strongly
     convex loss; a quadratic does better, see :func:`descent_rate`.
+
+    >>> from chainrule.optim.theory import distance_rate
+    >>> round(distance_rate(100), 4)
+    0.995
     """
     _check_condition("distance_rate", condition_number)
     return math.sqrt(1 / (1 + 1 / condition_number))
@@ -117,6 +125,10 @@ def loss_bound(lipschitz: float, distance: float, steps: int) -> float:
 
     ``distance`` is ||w_0 - w*||. For gradient descent with lr = 1 / beta on a convex loss, strongly
     convex or not.
+
+    >>> from chainrule.optim.theory import loss_bound
+    >>> loss_bound(lipschitz=2.0, distance=3.0, steps=8)
+    2.0
     """
     check_range("loss_bound", lipschitz=lipschitz, distance=distance, steps=steps)
     return lipschitz * distance**2 / (steps + 1)
@@ -189,6 +201,13 @@ def damped_motion(
         momentum: in [0, 1).
         duration: the time, in steps of the optimizer.
         steps: of the integration.
+
+    >>> import chainrule
+    >>> from chainrule.optim.theory import damped_motion
+    >>> start = chainrule.tensor([1.0], dtype=chainrule.float64)
+    >>> path = damped_motion(lambda w: w, start, lr=1.0, momentum=0.9, duration=100.0)  # of a bowl
+    >>> abs(path.positions[-1].item()) < 0.01
+    True
     """
     check_range("damped_motion", lr=lr, duration=duration)
     check_range("damped_motion", 0.0, 1.0, momentum=momentum)

@@ -83,6 +83,12 @@ class FlatMinimum:
         tolerance: how far the outputs may move, squared and summed.
         chunk_size: how many samples are treated at once; by default all.
         name: the name of its column.
+
+    >>> from chainrule import nn, ones, regularize
+    >>> model = nn.Linear(1, 1, bias=False)  # y = w x: x^2 dw^2 <= tolerance
+    >>> penalty = regularize.FlatMinimum(1.0, tolerance=0.1)
+    >>> penalty(model, ones(4, 1)).detach()  # -log sqrt(0.1)
+    tensor(1.1513)
     """
 
     needs_inputs = True

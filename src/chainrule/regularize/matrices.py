@@ -74,6 +74,12 @@ class Spectral(SumPenalty):
         strength: see :class:`Penalty`.
         where: likewise; by default the recurrent weights, "*weight_hh*".
         limit: up to where the largest singular value costs nothing.
+
+    >>> from chainrule import nn, regularize, tensor
+    >>> model = nn.RNN(1, 2)
+    >>> model.weight_hh_l0.data = tensor([[3.0, 0.0], [0.0, 1.0]])
+    >>> regularize.Spectral(1.0, limit=1.0)(model).detach()
+    tensor(2.)
     """
 
     default_where = "*weight_hh*"

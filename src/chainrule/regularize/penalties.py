@@ -41,6 +41,12 @@ class L1(SumPenalty):
     """strength sum_i |w_i|: pulls each weight with the same force, so that many end near zero.
 
     At 0 the gradient is 0. Steps of a gradient jump over zero; ``prune`` sets what is left there.
+
+    >>> from chainrule import nn, regularize
+    >>> model = nn.Linear(2, 1)
+    >>> _ = nn.init.constant_(model.weight, -3.0)
+    >>> regularize.L1(0.5)(model).detach()
+    tensor(3.)
     """
 
     def of(self, name: str, weight: Tensor) -> Tensor:
@@ -89,6 +95,12 @@ class WeightElimination(SumPenalty):
     ``strength`` and is not pulled: the penalty counts the weights in use.
 
     Weigend, Rumelhart and Huberman, "Generalization by weight-elimination" (1991).
+
+    >>> from chainrule import nn, regularize
+    >>> model = nn.Linear(2, 1)
+    >>> _ = nn.init.constant_(model.weight, 100.0)  # two weights in use
+    >>> regularize.WeightElimination(1.0)(model).detach()
+    tensor(2.0000)
     """
 
     def __init__(

@@ -26,12 +26,22 @@ def gaussian_prior(std: float, n: int = 1, where: Where = None) -> L2:
 
 
 def laplace_prior(scale: float, n: int = 1, where: Where = None) -> L1:
-    """p(w) = exp(-|w| / scale) / (2 scale): the :class:`L1` penalty of strength 1 / (n scale)."""
+    """p(w) = exp(-|w| / scale) / (2 scale): the :class:`L1` penalty of strength 1 / (n scale).
+
+    >>> from chainrule import regularize
+    >>> regularize.laplace_prior(0.5, n=100)
+    L1(0.02)
+    """
     return L1(_strength("laplace_prior", n, scale=scale) / scale, where)
 
 
 def cauchy_prior(scale: float, n: int = 1, where: Where = None) -> Cauchy:
-    """p(w) = 1 / (pi scale (1 + w^2 / scale^2)): the :class:`Cauchy` penalty of strength 1 / n."""
+    """p(w) = 1 / (pi scale (1 + w^2 / scale^2)): the :class:`Cauchy` penalty of strength 1 / n.
+
+    >>> from chainrule import regularize
+    >>> regularize.cauchy_prior(0.5, n=100)
+    Cauchy(0.01, scale=0.5, joint=False)
+    """
     return Cauchy(_strength("cauchy_prior", n, scale=scale), where, scale=scale, joint=False)
 
 

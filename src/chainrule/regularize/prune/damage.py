@@ -86,6 +86,17 @@ def obd(
     do together: of two that do the same it knows only that each is needed. Retrain after it.
 
     The arguments are those of :func:`obd_saliency` and :func:`magnitude`.
+
+    >>> import chainrule
+    >>> from chainrule import nn
+    >>> from chainrule.regularize import prune
+    >>> net = nn.Linear(2, 1, bias=False)
+    >>> net.weight.data = chainrule.tensor([[1.0, 2.0]])
+    >>> x = chainrule.tensor([[3.0, 0.0], [0.0, 1.0]])
+    >>> half_squares = lambda y, t: 0.5 * ((y - t) ** 2).sum()  # saliencies 9/2 and 4/2
+    >>> step = prune.obd(net, half_squares, (x, net(x).detach()), count=1)
+    >>> net.weight.detach(), step.predicted
+    (tensor([[1., 0.]]), 2.0)
     """
     problem = Problem("obd", model, loss, data, where)
     saliency = _saliency(problem, diagonal, samples, seed)

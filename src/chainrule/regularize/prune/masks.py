@@ -169,6 +169,13 @@ def set_masks(model: Module, masks: Mapping[str, Any]) -> Module:
 
     What was pruned before stays pruned. With the masks of another model of the same architecture,
     this one can load its ``state_dict``.
+
+    >>> from chainrule import nn, tensor
+    >>> from chainrule.regularize import prune
+    >>> net = nn.Linear(2, 1)
+    >>> _ = prune.set_masks(net, {"weight": tensor([[True, False]])})
+    >>> prune.sparsity(net)
+    0.5
     """
     by_name = {n: w for w in _all_weights("set_masks", model) for n in w.names}
     for name, mask in masks.items():
@@ -189,7 +196,15 @@ def set_masks(model: Module, masks: Mapping[str, Any]) -> Module:
 
 
 def remove(model: Module) -> Module:
-    """Takes the masks away; pruned weights stay zero until they are trained. Returns the model."""
+    """Takes the masks away; pruned weights stay zero until they are trained. Returns the model.
+
+    >>> from chainrule import nn
+    >>> from chainrule.regularize import prune
+    >>> net = nn.Linear(2, 2)
+    >>> _ = prune.magnitude(net, 0.5)
+    >>> prune.masks(prune.remove(net)), prune.sparsity(net, "weight")
+    ({}, 0.5)
+    """
     for module in list(model.modules()):
         if not is_parametrized(module):
             continue

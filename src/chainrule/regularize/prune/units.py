@@ -309,6 +309,15 @@ def skeletonize(
 
     The arguments are those of :func:`unit_relevance`; ``sparsity`` and ``count`` are those of
     :func:`magnitude`, in units. Each layer keeps one unit at least.
+
+    >>> import chainrule
+    >>> from chainrule import nn
+    >>> from chainrule.regularize import prune
+    >>> net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    >>> x, y = chainrule.randn(10, 3), chainrule.randn(10, 1)
+    >>> step = prune.skeletonize(net, nn.functional.mse_loss, (x, y), count=2)
+    >>> step.pruned, prune.compact(net)[0].out_features
+    (2, 2)
     """
     op = "skeletonize"
     check_scope(op, scope)
