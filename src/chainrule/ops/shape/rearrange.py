@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import overload
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.creation.conversion import clone, contiguous
@@ -187,19 +187,31 @@ def reshape_as(input: V, other: Value) -> V:
 
 def _at_least(
     make: Callable[[Tensor], Tensor], tensors: tuple[Tensor | Sequence[Tensor], ...]
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """One tensor for one, a tuple for several or for a list."""
     if len(tensors) == 1 and isinstance(tensors[0], Tensor):
         return make(tensors[0])
     return tuple(make(x) for x in tensors_argument(tensors))
 
 
-def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
+@overload
+def atleast_1d(tensor: Tensor, /) -> Tensor: ...
+@overload
+def atleast_1d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def atleast_1d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]: ...
+def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
     """Each tensor with at least one dimension."""
     return _at_least(lambda x: x if x.ndim else reshape(x, (1,)), tensors)
 
 
-def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any:
+@overload
+def atleast_2d(tensor: Tensor, /) -> Tensor: ...
+@overload
+def atleast_2d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def atleast_2d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]: ...
+def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
     """Each tensor with at least two dimensions; a vector becomes a row."""
     return _at_least(lambda x: x if x.ndim > 1 else reshape(x, (1, x.numel())), tensors)
 
@@ -210,7 +222,13 @@ def _three(x: Tensor) -> Tensor:
     return unsqueeze(x, -1) if x.ndim == 2 else x
 
 
-def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any:
+@overload
+def atleast_3d(tensor: Tensor, /) -> Tensor: ...
+@overload
+def atleast_3d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def atleast_3d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]: ...
+def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
     """Each tensor with at least three dimensions: (N,) as (1, N, 1) and (M, N) as (M, N, 1)."""
     return _at_least(_three, tensors)
 
