@@ -6,7 +6,7 @@
 
 namespace chainrule {
 
-// --- arguments ------------------------------------------------------------------------------------
+// --- arguments -----------------------------------------------------------------------------------
 
 constexpr int MAX_ARGUMENTS = 8;
 
@@ -19,7 +19,8 @@ struct Names {
 // The place of a keyword among the names, -1 if it is none of them.
 static inline int place_of(PyObject* keyword, Names& names, int count) {
     for (int i = 0; i < count; ++i) {
-        if (names.interned[i] == nullptr) names.interned[i] = PyUnicode_InternFromString(names.text[i]);
+        if (names.interned[i] == nullptr)
+            names.interned[i] = PyUnicode_InternFromString(names.text[i]);
         if (names.interned[i] == keyword) return i;
     }
     for (int i = 0; i < count; ++i)
@@ -87,12 +88,13 @@ static inline bool as_number(PyObject* o, double* out) {
 static inline bool as_scalar(PyObject* o, int type, double* out) {
     if (as_number(o, out)) return true;
     PyArrayObject* a = o == nullptr ? nullptr : as_array(o);
-    if (a == nullptr || PyArray_TYPE(a) != type || PyArray_NDIM(a) != 0 || !is_plain(a)) return false;
+    if (a == nullptr || PyArray_TYPE(a) != type || PyArray_NDIM(a) != 0 || !is_plain(a))
+        return false;
     *out = type == NPY_FLOAT ? static_cast<double>(*data<float>(a)) : *data<double>(a);
     return true;
 }
 
-// --- arrays ---------------------------------------------------------------------------------------
+// --- arrays --------------------------------------------------------------------------------------
 
 static inline bool same_shape(PyArrayObject* a, PyArrayObject* b) {
     return PyArray_NDIM(a) == PyArray_NDIM(b) &&
@@ -142,7 +144,7 @@ static inline std::int64_t stride(PyArrayObject* a, int dim) {
     return PyArray_STRIDE(a, dim) / PyArray_ITEMSIZE(a);
 }
 
-// --- what is held and made ------------------------------------------------------------------------
+// --- what is held and made -----------------------------------------------------------------------
 
 // A reference to an array, given up at the end.
 struct Kept {
@@ -187,10 +189,10 @@ static inline PyObject* tuple_of(PyObject* const (&items)[N]) {
     return tuple;
 }
 
-// --- threads --------------------------------------------------------------------------------------
+// --- threads -------------------------------------------------------------------------------------
 
-// A part for a thread has at least this many simple operations: some 5 microseconds, or as long as it
-// takes to wake the thread.
+// A part for a thread has at least this many simple operations: some 5 microseconds, or as long as
+// it takes to wake the thread.
 constexpr std::int64_t PART = 65536;
 
 // Calls work(begin, end) for parts of [0, count), each element costing about `cost` simple ones;

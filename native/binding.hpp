@@ -1,8 +1,8 @@
 // What the bindings share: arrays as pointers and sizes, the reference kernel as the way out.
 //
 // A binding takes the arguments of the NumPy kernel of its name. It checks everything that the C++
-// function relies on; what that cannot do (another dtype, odd strides, arguments it does not know) is
-// handed to the NumPy kernel, which also raises the errors.
+// function relies on; what that cannot do (another dtype, odd strides, arguments it does not know)
+// is handed to the NumPy kernel, which also raises the errors.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -25,7 +25,8 @@ namespace chainrule {
 extern PyObject* reference_kernels;
 
 // Calls the NumPy kernel with the same arguments.
-PyObject* by_reference(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames);
+PyObject* by_reference(const char* name, PyObject* const* args, Py_ssize_t nargs,
+                       PyObject* kwnames);
 
 static inline PyArrayObject* as_array(PyObject* o) {
     return PyArray_Check(o) ? reinterpret_cast<PyArrayObject*>(o) : nullptr;
@@ -66,8 +67,8 @@ struct WithoutGil {
 constexpr std::int64_t GRAIN = 32768;
 
 // An entry of a family's table of methods; the function takes (self, args, nargs, kwnames).
-#define CHAINRULE_METHOD(name, text)                                                   \
-    {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(name)),         \
+#define CHAINRULE_METHOD(name, text)                                           \
+    {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(name)), \
      METH_FASTCALL | METH_KEYWORDS, text}
 
 // The methods of the families, each ended by an entry of zeros.

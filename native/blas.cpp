@@ -55,11 +55,10 @@ int look_for_openblas(dl_phdr_info* info, std::size_t, void*) {
         return 0;
     void* library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) return 0;
-    set_threads =
-        reinterpret_cast<int (*)(int)>(dlsym(library, "openblas_set_num_threads_local"));
+    set_threads = reinterpret_cast<int (*)(int)>(dlsym(library, "openblas_set_num_threads_local"));
     if (set_threads == nullptr)
-        set_threads = reinterpret_cast<int (*)(int)>(
-            dlsym(library, "scipy_openblas_set_num_threads_local"));
+        set_threads =
+            reinterpret_cast<int (*)(int)>(dlsym(library, "scipy_openblas_set_num_threads_local"));
     return set_threads != nullptr;
 }
 #endif

@@ -5,8 +5,8 @@
 
 namespace chainrule {
 
-// C (m, n) = alpha * op(A) (m, k) op(B) (k, n) + beta * C for row-major matrices whose rows lie lda,
-// ldb, ldc elements apart. Computed by the calling thread alone.
+// C (m, n) = alpha * op(A) (m, k) op(B) (k, n) + beta * C for row-major matrices whose rows lie
+// lda, ldb, ldc elements apart. Computed by the calling thread alone.
 void gemm(bool trans_a, bool trans_b, int m, int n, int k, float alpha, const float* a, int lda,
           const float* b, int ldb, float beta, float* c, int ldc);
 void gemm(bool trans_a, bool trans_b, int m, int n, int k, double alpha, const double* a, int lda,

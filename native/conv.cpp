@@ -73,8 +73,7 @@ ConvResult conv_by_y(const ConvShape& s, const T* x, const T* w, T* y) {
     }
     pack(k, p, terms, origin, w, packed);
     return run(
-        p, work, x, y,
-        [](Int from, Int to, int, int) { return Line{0, to - from, from, 1}; },
+        p, work, x, y, [](Int from, Int to, int, int) { return Line{0, to - from, from, 1}; },
         [&](Int from) { return from * s.stride[p.cut] - s.padding[p.cut]; });
 }
 

@@ -3,9 +3,10 @@
 //     sum  y[n, o, i] * w[o, c, k] * x[n, c, i * stride + k * dilation - padding]
 //
 // is computed without laying out all windows. The channels of an image are copied into a slab
-// (padded, and for a stride s > 1 with the elements s apart side by side), in which what all windows
-// have at one place of the kernel is contiguous, at a fixed offset. A product of matrices then reads
-// its second factor directly from the slab: row k at offset[k], columns at the positions of outputs.
+// (padded, and for a stride s > 1 with the elements s apart side by side), in which what all
+// windows have at one place of the kernel is contiguous, at a fixed offset. A product of matrices
+// then reads its second factor directly from the slab: row k at offset[k], columns at the positions
+// of outputs.
 #pragma once
 
 #include "isa.hpp"
@@ -28,8 +29,8 @@ ConvResult conv_by_x(const ConvShape& s, const T* y, const T* w, T* x);
 template <class T>
 ConvResult conv_by_w(const ConvShape& s, const T* x, const T* y, T* w);
 
-// The windows of x (batch * in_channels, in) as columns (batch * in_channels * kernel, out), and back:
-// added up where they overlap. Groups and output channels do not count.
+// The windows of x (batch * in_channels, in) as columns (batch * in_channels * kernel, out), and
+// back: added up where they overlap. Groups and output channels do not count.
 template <class T>
 void windows_to_columns(const ConvShape& s, const T* x, T* columns);
 template <class T>
@@ -39,7 +40,7 @@ void columns_to_windows(const ConvShape& s, const T* columns, T* x);
 template <class T>
 struct ConvPanel {
     std::int64_t rows, terms, vectors, limit, y_step;
-    const T* w;  // packed: all rows of a tile for term 0, for term 1, ...
+    const T* w;                  // packed: all rows of a tile for term 0, for term 1, ...
     const std::int64_t* offset;  // of each term in x
     const T* x;
     const std::int64_t *at_x, *at_y;

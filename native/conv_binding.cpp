@@ -64,10 +64,10 @@ bool quick(const ConvShape& s) {
 template <class Float, class Double>
 ConvResult call(const Call& c, PyArrayObject* out, const Float& in_float, const Double& in_double) {
     const auto run = [&] {
-        return c.type == NPY_FLOAT
-                   ? in_float(c.shape, data<float>(c.first()), data<float>(c.second()), data<float>(out))
-                   : in_double(c.shape, data<double>(c.first()), data<double>(c.second()),
-                               data<double>(out));
+        return c.type == NPY_FLOAT ? in_float(c.shape, data<float>(c.first()),
+                                              data<float>(c.second()), data<float>(out))
+                                   : in_double(c.shape, data<double>(c.first()),
+                                               data<double>(c.second()), data<double>(out));
     };
     if (quick(c.shape)) return run();
     WithoutGil released;
@@ -97,11 +97,10 @@ void add_bias(const ConvShape& s, PyArrayObject* bias, PyArrayObject* y) {
 // (x, w, size, stride, padding, dilation, groups, bias=None) -> y
 PyObject* convolution(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     const auto otherwise = [&] { return by_reference("convolution", args, nargs, kwnames); };
-    static Names with_bias = {
-        {"", "", "size", "stride", "padding", "dilation", "groups", "bias"}
-    };
+    static Names with_bias = {{"", "", "size", "stride", "padding", "dilation", "groups", "bias"}};
     PyObject* given[8];
-    if (nargs != 2 || !read_arguments(args, nargs, kwnames, with_bias, 8, given)) return otherwise();
+    if (nargs != 2 || !read_arguments(args, nargs, kwnames, with_bias, 8, given))
+        return otherwise();
     Call c(given[0], given[1]);
     if (!read(given, c)) return PyErr_Occurred() ? nullptr : otherwise();
     ConvShape& s = c.shape;
@@ -154,13 +153,12 @@ PyObject* convolution_input(PyObject*, PyObject* const* args, Py_ssize_t nargs, 
     simplify(s);
     PyArrayObject* out = result(c, s.batch, s.in_channels * s.groups);
     if (out == nullptr) return nullptr;
-    return finish(
-        call(c, out, conv_by_x<float>, conv_by_x<double>), out,
-        otherwise);
+    return finish(call(c, out, conv_by_x<float>, conv_by_x<double>), out, otherwise);
 }
 
 // (x, y, size, stride, padding, dilation, groups) -> w
-PyObject* convolution_weight(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* convolution_weight(PyObject*, PyObject* const* args, Py_ssize_t nargs,
+                             PyObject* kwnames) {
     const auto otherwise = [&] { return by_reference("convolution_weight", args, nargs, kwnames); };
     PyObject* given[7];
     if (nargs != 2 || !read_arguments(args, nargs, kwnames, names, 7, given)) return otherwise();
@@ -179,12 +177,10 @@ PyObject* convolution_weight(PyObject*, PyObject* const* args, Py_ssize_t nargs,
     simplify(s);
     PyArrayObject* out = result(c, out_channels, s.in_channels);
     if (out == nullptr) return nullptr;
-    return finish(
-        call(c, out, conv_by_w<float>, conv_by_w<double>), out,
-        otherwise);
+    return finish(call(c, out, conv_by_w<float>, conv_by_w<double>), out, otherwise);
 }
 
-// --- windows as columns ---------------------------------------------------------------------------
+// --- windows as columns --------------------------------------------------------------------------
 
 // Reads what im2col and col2im share: tuples of `nd` integers. False if they are nothing for us.
 bool read_columns(PyObject* const* given, int nd, ConvShape& s) {

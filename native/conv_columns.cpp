@@ -40,7 +40,8 @@ void copy_place(const ConvShape& s, const Range* r, const T* x, T* out) {
         T* rows = out + i * plane;
         zero(rows, r[1].from * s.out[2]);
         for (Int j = r[1].from; j < r[1].to; ++j) {
-            const T* from = slice + (r[1].first + (j - r[1].from) * s.stride[1]) * s.in[2] + r[2].first;
+            const T* from =
+                slice + (r[1].first + (j - r[1].from) * s.stride[1]) * s.in[2] + r[2].first;
             T* row = rows + j * s.out[2];
             for (Int k = 0; k < r[2].from; ++k) row[k] = 0;
             copy_row(n, s.stride[2], from, row + r[2].from);
@@ -57,8 +58,11 @@ void add_place(const ConvShape& s, const Range* r, const T* columns, T* x) {
     for (Int i = r[0].from; i < r[0].to; ++i)
         for (Int j = r[1].from; j < r[1].to; ++j) {
             const T* from = columns + (i * s.out[1] + j) * s.out[2] + r[2].from;
-            T* row = x + ((r[0].first + (i - r[0].from) * s.stride[0]) * s.in[1] + r[1].first +
-                          (j - r[1].from) * s.stride[1]) * s.in[2] + r[2].first;
+            T* row = x +
+                     ((r[0].first + (i - r[0].from) * s.stride[0]) * s.in[1] + r[1].first +
+                      (j - r[1].from) * s.stride[1]) *
+                         s.in[2] +
+                     r[2].first;
             if (step == 1)
                 for (Int k = 0; k < n; ++k) row[k] += from[k];
             else

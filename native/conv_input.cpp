@@ -53,12 +53,14 @@ struct Bands {
 };
 
 // The terms of a pass: where they lie in the slab, and where their weights are.
-Int find_terms(const ConvShape& s, int cut, const Slab& slab, const Int* furthest, const Bands& bands,
-               const int* residue, Int* offset, Int* from) {
+Int find_terms(const ConvShape& s, int cut, const Slab& slab, const Int* furthest,
+               const Bands& bands, const int* residue, Int* offset, Int* from) {
     const int one = (cut + 1) % 3, two = (cut + 2) % 3;
     const Int places = product(s.kernel);
     Int terms = 0, at[3];
-    const auto takes_part = [&](int a) { return at[a] * s.dilation[a] % s.stride[a] == residue[a]; };
+    const auto takes_part = [&](int a) {
+        return at[a] * s.dilation[a] % s.stride[a] == residue[a];
+    };
     for (Int b = bands.first[residue[cut]]; b < bands.first[residue[cut] + 1]; ++b) {
         at[cut] = bands.at[b];
         const Int begin = terms;
@@ -148,9 +150,7 @@ ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
         const Int terms = find_terms(s, p.cut, p.slab, furthest, bands, pass.residue,
                                      offset + first_offset, from);
         pass.terms = terms;
-        if (terms > 0)
-            pack(k, p, terms, Origin{weights, places, from}, w,
-                 packed + first_weight);
+        if (terms > 0) pack(k, p, terms, Origin{weights, places, from}, w, packed + first_weight);
         first_offset += terms;
         first_weight += padded_rows(k, p) * terms;
     }

@@ -1,6 +1,7 @@
 // Products from a slab, as convolution and the gradient by its input need them: the results in
-// passes (sets of results that are sums over the same places of the kernel), cut into parts that are
-// shared among the threads. Each result is summed by one thread in one order, whatever the parts.
+// passes (sets of results that are sums over the same places of the kernel), cut into parts that
+// are shared among the threads. Each result is summed by one thread in one order, whatever the
+// parts.
 #pragma once
 
 #include <atomic>
@@ -58,7 +59,7 @@ struct Plan {
     Int source_size, result_size;          // elements of a channel
     Int result[3];
     Slab slab;
-    int cut;      // the axis along which the result is made in parts, each so long:
+    int cut;  // the axis along which the result is made in parts, each so long:
     Int part;
     Int parts, group_parts, groups_per_part;
     bool by_channels;  // lanes are channels; then several images are computed together
@@ -103,15 +104,15 @@ Int padded_rows(const ConvKernels<T>& k, const Plan<T>& p) {
 
 // How the vectors of a line pattern lie: row by row, or over the gaps between rows.
 struct Layout {
-    bool flat, direct;  // direct: the results are written to where they belong
+    bool flat, direct;    // direct: the results are written to where they belong
     Int vectors, length;  // length: of a row in the buffer
 };
 
 static inline Layout layout_of(const Slab& slab, const Line* line, int lanes) {
     const Int rows = line[0].count * line[1].count;
     const Int row_vectors = rows * ceil_div(line[2].count, lanes);
-    const Int length = (line[0].count - 1) * slab.pitch[0] + (line[1].count - 1) * slab.pitch[1] +
-                       line[2].count;
+    const Int length =
+        (line[0].count - 1) * slab.pitch[0] + (line[1].count - 1) * slab.pitch[1] + line[2].count;
     const Int flat_vectors = ceil_div(length, lanes);
     const bool in_order = line[2].step == 1 && line[1].step == 1 && line[0].step == 1;
     const bool gapless = length == rows * line[2].count;
@@ -154,8 +155,11 @@ void spread(const Plan<T>& p, const Line* line, const Layout& l, Int rows, const
         for (Int i = 0; i < line[0].count; ++i)
             for (Int j = 0; j < line[1].count; ++j) {
                 const T* from = buffer + i * p.slab.pitch[0] + j * p.slab.pitch[1];
-                T* to = out + ((line[0].start + i * line[0].step) * p.result[1] + line[1].start +
-                               j * line[1].step) * p.result[2] + line[2].start;
+                T* to = out +
+                        ((line[0].start + i * line[0].step) * p.result[1] + line[1].start +
+                         j * line[1].step) *
+                            p.result[2] +
+                        line[2].start;
                 if (step == 1)
                     for (Int k = 0; k < n; ++k) to[k] = from[k];
                 else
@@ -169,8 +173,11 @@ void clear(const Plan<T>& p, const Line* line, Int rows, T* out) {
     for (Int r = 0; r < rows; ++r, out += p.result_size)
         for (Int i = 0; i < line[0].count; ++i)
             for (Int j = 0; j < line[1].count; ++j) {
-                T* to = out + ((line[0].start + i * line[0].step) * p.result[1] + line[1].start +
-                               j * line[1].step) * p.result[2] + line[2].start;
+                T* to = out +
+                        ((line[0].start + i * line[0].step) * p.result[1] + line[1].start +
+                         j * line[1].step) *
+                            p.result[2] +
+                        line[2].start;
                 for (Int k = 0; k < line[2].count; ++k) to[k * line[2].step] = 0;
             }
 }
@@ -201,8 +208,8 @@ void run_pass(const Plan<T>& p, const Pass& pass, const Line* line, Terms terms,
     panel.at_x = space.at_x;
     panel.at_y = space.at_y;
     const T* packed = p.packed + group * p.weights + pass.first_weight;
-    panel.limit = l.direct ? (line[0].count * line[1].count - 1) * p.result[2] + line[2].count
-                           : l.length;
+    panel.limit =
+        l.direct ? (line[0].count * line[1].count - 1) * p.result[2] + line[2].count : l.length;
     panel.y_step = l.direct ? p.result_size : l.length;
     for (Int row = 0; row < p.result_channels;) {
         const int tile = k.tile_rows(p.result_channels - row);
@@ -227,7 +234,8 @@ void positions_by_channels(const Plan<T>& p, const Line* line, Int images, Int* 
                                  (line[1].base + j) * p.slab.pitch[1];
                 const Int to = n * step + line[2].start +
                                ((line[0].start + i * line[0].step) * p.result[1] + line[1].start +
-                                j * line[1].step) * p.result[2];
+                                j * line[1].step) *
+                                   p.result[2];
                 for (Int l = 0; l < line[2].count; ++l) {
                     *at_x++ = from + l;
                     *at_y++ = to + l * line[2].step;
@@ -362,14 +370,16 @@ Item item_of(const Plan<T>& p, Int number) {
     const Int part = number % p.parts, rest = number / p.parts;
     const Int image = rest / p.group_parts * p.images;
     const Int first = rest % p.group_parts * p.groups_per_part, from = part * p.part;
-    return {image, least(p.images, p.batch - image), first, least(p.groups_per_part, p.groups - first),
-            from, least(from + p.part, p.result[p.cut])};
+    return {image, least(p.images, p.batch - image),
+            first, least(p.groups_per_part, p.groups - first),
+            from,  least(from + p.part, p.result[p.cut])};
 }
 
 template <class T, class Lines>
 void run_group(const Plan<T>& p, const Axis* const* axis, const Item& item, Int group,
                const T* source, Workspace<T>& space, const Lines& lines, T* result) {
-    const Int step = p.groups * p.source_channels * p.source_size, first = item.image * p.groups + group;
+    const Int step = p.groups * p.source_channels * p.source_size,
+              first = item.image * p.groups + group;
     source += first * p.source_channels * p.source_size;
     result += first * p.result_channels * p.result_size;
     for (Int n = 0; n < item.images; ++n)
@@ -413,8 +423,8 @@ Sizes sizes_of(const Plan<T>& p) {
             most(counts[0] * counts[1] * (counts[2] / lanes + 1), p.slab.plane / lanes + 2)};
 }
 
-// lines(begin, end, axis, residue) -> Line of the results [begin, end) of a pass; first(begin) -> the
-// first element of the source that is in the slab.
+// lines(begin, end, axis, residue) -> Line of the results [begin, end) of a pass; first(begin) ->
+// the first element of the source that is in the slab.
 template <class T, class Lines, class First>
 ConvResult run(const Plan<T>& p, Int work, const T* source, T* result, const Lines& lines,
                const First& first) {
@@ -493,8 +503,8 @@ void pack(const ConvKernels<T>& k, const Plan<T>& p, Int terms, const Origin& or
     });
 }
 
-// Whether it is worth while to leave out what is multiplied by the zeros around the source, along an
-// axis with `all` pairs of a result and a place of the kernel; `weights` are those of a group.
+// Whether it is worth while to leave out what is multiplied by the zeros around the source, along
+// an axis with `all` pairs of a result and a place of the kernel; `weights` are those of a group.
 static inline bool worth_bands(const ConvShape& s, int axis, double all, Int weights) {
     double pairs = 0;
     for (Int i = 0; i < s.kernel[axis]; ++i) {

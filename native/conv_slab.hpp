@@ -20,8 +20,8 @@ static inline Int least(Int a, Int b) { return a < b ? a : b; }
 static inline Int most(Int a, Int b) { return a > b ? a : b; }
 
 // One dimension. The elements that are `step` apart lie side by side, for each needed residue (or
-// phase) in turn: place q of a phase holds element start + q * step of the source if from <= q < to,
-// zero otherwise.
+// phase) in turn: place q of a phase holds element start + q * step of the source if from <= q <
+// to, zero otherwise.
 struct Axis {
     Int length, step, size;
     int phases;
@@ -40,7 +40,8 @@ struct Axis {
         }
     }
 
-    // The number of the phase of this residue, which is added if it is new; -1 if there are too many.
+    // The number of the phase of this residue, which is added if it is new; -1 if there are too
+    // many.
     int phase_of(Int wanted) {
         for (int i = 0; i < phases; ++i)
             if (residue[i] == wanted) return i;
@@ -92,7 +93,8 @@ void copy_row(Int n, Int step, const T* source, T* out) {
         std::memcpy(out, source, static_cast<std::size_t>(n) * sizeof(T));
 }
 
-// What lies inside the source, of one plane of places of one phase; the zeros around are left alone.
+// What lies inside the source, of one plane of places of one phase; the zeros around are left
+// alone.
 template <class T>
 void fill_plane(const Axis* const* axis, const int* phase, const T* __restrict source,
                 T* __restrict out) {
@@ -162,7 +164,8 @@ static inline void find_offsets(const ConvShape& s, Slab& slab, Int* offset) {
                 }
                 offset[places++] = slab.at(phase, place);
             }
-    for (Int i = places; i < places * s.in_channels; ++i) offset[i] = offset[i - places] + slab.channel;
+    for (Int i = places; i < places * s.in_channels; ++i)
+        offset[i] = offset[i - places] + slab.channel;
 }
 
 }  // namespace conv_slab

@@ -1,7 +1,7 @@
 // The gradient by the weight: sums over all positions of all images.
 //
-// The images are cut into blocks whose number depends on the sizes alone; each block is summed by one
-// thread, the blocks are added up in their order. So the number of threads changes nothing.
+// The images are cut into blocks whose number depends on the sizes alone; each block is summed by
+// one thread, the blocks are added up in their order. So the number of threads changes nothing.
 #include <atomic>
 
 #include "conv.hpp"
@@ -38,14 +38,14 @@ enum class Rows {
 struct Plan {
     Slab slab;
     int cut;
-    Int part, parts;         // the outputs along `cut` in parts
-    Int images, pieces;      // a piece: so many images, or a part of one
+    Int part, parts;               // the outputs along `cut` in parts
+    Int images, pieces;            // a piece: so many images, or a part of one
     Int blocks, row_blocks, rows;  // rows: output channels that one thread takes
     Rows layout;
-    Int count[3];            // outputs of a part
-    Int vectors, y_length;   // of one image; elements of a channel of y in the copy
+    Int count[3];           // outputs of a part
+    Int vectors, y_length;  // of one image; elements of a channel of y in the copy
     const Int* offset;
-    const Int* numbers;      // 0, 1, ...: for each term
+    const Int* numbers;  // 0, 1, ...: for each term
 };
 
 bool measure(const ConvShape& s, Plan& p) {
@@ -64,8 +64,8 @@ Int padded(Int channels, int lanes) {
 
 void choose_layout(Plan& p, Int channels, int lanes) {
     const Int rows = p.count[0] * p.count[1], per_row = ceil_div(p.count[2], lanes);
-    const Int length = (p.count[0] - 1) * p.slab.pitch[0] + (p.count[1] - 1) * p.slab.pitch[1] +
-                       p.count[2];
+    const Int length =
+        (p.count[0] - 1) * p.slab.pitch[0] + (p.count[1] - 1) * p.slab.pitch[1] + p.count[2];
     const Int flat = ceil_div(length, lanes);
     if (p.count[2] % lanes == 0 && p.parts == 1) {
         p.layout = Rows::in_place;
@@ -76,8 +76,10 @@ void choose_layout(Plan& p, Int channels, int lanes) {
     }
     p.vectors = p.layout == Rows::like_slab ? flat : rows * per_row;
     p.y_length = p.layout == Rows::in_place ? 0 : p.vectors * lanes;
-    const double busy = static_cast<double>(rows * p.count[2]) / static_cast<double>(p.vectors * lanes);
-    const double other = static_cast<double>(channels) / static_cast<double>(padded(channels, lanes));
+    const double busy =
+        static_cast<double>(rows * p.count[2]) / static_cast<double>(p.vectors * lanes);
+    const double other =
+        static_cast<double>(channels) / static_cast<double>(padded(channels, lanes));
     if (other * 0.85 > busy) {
         p.layout = Rows::by_channel;
         p.vectors = p.y_length = rows * p.count[2];
@@ -147,7 +149,8 @@ void positions(const ConvShape& s, const Plan& p, int lanes, Int rows, Int* at_x
 
 // Copies the outputs [from, to) along the cut of some channels of y; all else becomes zero.
 template <class T>
-void copy_y(const ConvShape& s, const Plan& p, int lanes, Int rows, Int from, Int to, const T* y, T* out) {
+void copy_y(const ConvShape& s, const Plan& p, int lanes, Int rows, Int from, Int to, const T* y,
+            T* out) {
     const Int width = ceil_div(p.count[2], lanes) * lanes;
     Int begin[3] = {0, 0, 0}, n[3] = {s.out[0], s.out[1], s.out[2]};
     begin[p.cut] = from;
@@ -156,10 +159,11 @@ void copy_y(const ConvShape& s, const Plan& p, int lanes, Int rows, Int from, In
         T* end = out;
         for (Int i = 0; i < n[0]; ++i)
             for (Int j = 0; j < n[1]; ++j) {
-                const T* source = y + ((begin[0] + i) * s.out[1] + begin[1] + j) * s.out[2] + begin[2];
-                T* row = out + (p.layout == Rows::like_slab
-                                    ? i * p.slab.pitch[0] + j * p.slab.pitch[1]
-                                    : (i * p.count[1] + j) * width);
+                const T* source =
+                    y + ((begin[0] + i) * s.out[1] + begin[1] + j) * s.out[2] + begin[2];
+                T* row =
+                    out + (p.layout == Rows::like_slab ? i * p.slab.pitch[0] + j * p.slab.pitch[1]
+                                                       : (i * p.count[1] + j) * width);
                 while (end < row) *end++ = 0;
                 std::memcpy(row, source, static_cast<std::size_t>(n[2]) * sizeof(T));
                 end = row + n[2];
@@ -170,8 +174,8 @@ void copy_y(const ConvShape& s, const Plan& p, int lanes, Int rows, Int from, In
 
 // Outputs [from, to) along the cut, of all images of a piece, with the channels side by side.
 template <class T>
-void transpose_y(const ConvShape& s, const Plan& p, int lanes, Int images, Int rows, Int from, Int to,
-                 const T* y, T* out) {
+void transpose_y(const ConvShape& s, const Plan& p, int lanes, Int images, Int rows, Int from,
+                 Int to, const T* y, T* out) {
     const Int size = s.out[0] * s.out[1] * s.out[2], each = size / s.out[p.cut];
     const Int n = (to - from) * each;  // the cut is the outermost dimension
     for (Int row = 0; row < rows;) {
@@ -190,8 +194,9 @@ void transpose_y(const ConvShape& s, const Plan& p, int lanes, Int images, Int r
 
 // One block of the images for some output channels of a group.
 template <class T>
-bool run_block(const ConvShape& s, const Plan& p, Int block, Int group, Int row, Int rows, const T* x,
-               const T* y, T* w, T* x_slab, T* y_copy, const Int* at_x, const Int* at_y) {
+bool run_block(const ConvShape& s, const Plan& p, Int block, Int group, Int row, Int rows,
+               const T* x, const T* y, T* w, T* x_slab, T* y_copy, const Int* at_x,
+               const Int* at_y) {
     const ConvKernels<T>& k = kernels(T());
     const Int in = s.in[0] * s.in[1] * s.in[2], out = s.out[0] * s.out[1] * s.out[2];
     const Int terms = s.in_channels * s.kernel[0] * s.kernel[1] * s.kernel[2];
@@ -200,14 +205,15 @@ bool run_block(const ConvShape& s, const Plan& p, Int block, Int group, Int row,
     Axis cut = p.slab.axis[p.cut];
     const Axis* axis[3] = {&p.slab.axis[0], &p.slab.axis[1], &p.slab.axis[2]};
     axis[p.cut] = &cut;
-    for (Int piece = p.pieces * block / p.blocks; piece < p.pieces * (block + 1) / p.blocks; ++piece) {
+    for (Int piece = p.pieces * block / p.blocks; piece < p.pieces * (block + 1) / p.blocks;
+         ++piece) {
         const Int part = piece % p.parts, n0 = piece / p.parts * p.images;
         const Int images = least(p.images, s.batch - n0);
         const Int from = part * p.part, to = least(from + p.part, s.out[p.cut]);
         if (p.parts > 1) cut.place(from * s.stride[p.cut] - s.padding[p.cut]);
-        // What is outside of the images stays zero from one piece to the next, unless the part changes.
-        if (p.parts > 1)
-            std::memset(x_slab, 0, static_cast<std::size_t>(slab_size) * sizeof(T));
+        // What is outside of the images stays zero from one piece to the next, unless the part
+        // changes.
+        if (p.parts > 1) std::memset(x_slab, 0, static_cast<std::size_t>(slab_size) * sizeof(T));
         for (Int n = 0; n < images; ++n) {
             const T* source = x + ((n0 + n) * s.groups + group) * s.in_channels * in;
             fill(p.slab, axis, s.in_channels, source, x_slab + n * slab_size);
@@ -287,8 +293,9 @@ ConvResult conv_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
     if (!make_plan<T>(s, lanes, p)) return ConvResult::unsuited;
     const Int places = s.kernel[0] * s.kernel[1] * s.kernel[2], terms = places * s.in_channels;
     const Int weights = s.groups * s.out_channels * terms;
-    Scratch memory(0, static_cast<std::size_t>(terms) * 2 * sizeof(Int) +
-                          static_cast<std::size_t>(p.blocks > 1 ? p.blocks * weights : 0) * sizeof(T));
+    Scratch memory(0,
+                   static_cast<std::size_t>(terms) * 2 * sizeof(Int) +
+                       static_cast<std::size_t>(p.blocks > 1 ? p.blocks * weights : 0) * sizeof(T));
     if (memory.get() == nullptr) return ConvResult::no_memory;
     Int* offset = static_cast<Int*>(memory.get());
     p.offset = offset;
@@ -330,7 +337,8 @@ ConvResult conv_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
     const double each = static_cast<double>(weights) / static_cast<double>(items) *
                         static_cast<double>(s.batch) *
                         static_cast<double>(s.out[0] * s.out[1] * s.out[2]);
-    const Int grain = each > static_cast<double>(WORK) ? 1 : ceil_div(WORK, most(static_cast<Int>(each), 1));
+    const Int grain =
+        each > static_cast<double>(WORK) ? 1 : ceil_div(WORK, most(static_cast<Int>(each), 1));
     parallel_for(items, grain, work);
     if (failed.load()) return ConvResult::no_memory;
     if (infinite.load()) return ConvResult::unsuited;

@@ -7,15 +7,37 @@ namespace chainrule {
 
 // One input: out[i] = f(x[i]); out may be x.
 enum Unary {
-    U_EXP, U_TANH, U_SIGMOID, U_ERF, U_RELU, U_SOFTPLUS, U_LOG_SIGMOID, U_SILU, U_GELU_TANH,
-    U_NORMAL_CDF, U_GELU, U_NEG, U_SQUARE, U_SQRT, UNARIES
+    U_EXP,
+    U_TANH,
+    U_SIGMOID,
+    U_ERF,
+    U_RELU,
+    U_SOFTPLUS,
+    U_LOG_SIGMOID,
+    U_SILU,
+    U_GELU_TANH,
+    U_NORMAL_CDF,
+    U_GELU,
+    U_NEG,
+    U_SQUARE,
+    U_SQRT,
+    UNARIES
 };
 
-// Two inputs of one shape: out[i] = f(g[i], y[i]); those of the slopes take the gradient first, and out
-// may be one of them.
+// Two inputs of one shape: out[i] = f(g[i], y[i]); those of the slopes take the gradient first, and
+// out may be one of them.
 enum Binary {
-    B_RELU, B_TANH, B_SIGMOID, B_SOFTPLUS, B_LOG_SIGMOID, B_SILU, B_GELU_TANH, B_GELU, B_ERF,
-    B_CROSS_ENTROPY, BINARIES
+    B_RELU,
+    B_TANH,
+    B_SIGMOID,
+    B_SOFTPLUS,
+    B_LOG_SIGMOID,
+    B_SILU,
+    B_GELU_TANH,
+    B_GELU,
+    B_ERF,
+    B_CROSS_ENTROPY,
+    BINARIES
 };
 
 enum Arithmetic { ADD, SUB, MUL, DIV, ARITHMETIC };
@@ -51,8 +73,12 @@ CHAINRULE_TABLES(elementwise)
 template <class T>
 const elementwise_functions<T>& elementwise_of();
 template <>
-inline const elementwise_functions<float>& elementwise_of<float>() { return elementwise().f; }
+inline const elementwise_functions<float>& elementwise_of<float>() {
+    return elementwise().f;
+}
 template <>
-inline const elementwise_functions<double>& elementwise_of<double>() { return elementwise().d; }
+inline const elementwise_functions<double>& elementwise_of<double>() {
+    return elementwise().d;
+}
 
 }  // namespace chainrule

@@ -6,7 +6,8 @@
 namespace chainrule {
 namespace {
 
-constexpr std::int64_t LIGHT = 1, HEAVY = 4;  // what an element costs: a few operations, a polynomial
+constexpr std::int64_t LIGHT = 1,
+                       HEAVY = 4;  // what an element costs: a few operations, a polynomial
 
 template <class T>
 PyObject* new_unary(Unary which, std::int64_t cost, PyArrayObject* x) {
@@ -35,9 +36,8 @@ PyObject* new_binary(Binary which, std::int64_t cost, PyArrayObject* g, PyArrayO
     const auto f = elementwise_of<T>().binary[which];
     const T *first = data<T>(g), *second = data<T>(y);
     T* to = data<T>(out);
-    share(PyArray_SIZE(y), cost, [=](std::int64_t i, std::int64_t end) {
-        f(end - i, first + i, second + i, to + i);
-    });
+    share(PyArray_SIZE(y), cost,
+          [=](std::int64_t i, std::int64_t end) { f(end - i, first + i, second + i, to + i); });
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -50,13 +50,13 @@ PyObject* binary(const char* name, PyObject* const* args, Py_ssize_t nargs, PyOb
                                         : new_binary<double>(which, cost, g, y);
 }
 
-#define CHAINRULE_UNARY(name, which, cost)                                                      \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {      \
-        return unary<which, cost>(#name, args, nargs, kwnames);                                  \
+#define CHAINRULE_UNARY(name, which, cost)                                                  \
+    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
+        return unary<which, cost>(#name, args, nargs, kwnames);                             \
     }
-#define CHAINRULE_BINARY(name, which, cost)                                                     \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {      \
-        return binary<which, cost>(#name, args, nargs, kwnames);                                 \
+#define CHAINRULE_BINARY(name, which, cost)                                                 \
+    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
+        return binary<which, cost>(#name, args, nargs, kwnames);                            \
     }
 
 CHAINRULE_UNARY(exp, U_EXP, HEAVY)
@@ -81,7 +81,7 @@ CHAINRULE_BINARY(gelu_tanh_backward, B_GELU_TANH, HEAVY)
 CHAINRULE_BINARY(erf_backward, B_ERF, HEAVY)
 CHAINRULE_BINARY(binary_cross_entropy_with_logits, B_CROSS_ENTROPY, HEAVY)
 
-// --- arithmetic -----------------------------------------------------------------------------------
+// --- arithmetic ----------------------------------------------------------------------------------
 
 // For small arrays this takes a third of the time of NumPy's, which looks for loops and for ways to
 // broadcast; and the result of numbers is an array without dimensions, as a tensor wants it.
@@ -104,8 +104,8 @@ PyObject* new_arithmetic(Arithmetic which, PyArrayObject* a, PyArrayObject* b) {
     return reinterpret_cast<PyObject*>(out);
 }
 
-// Two arrays of any steps, brought to one shape. Trailing dimensions that both have in one piece, or
-// repeat, are joined to one: the span of a loop.
+// Two arrays of any steps, brought to one shape. Trailing dimensions that both have in one piece,
+// or repeat, are joined to one: the span of a loop.
 struct Together {
     int ndim = 0;
     npy_intp shape[NPY_MAXDIMS], step_a[NPY_MAXDIMS], step_b[NPY_MAXDIMS];  // in elements
@@ -152,8 +152,8 @@ bool bring_together(PyArrayObject* a, PyArrayObject* b, Together* t) {
 
 template <class T>
 PyObject* new_broadcast(Arithmetic which, PyArrayObject* a, PyArrayObject* b, const Together& t) {
-    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(
-        PyArray_SimpleNew(t.ndim, t.shape, PyArray_TYPE(a)));
+    PyArrayObject* out =
+        reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(t.ndim, t.shape, PyArray_TYPE(a)));
     if (out == nullptr) return nullptr;
     const auto& f = elementwise_of<T>();
     const T *as = data<T>(a), *bs = data<T>(b);
@@ -200,8 +200,7 @@ PyObject* arithmetic(const char* name, PyObject* const* args, Py_ssize_t nargs, 
         (PyArray_NDIM(a) != 0 && PyArray_NDIM(b) != 0 && !same_shape(a, b))) {
         Together t;
         if (!PyArray_ISALIGNED(a) || !PyArray_ISALIGNED(b) || PyArray_SIZE(a) == 0 ||
-            PyArray_SIZE(b) == 0 || !bring_together(a, b, &t) ||
-            (t.along_a == 0 && t.along_b == 0))
+            PyArray_SIZE(b) == 0 || !bring_together(a, b, &t) || (t.along_a == 0 && t.along_b == 0))
             return otherwise();
         return PyArray_TYPE(a) == NPY_FLOAT ? new_broadcast<float>(which, a, b, t)
                                             : new_broadcast<double>(which, a, b, t);
@@ -210,9 +209,9 @@ PyObject* arithmetic(const char* name, PyObject* const* args, Py_ssize_t nargs, 
                                         : new_arithmetic<double>(which, a, b);
 }
 
-#define CHAINRULE_ARITHMETIC(name, which)                                                       \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {      \
-        return arithmetic<which>(#name, args, nargs, kwnames);                                   \
+#define CHAINRULE_ARITHMETIC(name, which)                                                   \
+    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
+        return arithmetic<which>(#name, args, nargs, kwnames);                              \
     }
 
 CHAINRULE_ARITHMETIC(add, ADD)
@@ -230,7 +229,7 @@ PyObject* pow(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwna
     return unary<U_SQUARE, LIGHT>("square", args, 1, nullptr);
 }
 
-// --- squared errors -------------------------------------------------------------------------------
+// --- squared errors ------------------------------------------------------------------------------
 
 // Blocks of one size, so that the sum does not depend on who adds them.
 template <class T>
@@ -280,9 +279,8 @@ PyObject* new_difference(PyArrayObject* a, PyArrayObject* b, double factor) {
     const auto f = elementwise_of<T>().scaled_difference;
     const T *as = data<T>(a), *bs = data<T>(b), by = static_cast<T>(factor);
     T* to = data<T>(out);
-    share(PyArray_SIZE(a), LIGHT, [=](std::int64_t i, std::int64_t end) {
-        f(end - i, as + i, bs + i, by, to + i);
-    });
+    share(PyArray_SIZE(a), LIGHT,
+          [=](std::int64_t i, std::int64_t end) { f(end - i, as + i, bs + i, by, to + i); });
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -315,11 +313,12 @@ PyObject* gelu(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwn
 }
 
 PyObject* gelu_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    if (nargs != 2 || is_double(args[0])) return by_reference("gelu_backward", args, nargs, kwnames);
+    if (nargs != 2 || is_double(args[0]))
+        return by_reference("gelu_backward", args, nargs, kwnames);
     return binary<B_GELU, HEAVY>("gelu_backward", args, nargs, kwnames);
 }
 
-// --- with parameters ------------------------------------------------------------------------------
+// --- with parameters -----------------------------------------------------------------------------
 
 struct EluConstants {
     double alpha, scale, rate;
@@ -414,9 +413,8 @@ PyObject* new_logits_backward(PyArrayObject* g, PyArrayObject* x, PyArrayObject*
     const auto f = elementwise_of<T>().logits_backward;
     const T *gs = data<T>(g), *xs = data<T>(x), *ys = data<T>(y);
     T* to = data<T>(out);
-    share(PyArray_SIZE(x), HEAVY, [=](std::int64_t i, std::int64_t end) {
-        f(end - i, gs + i, xs + i, ys + i, to + i);
-    });
+    share(PyArray_SIZE(x), HEAVY,
+          [=](std::int64_t i, std::int64_t end) { f(end - i, gs + i, xs + i, ys + i, to + i); });
     return reinterpret_cast<PyObject*>(out);
 }
 

@@ -8,11 +8,15 @@ namespace {
 template <class T>
 const gather_functions<T>& functions();
 template <>
-const gather_functions<float>& functions<float>() { return gather().f; }
+const gather_functions<float>& functions<float>() {
+    return gather().f;
+}
 template <>
-const gather_functions<double>& functions<double>() { return gather().d; }
+const gather_functions<double>& functions<double>() {
+    return gather().d;
+}
 
-// --- sums -----------------------------------------------------------------------------------------
+// --- sums ----------------------------------------------------------------------------------------
 
 // Which dimensions are summed: the last ones, the first ones, or others.
 enum class Where { last, first, elsewhere };
@@ -48,7 +52,8 @@ bool plan_of(PyArrayObject* a, PyObject* dims, PyObject* keepdim, Plan* plan) {
     plan->where = summed[ndim - 1] ? Where::last : summed[0] ? Where::first : Where::elsewhere;
     plan->outer = plan->inner = 1;
     for (int d = 0; d < ndim; ++d)
-        (summed[d] == (plan->where == Where::last) ? plan->inner : plan->outer) *= PyArray_DIM(a, d);
+        (summed[d] == (plan->where == Where::last) ? plan->inner : plan->outer) *=
+            PyArray_DIM(a, d);
     return plan->where != Where::elsewhere;
 }
 
@@ -122,7 +127,7 @@ PyObject* mean(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwn
     return any_sum("mean", true, args, nargs, kwnames);
 }
 
-// --- embeddings -----------------------------------------------------------------------------------
+// --- embeddings ----------------------------------------------------------------------------------
 
 bool is_full_slice(PyObject* o) {
     if (!PySlice_Check(o)) return false;
@@ -159,7 +164,8 @@ PyObject* index_place(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     const auto otherwise = [&] { return by_reference("index_place", args, nargs, kwnames); };
     PyObject* given[6];
     PyArrayObject* g = nullptr;
-    if (nargs == 2 && read_arguments(args, nargs, kwnames, names, 6, given)) g = plain_real(given[0]);
+    if (nargs == 2 && read_arguments(args, nargs, kwnames, names, 6, given))
+        g = plain_real(given[0]);
     std::int64_t tail;
     if (g == nullptr || !as_integer(given[3], &tail) || given[4] == nullptr ||
         !PyTuple_Check(given[4]) || given[5] != Py_False || PyArray_SIZE(g) == 0)
@@ -206,7 +212,8 @@ PyObject* index(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kw
     const auto otherwise = [&] { return by_reference("index", args, nargs, kwnames); };
     PyObject* given[5];
     PyArrayObject* a = nullptr;
-    if (nargs == 2 && read_arguments(args, nargs, kwnames, names, 5, given)) a = plain_real(given[0]);
+    if (nargs == 2 && read_arguments(args, nargs, kwnames, names, 5, given))
+        a = plain_real(given[0]);
     std::int64_t tail;
     if (a == nullptr || PyArray_SIZE(a) == 0 || !are_rows(given[2], PyArray_NDIM(a)) ||
         !as_integer(given[3], &tail) || tail != PyArray_NDIM(a) - 1 || given[4] == nullptr)
@@ -231,7 +238,7 @@ PyObject* index(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kw
     return reinterpret_cast<PyObject*>(out);
 }
 
-// --- dropout --------------------------------------------------------------------------------------
+// --- dropout -------------------------------------------------------------------------------------
 
 // The next 64 bits of a generator of NumPy.
 bool next_key(PyObject* generator, std::uint64_t* key) {
@@ -269,8 +276,8 @@ PyObject* random_mask(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     if (limit < 0) return otherwise();
     std::uint64_t key;
     if (!next_key(args[0], &key)) return nullptr;
-    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(
-        PyArray_SimpleNew(static_cast<int>(ndim), shape, type));
+    PyArrayObject* out =
+        reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(static_cast<int>(ndim), shape, type));
     if (out == nullptr) return nullptr;
     const std::uint32_t last = static_cast<std::uint32_t>(limit);
     share(size, 2, [=](std::int64_t i, std::int64_t end) {
@@ -307,24 +314,26 @@ PyObject* broadcast_to(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObj
     }
     PyArray_Descr* descr = PyArray_DESCR(a);
     Py_INCREF(descr);
-    PyObject* out = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, steps, PyArray_DATA(a),
-                                         0, nullptr);
+    PyObject* out =
+        PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, steps, PyArray_DATA(a), 0, nullptr);
     if (out == nullptr) return nullptr;
     Py_INCREF(given[0]);
     if (PyArray_SetBaseObject(as_array(out), given[0]) < 0) {
         Py_DECREF(out);
         return nullptr;
     }
-    PyArray_UpdateFlags(as_array(out), NPY_ARRAY_ALIGNED | NPY_ARRAY_C_CONTIGUOUS |
-                                           NPY_ARRAY_F_CONTIGUOUS);
+    PyArray_UpdateFlags(as_array(out),
+                        NPY_ARRAY_ALIGNED | NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
     return out;
 }
 
 // (a, shared): a itself if nobody else can see its memory
 PyObject* owned(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    PyArrayObject* a =
-        nargs == 2 && kwnames == nullptr && PyArray_CheckExact(args[0]) ? as_array(args[0]) : nullptr;
-    if (a == nullptr || args[1] != Py_False || PyArray_BASE(a) != nullptr || !PyArray_ISWRITEABLE(a))
+    PyArrayObject* a = nargs == 2 && kwnames == nullptr && PyArray_CheckExact(args[0])
+                           ? as_array(args[0])
+                           : nullptr;
+    if (a == nullptr || args[1] != Py_False || PyArray_BASE(a) != nullptr ||
+        !PyArray_ISWRITEABLE(a))
         return by_reference("owned", args, nargs, kwnames);
     Py_INCREF(args[0]);
     return args[0];

@@ -1,10 +1,11 @@
-// One kernel source, compiled for several instruction sets; the best that the processor has is used.
+// One kernel source, compiled for several instruction sets; the best that the processor has is
+// used.
 //
-// A family of kernels F has F.hpp with `struct F_table` of plain function pointers and CHAINRULE_ISA
-// (F), and F.inc with the functions in `namespace CHAINRULE_ISA` and, at its end, the table
-// `extern const F_table F_for_<isa>`. isa_*.cpp include all F.inc. Standard headers that an F.inc
-// needs are included here, before any target is set, so that their inline functions are compiled
-// for every processor.
+// A family of kernels F has F.hpp with `struct F_table` of plain function pointers and
+// CHAINRULE_ISA (F), and F.inc with the functions in `namespace CHAINRULE_ISA` and, at its end, the
+// table `extern const F_table F_for_<isa>`. isa_*.cpp include all F.inc. Standard headers that an
+// F.inc needs are included here, before any target is set, so that their inline functions are
+// compiled for every processor.
 #pragma once
 
 #include <cmath>
@@ -33,18 +34,18 @@ bool set_isa(const char* name);  // "baseline", "avx2", "avx512": for tests; fal
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define CHAINRULE_X86 1
-#define CHAINRULE_TABLES(F)                                                          \
-    extern const F##_table F##_for_baseline, F##_for_avx2, F##_for_avx512;           \
-    static inline const F##_table& F() {                                             \
-        switch (isa()) {                                                             \
-            case Isa::avx512: return F##_for_avx512;                                 \
-            case Isa::avx2: return F##_for_avx2;                                     \
-            default: return F##_for_baseline;                                        \
-        }                                                                            \
+#define CHAINRULE_TABLES(F)                                                \
+    extern const F##_table F##_for_baseline, F##_for_avx2, F##_for_avx512; \
+    static inline const F##_table& F() {                                   \
+        switch (isa()) {                                                   \
+            case Isa::avx512: return F##_for_avx512;                       \
+            case Isa::avx2: return F##_for_avx2;                           \
+            default: return F##_for_baseline;                              \
+        }                                                                  \
     }
 #else
-#define CHAINRULE_TABLES(F)                                                          \
-    extern const F##_table F##_for_baseline;                                         \
+#define CHAINRULE_TABLES(F)                  \
+    extern const F##_table F##_for_baseline; \
     static inline const F##_table& F() { return F##_for_baseline; }
 #endif
 

@@ -21,11 +21,13 @@ struct linear_functions {
     void (*product)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
                     std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col,
                     const T* start, T* c);
-    // The same for any sizes, with the rows of C `ldc` apart; `packed` has room for PACKED elements.
+    // The same for any sizes, with the rows of C `ldc` apart; `packed` has room for PACKED
+    // elements.
     void (*product_panels)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
                            std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t b_row,
                            std::int64_t b_col, const T* start, T* c, std::int64_t ldc, T* packed);
-    // C = A B with the columns of A in one piece each, `lda` apart, and n <= THIN: BLAS is slow there
+    // C = A B with the columns of A in one piece each, `lda` apart, and n <= THIN: BLAS is slow
+    // there
     void (*product_thin)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
                          std::int64_t lda, const T* b, std::int64_t ldb, const T* start, T* c);
     // c[i * c_step] = start[i * start_step] + the product of the row i of A (m, k), whose rows lie
@@ -48,8 +50,12 @@ CHAINRULE_TABLES(linear_kernels)
 template <class T>
 const linear_functions<T>& linear_of();
 template <>
-inline const linear_functions<float>& linear_of<float>() { return linear_kernels().f; }
+inline const linear_functions<float>& linear_of<float>() {
+    return linear_kernels().f;
+}
 template <>
-inline const linear_functions<double>& linear_of<double>() { return linear_kernels().d; }
+inline const linear_functions<double>& linear_of<double>() {
+    return linear_kernels().d;
+}
 
 }  // namespace chainrule

@@ -1,5 +1,5 @@
-// Products of matrices: the twins of linear, with and without an activation, their gradients, matmul
-// and sum_to in backend/numpy_kernels/{linalg,reduce}.py.
+// Products of matrices: the twins of linear, with and without an activation, their gradients,
+// matmul and sum_to in backend/numpy_kernels/{linalg,reduce}.py.
 #include "arguments.hpp"
 #include "blas.hpp"
 #include "linear_stack.hpp"
@@ -16,7 +16,9 @@ struct Matrix {
 
     Matrix transposed() const { return {data, cols, rows, ld, !turned}; }
     template <class T>
-    const T* at() const { return static_cast<const T*>(data); }
+    const T* at() const {
+        return static_cast<const T*>(data);
+    }
 };
 
 // An array as a matrix, dimensions before the last as rows. Without elements it is none.
@@ -231,8 +233,8 @@ PyObject* matmul(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* k
         return out != nullptr || PyErr_Occurred() ? out : otherwise();
     }
     Matrix a, b;
-    if (PyArray_TYPE(y) != type || PyArray_NDIM(y) != 2 || !matrix_of(x, &a) ||
-        !matrix_of(y, &b) || !can_multiply(a, b))
+    if (PyArray_TYPE(y) != type || PyArray_NDIM(y) != 2 || !matrix_of(x, &a) || !matrix_of(y, &b) ||
+        !can_multiply(a, b))
         return otherwise();
     npy_intp shape[NPY_MAXDIMS];
     for (int i = 0; i < ndim; ++i) shape[i] = PyArray_DIM(x, i);
@@ -260,8 +262,8 @@ PyObject* sum_of_rows(const Matrix& a, int type) {
 // A matrix with as many rows and columns, or none for None; false if it is neither.
 bool reads_matrix(PyObject* o, int type, Matrix* out) {
     if (o == Py_None) return true;
-    return is_real_array(o) && PyArray_TYPE(as_array(o)) == type && PyArray_NDIM(as_array(o)) == 2 &&
-           matrix_of(as_array(o), out);
+    return is_real_array(o) && PyArray_TYPE(as_array(o)) == type &&
+           PyArray_NDIM(as_array(o)) == 2 && matrix_of(as_array(o), out);
 }
 
 PyObject* or_none(PyObject* o) {
@@ -269,8 +271,8 @@ PyObject* or_none(PyObject* o) {
     Py_RETURN_NONE;
 }
 
-// The gradients of x (None without weight), of the weight (None without x) and of the bias, from that
-// of the product.
+// The gradients of x (None without weight), of the weight (None without x) and of the bias, from
+// that of the product.
 PyObject* gradients(const Matrix& g, const Matrix& x, const Matrix& w, bool with_bias, int type) {
     PyObject* part[3] = {Py_None, Py_None, Py_None};
     if (w.data != nullptr) {
@@ -317,9 +319,8 @@ template <class T>
 void slopes(Binary which, PyArrayObject* g, PyArrayObject* out, T* to) {
     const auto f = elementwise_of<T>().binary[which];
     const T *gs = data<T>(g), *ys = data<T>(out);
-    share(PyArray_SIZE(g), 1, [=](std::int64_t i, std::int64_t end) {
-        f(end - i, gs + i, ys + i, to + i);
-    });
+    share(PyArray_SIZE(g), 1,
+          [=](std::int64_t i, std::int64_t end) { f(end - i, gs + i, ys + i, to + i); });
 }
 
 // (g, out, x, weight, with_bias): through the activation first
@@ -347,13 +348,13 @@ PyObject* layer_backward(const char* name, Binary which, PyObject* const* args, 
     return gradients(sums, x, w, args[4] == Py_True, type);
 }
 
-#define CHAINRULE_LAYER(name, which)                                                            \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {      \
-        return layer(#name, which, args, nargs, kwnames);                                        \
+#define CHAINRULE_LAYER(name, which)                                                        \
+    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
+        return layer(#name, which, args, nargs, kwnames);                                   \
     }
-#define CHAINRULE_LAYER_BACKWARD(name, which)                                                   \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {      \
-        return layer_backward(#name, which, args, nargs, kwnames);                               \
+#define CHAINRULE_LAYER_BACKWARD(name, which)                                               \
+    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
+        return layer_backward(#name, which, args, nargs, kwnames);                          \
     }
 
 CHAINRULE_LAYER(linear, NONE)
@@ -375,8 +376,8 @@ void sums_along(PyArrayObject* a, std::int64_t n, std::int64_t inner, T* out) {
     });
 }
 
-// Whether a shape is that of `a` but for neighboring dimensions that are 1: a as (first, count, inner),
-// of which the middle is summed.
+// Whether a shape is that of `a` but for neighboring dimensions that are 1: a as (first, count,
+// inner), of which the middle is summed.
 bool all_but_middle(PyArrayObject* a, int ndim, const npy_intp* shape, std::int64_t* first,
                     std::int64_t* count, std::int64_t* inner) {
     if (ndim != PyArray_NDIM(a)) return false;

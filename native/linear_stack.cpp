@@ -15,7 +15,9 @@ struct Stack {
     std::int64_t rows = 0, cols = 0, step = 0;
 
     template <class T>
-    const T* at(std::int64_t i) const { return static_cast<const T*>(data) + i * step; }
+    const T* at(std::int64_t i) const {
+        return static_cast<const T*>(data) + i * step;
+    }
 };
 
 // An array (count, rows, cols) or, for all, (rows, cols).
@@ -62,8 +64,13 @@ struct Product {
     std::int64_t m, n, k;
 
     Product(const Stack& a, bool turn_a, const Stack& b, bool turn_b)
-        : a(a), b(b), turn_a(turn_a), turn_b(turn_b), m(turn_a ? a.cols : a.rows),
-          n(turn_b ? b.rows : b.cols), k(turn_a ? a.rows : a.cols) {}
+        : a(a),
+          b(b),
+          turn_a(turn_a),
+          turn_b(turn_b),
+          m(turn_a ? a.cols : a.rows),
+          n(turn_b ? b.rows : b.cols),
+          k(turn_a ? a.rows : a.cols) {}
 
     double cost() const {
         return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
@@ -119,8 +126,8 @@ void multiply_all(std::int64_t count, const Product& p, const T* starts, T* c) {
     WithoutGil released;
     const OneThread alone;
     const std::int64_t blocks = (p.m + ROWS - 1) / ROWS, height = p.m < ROWS ? p.m : ROWS;
-    const double cost = static_cast<double>(height) * static_cast<double>(p.n) *
-                        (static_cast<double>(p.k) + WRITE);
+    const double cost =
+        static_cast<double>(height) * static_cast<double>(p.n) * (static_cast<double>(p.k) + WRITE);
     const std::int64_t grain = static_cast<std::int64_t>(PART_OF_PRODUCT / cost) + 1;
     parallel_for(count * blocks, grain, [&](std::int64_t unit, std::int64_t end) {
         for (; unit < end; ++unit) {
@@ -168,11 +175,11 @@ template <class T>
 PyObject* new_gradients(std::int64_t count, const Stack& g, const Stack& x, const Stack& w,
                         bool with_bias, int type) {
     PyObject* parts[3] = {};
-    parts[0] = w.data == nullptr ? none()
-                                 : new_products<T>(count, {g, false, w, false}, nullptr, type);
+    parts[0] =
+        w.data == nullptr ? none() : new_products<T>(count, {g, false, w, false}, nullptr, type);
     if (parts[0] != nullptr)
-        parts[1] = x.data == nullptr ? none()
-                                     : new_products<T>(count, {g, true, x, false}, nullptr, type);
+        parts[1] =
+            x.data == nullptr ? none() : new_products<T>(count, {g, true, x, false}, nullptr, type);
     if (parts[1] != nullptr) parts[2] = with_bias ? new_sums<T>(count, g, type) : none();
     PyObject* all = parts[2] == nullptr ? nullptr : PyTuple_Pack(3, parts[0], parts[1], parts[2]);
     for (PyObject* part : parts) Py_XDECREF(part);

@@ -13,7 +13,8 @@ namespace chainrule {
 
 PyObject* reference_kernels = nullptr;
 
-PyObject* by_reference(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* by_reference(const char* name, PyObject* const* args, Py_ssize_t nargs,
+                       PyObject* kwnames) {
     PyObject* kernel =
         reference_kernels == nullptr ? nullptr : PyDict_GetItemString(reference_kernels, name);
     if (kernel == nullptr) {
@@ -41,7 +42,8 @@ PyObject* change_num_threads(PyObject*, PyObject* count) {
     const long n = PyLong_AsLong(count);
     if (n == -1 && PyErr_Occurred()) return nullptr;
     if (n < 1 || n > 1024) {
-        PyErr_SetString(PyExc_ValueError, "set_num_threads: the number of threads must be 1 to 1024");
+        PyErr_SetString(PyExc_ValueError,
+                        "set_num_threads: the number of threads must be 1 to 1024");
         return nullptr;
     }
     set_num_threads(static_cast<int>(n));
@@ -78,8 +80,15 @@ void keep_freed_memory() {
 }
 
 PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "chainrule.backend._native", "Compiled kernels.", -1, nullptr,
-    nullptr, nullptr, nullptr, nullptr,
+    PyModuleDef_HEAD_INIT,
+    "chainrule.backend._native",
+    "Compiled kernels.",
+    -1,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
 };
 
 }  // namespace
@@ -92,10 +101,9 @@ PyMODINIT_FUNC PyInit__native(void) {
     PyObject* module = PyModule_Create(&definition);
     if (module == nullptr) return nullptr;
     PyObject* names = PyList_New(0);
-    for (PyMethodDef* family : {
-        conv_methods, elementwise_methods, gather_methods, linear_methods, norm_methods,
-        pool_methods, recurrent_methods, softmax_methods, update_methods
-    }) {
+    for (PyMethodDef* family :
+         {conv_methods, elementwise_methods, gather_methods, linear_methods, norm_methods,
+          pool_methods, recurrent_methods, softmax_methods, update_methods}) {
         for (PyMethodDef* m = family; m->ml_name != nullptr; ++m) {
             PyObject* name = PyUnicode_FromString(m->ml_name);
             if (name == nullptr || PyList_Append(names, name) < 0) return nullptr;

@@ -2,7 +2,8 @@
 //
 // Two layouts serve all layers. Rows: the numbers that are normalized together lie together (layer,
 // group and instance norm). Channels: they are those of one channel c of (outer, channels, space)
-// (batch norm). Backward, with d = x - mean and h = g w, gx = rstd (h - mean(h) - d rstd^2 mean(h d)).
+// (batch norm). Backward, with d = x - mean and h = g w, gx = rstd (h - mean(h) - d rstd^2 mean(h
+// d)).
 #pragma once
 
 #include "isa.hpp"

@@ -131,12 +131,13 @@ template <class Work>
 void share_channels(const NormChannels& s, const Work& work) {
     const std::int64_t block = s.space < 64 ? 64 / s.space : 1;
     const std::int64_t elements = s.outer * s.channels * s.space;
-    share_units((s.channels + block - 1) / block, elements, [&](std::int64_t begin, std::int64_t end) {
-        work(begin * block, end * block < s.channels ? end * block : s.channels);
-    });
+    share_units((s.channels + block - 1) / block, elements,
+                [&](std::int64_t begin, std::int64_t end) {
+                    work(begin * block, end * block < s.channels ? end * block : s.channels);
+                });
 }
 
-// --- forward --------------------------------------------------------------------------------------
+// --- forward -------------------------------------------------------------------------------------
 
 struct Parts {
     Kept out, mean, rstd, var;
@@ -145,9 +146,14 @@ struct Parts {
 template <class T>
 void forward(const Layout& layout, PyArrayObject* x, PyArrayObject* w, PyArrayObject* b, double eps,
              Parts& parts) {
-    const NormForward<T> a{data<T>(x),          data_or_null<T>(w),          data_or_null<T>(b),
-                           static_cast<T>(eps), parts.mean.a != nullptr,     data<T>(parts.out.a),
-                           data_or_null<T>(parts.mean.a), data<T>(parts.rstd.a),
+    const NormForward<T> a{data<T>(x),
+                           data_or_null<T>(w),
+                           data_or_null<T>(b),
+                           static_cast<T>(eps),
+                           parts.mean.a != nullptr,
+                           data<T>(parts.out.a),
+                           data_or_null<T>(parts.mean.a),
+                           data<T>(parts.rstd.a),
                            data<T>(parts.var.a)};
     if (layout.by_rows)
         share_units(layout.rows.rows, layout.size(), [&](std::int64_t begin, std::int64_t end) {
@@ -159,7 +165,8 @@ void forward(const Layout& layout, PyArrayObject* x, PyArrayObject* w, PyArrayOb
         });
 }
 
-// Computes the parts from (x, *affine, dim, eps, center); false: not done, with or without an error.
+// Computes the parts from (x, *affine, dim, eps, center); false: not done, with or without an
+// error.
 bool normalize_into(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Parts& parts) {
     if (nargs < 1 || nargs > 3) return false;
     const Named named{args + nargs, kwnames};
@@ -209,11 +216,11 @@ PyObject* normalize_parts(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
         Py_INCREF(Py_None);
         return tuple_of({parts.out.release(), Py_None, parts.rstd.release(), parts.var.release()});
     }
-    return tuple_of({parts.out.release(), parts.mean.release(), parts.rstd.release(),
-                     parts.var.release()});
+    return tuple_of(
+        {parts.out.release(), parts.mean.release(), parts.rstd.release(), parts.var.release()});
 }
 
-// --- backward -------------------------------------------------------------------------------------
+// --- backward ------------------------------------------------------------------------------------
 
 // Rows whose sums are added up together: as many for every number of threads.
 std::int64_t rows_in_block(const NormRows& s) {
@@ -297,7 +304,8 @@ bool is_statistic(PyArrayObject* a, int type, const Layout& layout) {
 }
 
 // (g, x, mean, rstd, weight, dim, shapes, needs) -> gradients, as far as there are shapes
-PyObject* normalize_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* normalize_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs,
+                             PyObject* kwnames) {
     const auto otherwise = [&] { return by_reference("normalize_backward", args, nargs, kwnames); };
     if (nargs != 8 || kwnames != nullptr || !PyTuple_Check(args[6]) || !PyTuple_Check(args[7]))
         return otherwise();
@@ -306,10 +314,10 @@ PyObject* normalize_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs,
     PyObject *shapes = args[6], *needs = args[7];
     const Py_ssize_t count = PyTuple_GET_SIZE(needs);
     if (g == nullptr || x == nullptr || !is_real(x) || !is_real(g) ||
-        PyArray_TYPE(g) != PyArray_TYPE(x) ||
-        !same_shape(g, x) || (mean == nullptr && args[2] != Py_None) ||
-        (weight == nullptr && args[4] != Py_None) || count < 1 || count > 3 ||
-        PyTuple_GET_SIZE(shapes) != count || (count > 1) != (weight != nullptr))
+        PyArray_TYPE(g) != PyArray_TYPE(x) || !same_shape(g, x) ||
+        (mean == nullptr && args[2] != Py_None) || (weight == nullptr && args[4] != Py_None) ||
+        count < 1 || count > 3 || PyTuple_GET_SIZE(shapes) != count ||
+        (count > 1) != (weight != nullptr))
         return otherwise();
     const int type = PyArray_TYPE(x);
     Layout layout;
@@ -322,9 +330,11 @@ PyObject* normalize_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs,
     for (Py_ssize_t k = 1; k < count; ++k)
         if (!is_shape_of(shapes, k, weight)) return otherwise();
     Kept plain_g, plain_x, made[3];
-    plain_g.a = reinterpret_cast<PyArrayObject*>(PyArray_FromArray(g, nullptr, NPY_ARRAY_CARRAY_RO));
+    plain_g.a =
+        reinterpret_cast<PyArrayObject*>(PyArray_FromArray(g, nullptr, NPY_ARRAY_CARRAY_RO));
     if (plain_g.a == nullptr) return nullptr;
-    plain_x.a = reinterpret_cast<PyArrayObject*>(PyArray_FromArray(x, nullptr, NPY_ARRAY_CARRAY_RO));
+    plain_x.a =
+        reinterpret_cast<PyArrayObject*>(PyArray_FromArray(x, nullptr, NPY_ARRAY_CARRAY_RO));
     if (plain_x.a == nullptr) return nullptr;
     for (Py_ssize_t k = 0; k < count; ++k) {
         const int needed = PyObject_IsTrue(PyTuple_GET_ITEM(needs, k));

@@ -69,8 +69,8 @@ class Pool {
         if (begin < end) job.work(job.context, begin, end);
     }
 
-    // Does parts of a job as long as there are any. Of a job that is over, which a thread that comes
-    // late still has, no part can be taken: the ticket in `next_` is that of the latest job.
+    // Does parts of a job as long as there are any. Of a job that is over, which a thread that
+    // comes late still has, no part can be taken: the ticket in `next_` is that of the latest job.
     void work_on(const Job& job, std::uint64_t ticket) {
         std::uint64_t next = next_.load(std::memory_order_acquire);
         while (next >> PART_BITS == ticket) {
@@ -109,9 +109,9 @@ class Pool {
     Job job_{};
     bool closing_ = false;
     static constexpr int PART_BITS = 16;
-    std::uint64_t last_ticket_ = 0;         // the number of the latest job
-    std::atomic<std::uint64_t> next_{0};    // its number, and that of the next part to be taken
-    std::atomic<int> left_{0};              // parts that are not done
+    std::uint64_t last_ticket_ = 0;       // the number of the latest job
+    std::atomic<std::uint64_t> next_{0};  // its number, and that of the next part to be taken
+    std::atomic<int> left_{0};            // parts that are not done
 };
 
 std::atomic<int> wanted{0};  // 0: as many as there are processors

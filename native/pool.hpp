@@ -5,8 +5,8 @@
 
 namespace chainrule {
 
-// One dimension: the window of output i is the elements begin[i], begin[i] + dilation, ..., count[i]
-// of them, all inside the input.
+// One dimension: the window of output i is the elements begin[i], begin[i] + dilation, ...,
+// count[i] of them, all inside the input.
 struct PoolAxis {
     std::int64_t in, out, dilation;
     const std::int64_t *begin, *count;
@@ -25,9 +25,11 @@ struct PoolShape {
 template <class T>
 struct PoolKernels {
     // Where the maxima lie in each channel: the first of equal ones, the last NaN.
-    void (*max)(const PoolShape& s, std::int64_t from, std::int64_t to, const T* x, std::int64_t* index);
+    void (*max)(const PoolShape& s, std::int64_t from, std::int64_t to, const T* x,
+                std::int64_t* index);
     void (*average)(const PoolShape& s, std::int64_t from, std::int64_t to, const T* x, T* y);
-    void (*average_transpose)(const PoolShape& s, std::int64_t from, std::int64_t to, const T* y, T* x);
+    void (*average_transpose)(const PoolShape& s, std::int64_t from, std::int64_t to, const T* y,
+                              T* x);
     // y[i] = x[index[i]] in channels of m and n elements; false, with part of it done, at an index
     // that is outside.
     bool (*gather)(std::int64_t n, std::int64_t m, std::int64_t from, std::int64_t to, const T* x,

@@ -14,7 +14,7 @@ const PoolKernels<double>& kernels(double) { return pool().d; }
 
 Int product(const Int* n) { return n[0] * n[1] * n[2]; }
 
-// --- windows --------------------------------------------------------------------------------------
+// --- windows -------------------------------------------------------------------------------------
 
 // The tables of a shape: begin, count and counted for every output of every dimension.
 struct Tables {
@@ -26,7 +26,8 @@ struct Tables {
     // False with an error set if there is no memory.
     bool reserve(const Int* out) {
         const Int n = 3 * (out[0] + out[1] + out[2]);
-        if (n > 768) memory = static_cast<Int*>(PyMem_Malloc(static_cast<std::size_t>(n) * sizeof(Int)));
+        if (n > 768)
+            memory = static_cast<Int*>(PyMem_Malloc(static_cast<std::size_t>(n) * sizeof(Int)));
         if (memory == nullptr) PyErr_NoMemory();
         return memory != nullptr;
     }
@@ -101,11 +102,12 @@ Int elements(const PoolShape& s) { return s.axis[0].in * s.axis[1].in * s.axis[2
 
 Int window_elements(const PoolShape& s) {
     double n = 1;
-    for (const PoolAxis& a : s.axis) n *= static_cast<double>(a.out) * static_cast<double>(a.count[0]);
+    for (const PoolAxis& a : s.axis)
+        n *= static_cast<double>(a.out) * static_cast<double>(a.count[0]);
     return n < 1e9 ? static_cast<Int>(n) : static_cast<Int>(1e9);
 }
 
-// --- regular windows ------------------------------------------------------------------------------
+// --- regular windows -----------------------------------------------------------------------------
 
 // Reads (size, kernel, stride, padding, dilation); `size` is that of the result.
 bool read_windows(PyObject** given, PyArrayObject* a, int* nd, bool transposed, Windows& w) {
@@ -180,7 +182,8 @@ PyObject* averages(const char* name, bool transposed, PyObject* const* args, Py_
     const Int channels = PyArray_SIZE(out) / product(transposed ? w.in : w.out);
     const Int cost = window_elements(s);
     const auto run = [&](const auto& k, Int from, Int to, const auto* in, auto* result) {
-        transposed ? k.average_transpose(s, from, to, in, result) : k.average(s, from, to, in, result);
+        transposed ? k.average_transpose(s, from, to, in, result)
+                   : k.average(s, from, to, in, result);
     };
     if (type == NPY_FLOAT)
         for_channels<float>(channels, cost, [&](const PoolKernels<float>& k, Int from, Int to) {
@@ -197,11 +200,12 @@ PyObject* avg_pool(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject*
     return averages("avg_pool", false, args, nargs, kwnames);
 }
 
-PyObject* avg_pool_transpose(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* avg_pool_transpose(PyObject*, PyObject* const* args, Py_ssize_t nargs,
+                             PyObject* kwnames) {
     return averages("avg_pool_transpose", true, args, nargs, kwnames);
 }
 
-// --- adaptive windows -----------------------------------------------------------------------------
+// --- adaptive windows ----------------------------------------------------------------------------
 
 Names adaptive_names = {{"", "size"}};
 
@@ -265,7 +269,7 @@ PyObject* adaptive_max_pool_indices(PyObject*, PyObject* const* args, Py_ssize_t
     return adaptive("adaptive_max_pool_indices", Adaptive::max, args, nargs, kwnames);
 }
 
-// --- by index -------------------------------------------------------------------------------------
+// --- by index ------------------------------------------------------------------------------------
 
 // An index array of the shape of `like` in all but its last `nd` dimensions.
 bool fits(PyObject* o, PyArrayObject* like, int nd, bool all) {
@@ -309,14 +313,16 @@ PyObject* pool_gather(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     const Int n = product(size), m = product(in), channels = PyArray_SIZE(index) / n;
     const bool fine =
         type == NPY_FLOAT
-            ? all_channels<float>(channels, n, [&](const PoolKernels<float>& k, Int from, Int to) {
-                  return k.gather(n, m, from, to, data<float>(x.get()), data<Int>(index),
-                                  data<float>(out));
-              })
-            : all_channels<double>(channels, n, [&](const PoolKernels<double>& k, Int from, Int to) {
-                  return k.gather(n, m, from, to, data<double>(x.get()), data<Int>(index),
-                                  data<double>(out));
-              });
+            ? all_channels<float>(channels, n,
+                                  [&](const PoolKernels<float>& k, Int from, Int to) {
+                                      return k.gather(n, m, from, to, data<float>(x.get()),
+                                                      data<Int>(index), data<float>(out));
+                                  })
+            : all_channels<double>(channels, n,
+                                   [&](const PoolKernels<double>& k, Int from, Int to) {
+                                       return k.gather(n, m, from, to, data<double>(x.get()),
+                                                       data<Int>(index), data<double>(out));
+                                   });
     if (fine) return reinterpret_cast<PyObject*>(out);
     Py_DECREF(out);
     return otherwise();
@@ -345,10 +351,11 @@ PyObject* pool_scatter(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObj
     const bool add = given[3] == Py_False;
     const bool fine =
         type == NPY_FLOAT
-            ? all_channels<float>(channels, n + m, [&](const PoolKernels<float>& k, Int from, Int to) {
-                  return k.scatter(n, m, from, to, add, data<float>(y.get()), data<Int>(index),
-                                   data<float>(out));
-              })
+            ? all_channels<float>(channels, n + m,
+                                  [&](const PoolKernels<float>& k, Int from, Int to) {
+                                      return k.scatter(n, m, from, to, add, data<float>(y.get()),
+                                                       data<Int>(index), data<float>(out));
+                                  })
             : all_channels<double>(channels, n + m,
                                    [&](const PoolKernels<double>& k, Int from, Int to) {
                                        return k.scatter(n, m, from, to, add, data<double>(y.get()),

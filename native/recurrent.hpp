@@ -29,17 +29,17 @@ template <class T>
 struct RnnForward {
     Span span;
     Nonlinearity nonlinearity;
-    Steps<T> x;        // (L, N, H)
-    const T *h0, *w;   // (N, H); (H, H) packed
-    T* out;            // (L, N, H)
+    Steps<T> x;       // (L, N, H)
+    const T *h0, *w;  // (N, H); (H, H) packed
+    T* out;           // (L, N, H)
 };
 
 template <class T>
 struct RnnBackward {
     Span span;
     Nonlinearity nonlinearity;
-    Steps<T> g;       // (L, N, H)
-    const T *out, *w;  // (L, N, H); (H, H) packed
+    Steps<T> g;             // (L, N, H)
+    const T *out, *w;       // (L, N, H); (H, H) packed
     T *gx, *carry, *total;  // (L, N, H), (N, H), and memory (N, H)
 };
 
@@ -59,10 +59,10 @@ template <class T>
 struct LstmBackward {
     Span span;
     std::int64_t size;
-    Steps<T> gh, gc;          // (L, N, S), (L, N, H)
-    const T *c, *gates, *c0;  // (L, N, H), (L, N, 4H), (N, H)
-    const T *w, *projection;  // (4H, S) and (S, H) packed; the latter may be null
-    const T* peepholes;       // (3, H), or null
+    Steps<T> gh, gc;            // (L, N, S), (L, N, H)
+    const T *c, *gates, *c0;    // (L, N, H), (L, N, 4H), (N, H)
+    const T *w, *projection;    // (4H, S) and (S, H) packed; the latter may be null
+    const T* peepholes;         // (3, H), or null
     T *gx, *carry_h, *carry_c;  // (L, N, 4H), (N, S), (N, H)
     T* arrived;                 // (L, N, S) if there is a projection
     T *total, *memory;          // (N, S), and (N, H) if there is a projection
@@ -71,19 +71,19 @@ struct LstmBackward {
 template <class T>
 struct GruForward {
     Span span;
-    Steps<T> x;            // (L, N, 3H)
-    const T *h0, *w, *b;   // (N, H), (H, 3H) packed, (3H)
-    T *out, *kept;         // (L, N, H), (L, N, 4H)
-    T* memory;             // (N, 3H)
+    Steps<T> x;           // (L, N, 3H)
+    const T *h0, *w, *b;  // (N, H), (H, 3H) packed, (3H)
+    T *out, *kept;        // (L, N, H), (L, N, 4H)
+    T* memory;            // (N, 3H)
 };
 
 template <class T>
 struct GruBackward {
     Span span;
-    Steps<T> g;                        // (L, N, H)
-    const T *out, *kept, *h0, *w;      // (L, N, H), (L, N, 4H), (N, H), (3H, H) packed
-    T *gx, *gp, *carry;                // (L, N, 3H), (L, N, 3H), (N, H)
-    T *total, *direct;                 // memory (N, H): the gradient of h, its part z
+    Steps<T> g;                    // (L, N, H)
+    const T *out, *kept, *h0, *w;  // (L, N, H), (L, N, 4H), (N, H), (3H, H) packed
+    T *gx, *gp, *carry;            // (L, N, 3H), (L, N, 3H), (N, H)
+    T *total, *direct;             // memory (N, H): the gradient of h, its part z
 };
 
 // The gradient of the weights: the sum over all rows of the products of g and the state before.

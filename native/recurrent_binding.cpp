@@ -57,13 +57,13 @@ PyObject* new_reference(PyObject* o) {
 // What a typed function returns where the NumPy kernel is to be called.
 PyObject* const unfit = nullptr;
 
-#define CHAINRULE_OTHERWISE(reader)                              \
-    do {                                                         \
-        if ((reader).no_memory) return PyErr_NoMemory();         \
-        if (!(reader).fits) return unfit;                        \
+#define CHAINRULE_OTHERWISE(reader)                      \
+    do {                                                 \
+        if ((reader).no_memory) return PyErr_NoMemory(); \
+        if (!(reader).fits) return unfit;                \
     } while (false)
 
-// --- the simple network ---------------------------------------------------------------------------
+// --- the simple network --------------------------------------------------------------------------
 
 // (x, h0, w, *mask, nonlinearity, reverse) -> out
 template <class T>
@@ -113,7 +113,7 @@ PyObject* rnn_backward_of(PyObject* const* args, Py_ssize_t nargs, const Named& 
     return tuple_of({gx.release(), carry.release()});
 }
 
-// --- LSTM -----------------------------------------------------------------------------------------
+// --- LSTM ----------------------------------------------------------------------------------------
 
 // The three vectors of peepholes, one after the other.
 template <class T>
@@ -197,8 +197,7 @@ PyObject* lstm_backward(PyObject* const* args, PyObject* projected, PyObject* co
     a.carry_c = reader.make(carry_c, d[1], n);
     CHAINRULE_OTHERWISE(reader);
     run(recurrent_kernels<T>().lstm_backward, a, 4 * n * size + 50 * n);
-    if (peepholes != nullptr)
-        return tuple_of({gx.release(), carry_h.release(), carry_c.release()});
+    if (peepholes != nullptr) return tuple_of({gx.release(), carry_h.release(), carry_c.release()});
     PyObject* of_h = projected != nullptr ? arrived.release() : new_reference(args[0]);
     return tuple_of({gx.release(), carry_h.release(), carry_c.release(), of_h});
 }
@@ -247,7 +246,7 @@ PyObject* peephole_backward_of(PyObject* const* args, Py_ssize_t nargs, const Na
                             reverse);
 }
 
-// --- GRU ------------------------------------------------------------------------------------------
+// --- GRU -----------------------------------------------------------------------------------------
 
 // (x, h0, w, b, *mask, reverse) -> out, kept
 template <class T>
@@ -306,7 +305,7 @@ PyObject* gru_backward_of(PyObject* const* args, Py_ssize_t nargs, const Named& 
     return tuple_of({gx.release(), gp.release(), carry.release()});
 }
 
-// --- the weights ----------------------------------------------------------------------------------
+// --- the weights ---------------------------------------------------------------------------------
 
 // (g, states, first, reverse) -> the gradient of w
 template <class T>
@@ -342,15 +341,15 @@ PyObject* weight_gradient_of(PyObject* const* args, Py_ssize_t nargs, const Name
 }
 
 // The type of the first argument decides; what does not fit goes to the NumPy kernel.
-#define CHAINRULE_SEQUENCE(name, function)                                                         \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {        \
-        const Named named{args + nargs, kwnames};                                                  \
-        PyObject* result = nullptr;                                                                \
-        if (nargs > 0)                                                                             \
-            result = is_single(args[0]) ? function<float>(args, nargs, named)                      \
-                                        : function<double>(args, nargs, named);                    \
-        if (result != nullptr || PyErr_Occurred()) return result;                                  \
-        return by_reference(#name, args, nargs, kwnames);                                          \
+#define CHAINRULE_SEQUENCE(name, function)                                                  \
+    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
+        const Named named{args + nargs, kwnames};                                           \
+        PyObject* result = nullptr;                                                         \
+        if (nargs > 0)                                                                      \
+            result = is_single(args[0]) ? function<float>(args, nargs, named)               \
+                                        : function<double>(args, nargs, named);             \
+        if (result != nullptr || PyErr_Occurred()) return result;                           \
+        return by_reference(#name, args, nargs, kwnames);                                   \
     }
 
 CHAINRULE_SEQUENCE(rnn_sequence, rnn_of)

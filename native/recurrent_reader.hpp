@@ -45,7 +45,8 @@ struct Reader {
                         std::int64_t d2 = -1) {
         PyArrayObject* a = array(o, d0, d1, d2);
         if (a == nullptr) return nullptr;
-        kept.a = reinterpret_cast<PyArrayObject*>(PyArray_FromArray(a, nullptr, NPY_ARRAY_CARRAY_RO));
+        kept.a =
+            reinterpret_cast<PyArrayObject*>(PyArray_FromArray(a, nullptr, NPY_ARRAY_CARRAY_RO));
         if (kept.a == nullptr) {
             PyErr_Clear();
             fits = false;
@@ -70,7 +71,8 @@ struct Reader {
             fits = false;
             return nullptr;
         }
-        kept.a = reinterpret_cast<PyArrayObject*>(PyArray_FromArray(a, nullptr, NPY_ARRAY_CARRAY_RO));
+        kept.a =
+            reinterpret_cast<PyArrayObject*>(PyArray_FromArray(a, nullptr, NPY_ARRAY_CARRAY_RO));
         if (kept.a == nullptr) {
             PyErr_Clear();
             fits = false;
@@ -87,7 +89,7 @@ struct Reader {
         const std::int64_t k = transposed ? columns : rows, n = transposed ? rows : columns;
         if (!get(memory, recurrent_kernels<T>().packed_size(n, k))) return nullptr;
         recurrent_kernels<T>().pack(n, k, data<T>(w), stride(w, transposed ? 1 : 0),
-                          stride(w, transposed ? 0 : 1), memory.data);
+                                    stride(w, transposed ? 0 : 1), memory.data);
         return memory.data;
     }
 

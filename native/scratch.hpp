@@ -1,4 +1,5 @@
-// Memory for the length of one call. What a thread used is kept for its next call, unless it is large.
+// Memory for the length of one call. What a thread used is kept for its next call, unless it is
+// large.
 #pragma once
 
 #include <cstddef>

@@ -7,9 +7,13 @@ namespace {
 template <class T>
 const softmax_functions<T>& functions();
 template <>
-const softmax_functions<float>& functions<float>() { return softmax_kernels().f; }
+const softmax_functions<float>& functions<float>() {
+    return softmax_kernels().f;
+}
 template <>
-const softmax_functions<double>& functions<double>() { return softmax_kernels().d; }
+const softmax_functions<double>& functions<double>() {
+    return softmax_kernels().d;
+}
 
 // Whether `dim` is the last dimension of an array with at least one element.
 bool is_last(PyObject* dim, PyArrayObject* a) {
@@ -30,9 +34,8 @@ PyObject* new_softmax(PyArrayObject* x, bool log) {
     const T* from = data<T>(x);
     T* to = data<T>(out);
     const std::int64_t n = last_size(x);
-    share(PyArray_SIZE(x) / n, COST * n, [=](std::int64_t i, std::int64_t end) {
-        f(end - i, n, log, from + i * n, to + i * n);
-    });
+    share(PyArray_SIZE(x) / n, COST * n,
+          [=](std::int64_t i, std::int64_t end) { f(end - i, n, log, from + i * n, to + i * n); });
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -90,7 +93,7 @@ PyObject* log_softmax_backward(PyObject*, PyObject* const* args, Py_ssize_t narg
     return any_backward("log_softmax_backward", true, args, nargs, kwnames);
 }
 
-// --- cross-entropy --------------------------------------------------------------------------------
+// --- cross-entropy -------------------------------------------------------------------------------
 
 enum class Reduction { none, sum, mean, unknown };
 
@@ -178,8 +181,8 @@ PyObject* new_cross_entropy(PyArrayObject* x, const Targets& t, Reduction reduct
         f(end - i, n, t.ignore, from + i * n, t.numbers + i, to + i * n, each + i);
     });
     if (reduction != Reduction::none) {
-        PyArrayObject* reduced = reinterpret_cast<PyArrayObject*>(
-            PyArray_SimpleNew(within, PyArray_DIMS(x), type));
+        PyArrayObject* reduced =
+            reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(within, PyArray_DIMS(x), type));
         for (std::int64_t k = 0; reduced != nullptr && k < t.groups; ++k) {
             double total = sum_of(t.size(), each + k * t.size());
             if (reduction == Reduction::mean) total /= static_cast<double>(t.kept_of(k));

@@ -7,8 +7,24 @@ namespace chainrule {
 
 // The rules of chainrule.optim; update_binding.cpp knows them by the names of their functions.
 enum class Rule {
-    sgd, sgdw, averaged_momentum, lion, adam, adamax, nadam, radam, adagrad, rmsprop, adadelta,
-    asgd, rprop, rprop_minus, rprop_plus, quickprop, delta_delta, delta_bar_delta,
+    sgd,
+    sgdw,
+    averaged_momentum,
+    lion,
+    adam,
+    adamax,
+    nadam,
+    radam,
+    adagrad,
+    rmsprop,
+    adadelta,
+    asgd,
+    rprop,
+    rprop_minus,
+    rprop_plus,
+    quickprop,
+    delta_delta,
+    delta_bar_delta,
 };
 
 constexpr int MAX_STATES = 3;

@@ -8,7 +8,7 @@
 namespace chainrule {
 namespace {
 
-// --- arrays -------------------------------------------------------------------------------------
+// --- arrays --------------------------------------------------------------------------------------
 
 // A parameter (or what has one learning rate of it) with its gradient and states, or one array
 // alone, as p.
@@ -112,7 +112,7 @@ void unlocked(std::int64_t total, const Work& work) {
 
 struct Constant {
     const char* name;
-    double UpdateConstants::*place;
+    double UpdateConstants::* place;
 };
 
 // A rule's function, the numbers of states that it may have, and all constants that it is given.
@@ -123,8 +123,7 @@ struct KnownRule {
     Constant constants[10];
 };
 
-#define C(name) \
-    { #name, &UpdateConstants::name }
+#define C(name) {#name, &UpdateConstants::name}
 #define DECAY C(weight_decay), C(maximize)
 #define MOMENTS C(beta1), C(beta2), C(eps), C(decoupled), C(correction1), C(correction2), DECAY
 #define SGD_CONSTANTS C(momentum), C(dampening), C(nesterov), DECAY
@@ -133,28 +132,51 @@ struct KnownRule {
 const KnownRule RULES[] = {
     {"chainrule.optim.sgd", "SGD.rule", Rule::sgd, 0, 1, {SGD_CONSTANTS}},
     {"chainrule.optim.momentum", "SGDW.rule", Rule::sgdw, 0, 1, {SGD_CONSTANTS}},
-    {"chainrule.optim.momentum", "AveragedMomentum.rule", Rule::averaged_momentum, 1, 1,
+    {"chainrule.optim.momentum",
+     "AveragedMomentum.rule",
+     Rule::averaged_momentum,
+     1,
+     1,
      {C(momentum), DECAY}},
     {"chainrule.optim.momentum", "Lion.rule", Rule::lion, 1, 1, {C(beta1), C(beta2), DECAY}},
     {"chainrule.optim.adam", "Adam.rule", Rule::adam, 2, 3, {MOMENTS, C(eps_in_root)}},
     {"chainrule.optim.adam", "Adamax.rule", Rule::adamax, 2, 2, {MOMENTS}},
     {"chainrule.optim.adam", "NAdam.rule", Rule::nadam, 2, 2, {MOMENTS, C(of_g), C(of_m)}},
     {"chainrule.optim.adam", "RAdam.rule", Rule::radam, 2, 2, {MOMENTS, C(trust)}},
-    {"chainrule.optim.adaptive", "Adagrad.rule", Rule::adagrad, 1, 1,
+    {"chainrule.optim.adaptive",
+     "Adagrad.rule",
+     Rule::adagrad,
+     1,
+     1,
      {C(eps), C(slowdown), C(eps_in_root), DECAY}},
-    {"chainrule.optim.adaptive", "RMSprop.rule", Rule::rmsprop, 1, 3,
+    {"chainrule.optim.adaptive",
+     "RMSprop.rule",
+     Rule::rmsprop,
+     1,
+     3,
      {C(alpha), C(eps), C(momentum), C(centered), C(eps_in_root), DECAY}},
     {"chainrule.optim.adaptive", "Adadelta.rule", Rule::adadelta, 2, 2, {C(rho), C(eps), DECAY}},
     {"chainrule.optim.asgd", "ASGD.rule", Rule::asgd, 1, 1, {C(lambd), C(eta), C(mu), DECAY}},
     {"chainrule.optim.rprop", "Rprop.rule", Rule::rprop, 2, 2, {LIMITS}},
     {"chainrule.optim.rprop_variants", "RpropMinus.rule", Rule::rprop_minus, 2, 2, {LIMITS}},
-    {"chainrule.optim.rprop_variants", "RpropPlus.rule", Rule::rprop_plus, 3, 3,
-     {LIMITS, C(undo)}},
-    {"chainrule.optim.quickprop", "Quickprop.rule", Rule::quickprop, 2, 2,
+    {"chainrule.optim.rprop_variants", "RpropPlus.rule", Rule::rprop_plus, 3, 3, {LIMITS, C(undo)}},
+    {"chainrule.optim.quickprop",
+     "Quickprop.rule",
+     Rule::quickprop,
+     2,
+     2,
      {C(growth), C(gradient_term), DECAY}},
-    {"chainrule.optim.adaptive_rates", "DeltaDelta.rule", Rule::delta_delta, 2, 2,
+    {"chainrule.optim.adaptive_rates",
+     "DeltaDelta.rule",
+     Rule::delta_delta,
+     2,
+     2,
      {C(gamma), DECAY}},
-    {"chainrule.optim.adaptive_rates", "DeltaBarDelta.rule", Rule::delta_bar_delta, 2, 2,
+    {"chainrule.optim.adaptive_rates",
+     "DeltaBarDelta.rule",
+     Rule::delta_bar_delta,
+     2,
+     2,
      {C(kappa), C(phi), C(theta), DECAY}},
 };
 constexpr int MAX_CONSTANTS = sizeof(KnownRule::constants) / sizeof(Constant);
@@ -228,7 +250,7 @@ bool constants_of(const Recognized& r, PyObject* given, UpdateConstants* c) {
     c->undo = 1;  // what RpropPlus is not given
     for (int i = 0; i < MAX_CONSTANTS && r.names[i] != nullptr; ++i) {
         PyObject* value = PyDict_GetItemWithError(given, r.names[i]);
-        double UpdateConstants::*place = r.rule->constants[i].place;
+        double UpdateConstants::* place = r.rule->constants[i].place;
         if (value == nullptr) {
             if (place == &UpdateConstants::undo) continue;
             PyErr_Clear();
@@ -302,8 +324,13 @@ bool row_of(PyObject* const* args, Py_ssize_t count, Py_ssize_t i, bool in_parts
     if (PyArray_TYPE(g) != type || !PyArray_ISNOTSWAPPED(g) || !same_shape(p, g)) return false;
     const bool columns = PyArray_IS_F_CONTIGUOUS(p) && !PyArray_IS_C_CONTIGUOUS(p) && !in_parts;
     const Order order = columns ? COLUMNS_FIRST : ROWS_FIRST;
-    *row = {PyArray_SIZE(p), 0, type == NPY_FLOAT, ordered(p, order, true, rows),
-            ordered(g, order, false, rows), {}, 0};
+    *row = {PyArray_SIZE(p),
+            0,
+            type == NPY_FLOAT,
+            ordered(p, order, true, rows),
+            ordered(g, order, false, rows),
+            {},
+            0};
     if (row->p == nullptr || row->g == nullptr) return false;
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(states); ++k) {
         PyObject* column = PyList_GET_ITEM(states, k);
@@ -513,10 +540,9 @@ PyObject* write_all(const char* name, PyObject* const* args, Py_ssize_t nargs, P
 
 // (arrays, factor) -> None
 PyObject* write_scaled(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    return write_all("write_scaled", args, nargs, kwnames, 1,
-                     [&](const auto& t, std::int64_t n, auto* x) {
-                         t.scale(n, x, PyFloat_AS_DOUBLE(args[1]));
-                     });
+    return write_all(
+        "write_scaled", args, nargs, kwnames, 1,
+        [&](const auto& t, std::int64_t n, auto* x) { t.scale(n, x, PyFloat_AS_DOUBLE(args[1])); });
 }
 
 // (arrays, low, high) -> None

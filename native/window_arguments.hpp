@@ -28,8 +28,8 @@ static inline int dimensions(PyObject* o) {
     return n >= 1 && n <= 3 ? static_cast<int>(n) : 0;
 }
 
-// The last `nd` sizes of an array, at the end of three that are 1 by default; false if one is zero or
-// too large.
+// The last `nd` sizes of an array, at the end of three that are 1 by default; false if one is zero
+// or too large.
 static inline bool spatial(PyArrayObject* a, int nd, std::int64_t* out) {
     if (nd > PyArray_NDIM(a)) return false;
     for (int i = 0; i < 3; ++i) {
@@ -40,7 +40,8 @@ static inline bool spatial(PyArrayObject* a, int nd, std::int64_t* out) {
 }
 
 // A new array with the leading dimensions of `a` up to the last `nd`, and these trailing ones.
-static inline PyArrayObject* with_size(PyArrayObject* a, int nd, const std::int64_t* size, int type) {
+static inline PyArrayObject* with_size(PyArrayObject* a, int nd, const std::int64_t* size,
+                                       int type) {
     npy_intp dims[NPY_MAXDIMS];
     const int lead = PyArray_NDIM(a) - nd;
     for (int i = 0; i < lead; ++i) dims[i] = PyArray_DIM(a, i);
