@@ -8,37 +8,44 @@ namespace chainrule {
 
 // --- arguments -----------------------------------------------------------------------------------
 
-constexpr int MAX_ARGUMENTS = 8;
-
 // The names that a kernel's arguments have, as Python strings made at the first call.
+template <std::size_t N>
 struct Names {
-    const char* text[MAX_ARGUMENTS];
-    PyObject* interned[MAX_ARGUMENTS] = {};
+    const char* text[N];
+    PyObject* interned[N] = {};
+
+    template <class... Text>
+    explicit Names(Text... names) : text{names...} {}
 };
+template <class... Text>
+Names(Text...) -> Names<sizeof...(Text)>;
 
 // The place of a keyword among the names, -1 if it is none of them.
-static inline int place_of(PyObject* keyword, Names& names, int count) {
-    for (int i = 0; i < count; ++i) {
+template <std::size_t N>
+static inline int place_of(PyObject* keyword, Names<N>& names) {
+    for (std::size_t i = 0; i < N; ++i) {
         if (names.interned[i] == nullptr)
             names.interned[i] = PyUnicode_InternFromString(names.text[i]);
-        if (names.interned[i] == keyword) return i;
+        if (names.interned[i] == keyword) return static_cast<int>(i);
     }
-    for (int i = 0; i < count; ++i)
-        if (PyUnicode_CompareWithASCIIString(keyword, names.text[i]) == 0) return i;
+    for (std::size_t i = 0; i < N; ++i)
+        if (PyUnicode_CompareWithASCIIString(keyword, names.text[i]) == 0)
+            return static_cast<int>(i);
     return -1;
 }
 
 // Puts the arguments into `out` in the order of the names; null where one was not given. False if
 // there are more than the kernel has, or others.
-static inline bool read_arguments(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
-                                  Names& names, int count, PyObject** out) {
-    if (nargs > count) return false;
-    for (int i = 0; i < count; ++i) out[i] = i < nargs ? args[i] : nullptr;
-    if (kwnames == nullptr) return true;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); ++i) {
-        const int place = place_of(PyTuple_GET_ITEM(kwnames, i), names, count);
+template <std::size_t N>
+static inline bool read_arguments(const Call& call, Names<N>& names, PyObject* (&out)[N]) {
+    constexpr Py_ssize_t count = N;
+    if (call.count > count) return false;
+    for (Py_ssize_t i = 0; i < count; ++i) out[i] = i < call.count ? call[i] : nullptr;
+    if (call.names == nullptr) return true;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(call.names); ++i) {
+        const int place = place_of(PyTuple_GET_ITEM(call.names, i), names);
         if (place < 0 || out[place] != nullptr) return false;
-        out[place] = args[nargs + i];
+        out[place] = call[call.count + i];
     }
     return true;
 }
@@ -47,6 +54,8 @@ static inline bool read_arguments(PyObject* const* args, Py_ssize_t nargs, PyObj
 struct Named {
     PyObject* const* values;
     PyObject* names;
+
+    explicit Named(const Call& call) : values(call.args + call.count), names(call.names) {}
     PyObject* get(const char* name) const {
         for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_GET_SIZE(names); ++i)
             if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), name) == 0)

@@ -24,9 +24,20 @@ namespace chainrule {
 // The NumPy kernels by name; set when the module is bound.
 extern PyObject* reference_kernels;
 
-// Calls the NumPy kernel with the same arguments.
-PyObject* by_reference(const char* name, PyObject* const* args, Py_ssize_t nargs,
-                       PyObject* kwnames);
+// A call of a kernel from Python.
+struct Call {
+    const char* kernel;
+    PyObject* const* args;  // those by position, followed by those by name
+    Py_ssize_t count;       // of those by position
+    PyObject* names;        // a tuple, or null
+
+    // Whether there are so many arguments, all by position.
+    bool has(Py_ssize_t n) const { return count == n && names == nullptr; }
+    PyObject* operator[](Py_ssize_t i) const { return args[i]; }
+
+    // The NumPy kernel of the same name, with the same arguments.
+    PyObject* by_reference() const;
+};
 
 static inline PyArrayObject* as_array(PyObject* o) {
     return PyArray_Check(o) ? reinterpret_cast<PyArrayObject*>(o) : nullptr;
@@ -66,20 +77,18 @@ struct WithoutGil {
 // Fewer elements than this are not worth a second thread (nor letting other threads run).
 constexpr std::int64_t GRAIN = 32768;
 
-// An entry of a family's table of methods; the function takes (self, args, nargs, kwnames).
-#define CHAINRULE_METHOD(name, text)                                           \
-    {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(name)), \
+// An entry of a family's table of methods: the function `name` takes a Call.
+#define CHAINRULE_METHOD(name, text)                                                             \
+    {#name,                                                                                      \
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(                                 \
+         +[](PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) -> PyObject* { \
+             return name(Call{#name, args, count, names});                                       \
+         })),                                                                                    \
      METH_FASTCALL | METH_KEYWORDS, text}
 
 // The methods of the families, each ended by an entry of zeros.
-extern PyMethodDef conv_methods[];
-extern PyMethodDef norm_methods[];
-extern PyMethodDef pool_methods[];
-extern PyMethodDef recurrent_methods[];
-extern PyMethodDef elementwise_methods[];
-extern PyMethodDef gather_methods[];
-extern PyMethodDef linear_methods[];
-extern PyMethodDef softmax_methods[];
-extern PyMethodDef update_methods[];
+#define CHAINRULE_EACH(F) extern PyMethodDef F##_methods[];
+CHAINRULE_FAMILIES(CHAINRULE_EACH)
+#undef CHAINRULE_EACH
 
 }  // namespace chainrule

@@ -24,7 +24,7 @@ void by_place(const ConvShape& s, int cut, Int* from) {
 
 template <class T>
 ConvResult conv_by_y(const ConvShape& s, const T* x, const T* w, T* y) {
-    const ConvKernels<T>& k = kernels<T>();
+    const conv_functions<T>& k = conv_of<T>();
     Plan<T> p;
     p.batch = s.batch;
     p.groups = s.groups;
@@ -47,7 +47,7 @@ ConvResult conv_by_y(const ConvShape& s, const T* x, const T* w, T* y) {
     const double pairs = static_cast<double>(s.out[p.cut]) * static_cast<double>(s.kernel[p.cut]);
     // Without the products with zeros around x, which are not zero if a weight is infinite.
     const bool bands = s.stride[p.cut] == 1 && worth_bands(s, p.cut, pairs, weights) &&
-                       finite(s.groups * weights, w);
+                       update_of<T>().finite(s.groups * weights, w);
     const Int numbers = bands ? 3 * terms + s.kernel[p.cut] : terms;
     Scratch memory(0, static_cast<std::size_t>(numbers) * sizeof(Int) +
                           static_cast<std::size_t>(p.weights * s.groups) * sizeof(T));

@@ -68,23 +68,16 @@ struct ConvLanes {
     bool add;
 };
 
-template <class T>
-struct ConvKernels {
-    int lanes;
-    // How many rows the next tile has if so many rows are left (it may have more).
-    int (*tile_rows)(std::int64_t left);
-    int (*sum_rows)(std::int64_t left);
-    void (*panel)(int tile, const ConvPanel<T>& p);
-    void (*sums)(int tile, const ConvSums<T>& p);
-    // The width is `lanes` or 2 * `lanes`.
-    void (*by_channels)(int width, const ConvLanes<T>& p);
-};
+// tile_rows, sum_rows: how many rows the next tile has if so many are left (it may have more)
+// by_channels: the width is `lanes` or 2 * `lanes`
+#define CHAINRULE_KERNELS_conv(KERNEL)                     \
+    KERNEL(int, lanes, ())                                 \
+    KERNEL(int, tile_rows, (std::int64_t left))            \
+    KERNEL(int, sum_rows, (std::int64_t left))             \
+    KERNEL(void, panel, (int tile, const ConvPanel<T>& p)) \
+    KERNEL(void, sums, (int tile, const ConvSums<T>& p))   \
+    KERNEL(void, by_channels, (int width, const ConvLanes<T>& p))
 
-struct conv_table {
-    ConvKernels<float> f;
-    ConvKernels<double> d;
-};
-
-CHAINRULE_TABLES(conv)
+CHAINRULE_FAMILY(conv)
 
 }  // namespace chainrule

@@ -18,8 +18,8 @@ void simplify(ConvShape& s) {
     }
 }
 
-struct Call {
-    Call(PyObject* a, PyObject* b) : first_(a), second_(b) {}
+struct Convolution {
+    Convolution(PyObject* a, PyObject* b) : first_(a), second_(b) {}
     PyArrayObject* first() const { return first_.get(); }
     PyArrayObject* second() const { return second_.get(); }
 
@@ -31,10 +31,10 @@ struct Call {
     Contiguous first_, second_;
 };
 
-Names names = {{"", "", "size", "stride", "padding", "dilation", "groups"}};
+Names names{"", "", "size", "stride", "padding", "dilation", "groups"};
 
 // Reads (a, b, size, stride, padding, dilation, groups); false if this is nothing for the kernels.
-bool read(PyObject* const* given, Call& c) {
+bool read(PyObject* const* given, Convolution& c) {
     PyArrayObject *a = c.first(), *b = c.second();
     if (a == nullptr || b == nullptr) return false;
     c.type = PyArray_TYPE(a);
@@ -47,7 +47,7 @@ bool read(PyObject* const* given, Call& c) {
            all_positive(s.dilation) && s.groups >= 1;
 }
 
-PyArrayObject* result(const Call& c, Int first, Int second) {
+PyArrayObject* result(const Convolution& c, Int first, Int second) {
     npy_intp dims[5] = {first, second};
     for (int i = 0; i < c.nd; ++i) dims[2 + i] = c.size[3 - c.nd + i];
     return reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(c.nd + 2, dims, c.type));
@@ -62,7 +62,8 @@ bool quick(const ConvShape& s) {
 
 // kernel(shape, a, b, out) for the dtype at hand; without the GIL if it takes long.
 template <class Float, class Double>
-ConvResult call(const Call& c, PyArrayObject* out, const Float& in_float, const Double& in_double) {
+ConvResult compute(const Convolution& c, PyArrayObject* out, const Float& in_float,
+                   const Double& in_double) {
     const auto run = [&] {
         return c.type == NPY_FLOAT ? in_float(c.shape, data<float>(c.first()),
                                               data<float>(c.second()), data<float>(out))
@@ -75,18 +76,17 @@ ConvResult call(const Call& c, PyArrayObject* out, const Float& in_float, const 
 }
 
 // The array, or what the result says instead.
-template <class Otherwise>
-PyObject* finish(ConvResult r, PyArrayObject* out, const Otherwise& otherwise) {
+PyObject* finish(const Call& call, ConvResult r, PyArrayObject* out) {
     if (r == ConvResult::done) return reinterpret_cast<PyObject*>(out);
     Py_DECREF(out);
-    return r == ConvResult::no_memory ? PyErr_NoMemory() : otherwise();
+    return r == ConvResult::no_memory ? PyErr_NoMemory() : call.by_reference();
 }
 
 // Adds to each channel of y its number.
 template <class T>
 void add_bias(const ConvShape& s, PyArrayObject* bias, PyArrayObject* y) {
     const Int channels = s.groups * s.out_channels, size = s.out[0] * s.out[1] * s.out[2];
-    const auto add = elementwise_of<T>().with_number[ADD];
+    const auto add = elementwise_of<T>().add_with;
     const T* numbers = data<T>(bias);
     T* to = data<T>(y);
     share(s.batch * channels, size, [=](Int i, Int end) {
@@ -95,21 +95,19 @@ void add_bias(const ConvShape& s, PyArrayObject* bias, PyArrayObject* y) {
 }
 
 // (x, w, size, stride, padding, dilation, groups, bias=None) -> y
-PyObject* convolution(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("convolution", args, nargs, kwnames); };
-    static Names with_bias = {{"", "", "size", "stride", "padding", "dilation", "groups", "bias"}};
+PyObject* convolution(const Call& call) {
+    static Names with_bias{"", "", "size", "stride", "padding", "dilation", "groups", "bias"};
     PyObject* given[8];
-    if (nargs != 2 || !read_arguments(args, nargs, kwnames, with_bias, 8, given))
-        return otherwise();
-    Call c(given[0], given[1]);
-    if (!read(given, c)) return PyErr_Occurred() ? nullptr : otherwise();
+    if (call.count != 2 || !read_arguments(call, with_bias, given)) return call.by_reference();
+    Convolution c(given[0], given[1]);
+    if (!read(given, c)) return PyErr_Occurred() ? nullptr : call.by_reference();
     ConvShape& s = c.shape;
     PyArrayObject* bias = nullptr;
     if (given[7] != nullptr && given[7] != Py_None) {
         bias = plain_of(given[7], c.type);
         if (bias == nullptr || PyArray_NDIM(bias) != 1 ||
             PyArray_DIM(bias, 0) != PyArray_DIM(c.second(), 0))
-            return otherwise();
+            return call.by_reference();
     }
     const Int channels = PyArray_DIM(c.first(), 1), out_channels = PyArray_DIM(c.second(), 0);
     s.batch = PyArray_DIM(c.first(), 0);
@@ -118,28 +116,27 @@ PyObject* convolution(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     if (out_channels % s.groups != 0 || channels % s.groups != 0 ||
         channels / s.groups != s.in_channels || !spatial(c.first(), c.nd, s.in) ||
         !spatial(c.second(), c.nd, s.kernel))
-        return otherwise();
+        return call.by_reference();
     for (int a = 0; a < 3; ++a) s.out[a] = c.size[a];
     simplify(s);
     PyArrayObject* out = result(c, s.batch, out_channels);
     if (out == nullptr) return nullptr;
-    const ConvResult r = call(c, out, conv_by_y<float>, conv_by_y<double>);
+    const ConvResult r = compute(c, out, conv_by_y<float>, conv_by_y<double>);
     if (r == ConvResult::done && bias != nullptr) {
         if (c.type == NPY_FLOAT)
             add_bias<float>(s, bias, out);
         else
             add_bias<double>(s, bias, out);
     }
-    return finish(r, out, otherwise);
+    return finish(call, r, out);
 }
 
 // (y, w, size, stride, padding, dilation, groups) -> x
-PyObject* convolution_input(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("convolution_input", args, nargs, kwnames); };
+PyObject* convolution_input(const Call& call) {
     PyObject* given[7];
-    if (nargs != 2 || !read_arguments(args, nargs, kwnames, names, 7, given)) return otherwise();
-    Call c(given[0], given[1]);
-    if (!read(given, c)) return PyErr_Occurred() ? nullptr : otherwise();
+    if (call.count != 2 || !read_arguments(call, names, given)) return call.by_reference();
+    Convolution c(given[0], given[1]);
+    if (!read(given, c)) return PyErr_Occurred() ? nullptr : call.by_reference();
     ConvShape& s = c.shape;
     const Int out_channels = PyArray_DIM(c.first(), 1);
     s.batch = PyArray_DIM(c.first(), 0);
@@ -148,22 +145,20 @@ PyObject* convolution_input(PyObject*, PyObject* const* args, Py_ssize_t nargs, 
     if (out_channels % s.groups != 0 || PyArray_DIM(c.second(), 0) != out_channels ||
         s.in_channels > LARGEST || s.groups > LARGEST || !spatial(c.first(), c.nd, s.out) ||
         !spatial(c.second(), c.nd, s.kernel))
-        return otherwise();
+        return call.by_reference();
     for (int a = 0; a < 3; ++a) s.in[a] = c.size[a];
     simplify(s);
     PyArrayObject* out = result(c, s.batch, s.in_channels * s.groups);
     if (out == nullptr) return nullptr;
-    return finish(call(c, out, conv_by_x<float>, conv_by_x<double>), out, otherwise);
+    return finish(call, compute(c, out, conv_by_x<float>, conv_by_x<double>), out);
 }
 
 // (x, y, size, stride, padding, dilation, groups) -> w
-PyObject* convolution_weight(PyObject*, PyObject* const* args, Py_ssize_t nargs,
-                             PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("convolution_weight", args, nargs, kwnames); };
+PyObject* convolution_weight(const Call& call) {
     PyObject* given[7];
-    if (nargs != 2 || !read_arguments(args, nargs, kwnames, names, 7, given)) return otherwise();
-    Call c(given[0], given[1]);
-    if (!read(given, c)) return PyErr_Occurred() ? nullptr : otherwise();
+    if (call.count != 2 || !read_arguments(call, names, given)) return call.by_reference();
+    Convolution c(given[0], given[1]);
+    if (!read(given, c)) return PyErr_Occurred() ? nullptr : call.by_reference();
     ConvShape& s = c.shape;
     const Int channels = PyArray_DIM(c.first(), 1), out_channels = PyArray_DIM(c.second(), 1);
     s.batch = PyArray_DIM(c.first(), 0);
@@ -172,12 +167,12 @@ PyObject* convolution_weight(PyObject*, PyObject* const* args, Py_ssize_t nargs,
     if (out_channels % s.groups != 0 || channels % s.groups != 0 ||
         PyArray_DIM(c.second(), 0) != s.batch || !spatial(c.first(), c.nd, s.in) ||
         !spatial(c.second(), c.nd, s.out))
-        return otherwise();
+        return call.by_reference();
     for (int a = 0; a < 3; ++a) s.kernel[a] = c.size[a];
     simplify(s);
     PyArrayObject* out = result(c, out_channels, s.in_channels);
     if (out == nullptr) return nullptr;
-    return finish(call(c, out, conv_by_w<float>, conv_by_w<double>), out, otherwise);
+    return finish(call, compute(c, out, conv_by_w<float>, conv_by_w<double>), out);
 }
 
 // --- windows as columns --------------------------------------------------------------------------
@@ -198,24 +193,23 @@ Int checked(Int a, Int b) {
 
 Int volume(const Int* n) { return checked(checked(n[0], n[1]), n[2]); }
 
-Names im2col_names = {{"", "size", "kernel", "stride", "padding", "dilation"}};
+Names im2col_names{"", "size", "kernel", "stride", "padding", "dilation"};
 
 // (x, size, kernel, stride, padding, dilation) -> columns
-PyObject* im2col(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("im2col", args, nargs, kwnames); };
+PyObject* im2col(const Call& call) {
     PyObject* given[6];
-    if (!read_arguments(args, nargs, kwnames, im2col_names, 6, given)) return otherwise();
+    if (!read_arguments(call, im2col_names, given)) return call.by_reference();
     const Contiguous array(given[0]);
     PyArrayObject* x = array.get();
-    if (x == nullptr) return PyErr_Occurred() ? nullptr : otherwise();
+    if (x == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
     const int nd = dimensions(given[1]), ndim = PyArray_NDIM(x);
     ConvShape s;
     if (nd == 0 || ndim < nd + 1 || !triple(given[1], nd, 1, s.out) || !spatial(x, nd, s.in) ||
         !read_columns(given + 2, nd, s))
-        return otherwise();
+        return call.by_reference();
     const Int places = volume(s.kernel), outputs = volume(s.out);
     const Int rows = checked(PyArray_DIM(x, ndim - nd - 1), places);
-    if (rows < 0 || outputs < 0 || checked(places, outputs) < 0) return otherwise();
+    if (rows < 0 || outputs < 0 || checked(places, outputs) < 0) return call.by_reference();
     npy_intp dims[NPY_MAXDIMS];
     for (int i = 0; i < ndim - nd - 1; ++i) dims[i] = PyArray_DIM(x, i);
     dims[ndim - nd - 1] = rows;
@@ -233,25 +227,24 @@ PyObject* im2col(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* k
     return out;
 }
 
-Names col2im_names = {{"", "size", "outputs", "kernel", "stride", "padding", "dilation"}};
+Names col2im_names{"", "size", "outputs", "kernel", "stride", "padding", "dilation"};
 
 // (columns, size, outputs, kernel, stride, padding, dilation) -> x
-PyObject* col2im(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("col2im", args, nargs, kwnames); };
+PyObject* col2im(const Call& call) {
     PyObject* given[7];
-    if (!read_arguments(args, nargs, kwnames, col2im_names, 7, given)) return otherwise();
+    if (!read_arguments(call, col2im_names, given)) return call.by_reference();
     const Contiguous array(given[0]);
     PyArrayObject* columns = array.get();
-    if (columns == nullptr) return PyErr_Occurred() ? nullptr : otherwise();
+    if (columns == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
     const int nd = dimensions(given[1]), ndim = PyArray_NDIM(columns);
     ConvShape s;
     if (nd == 0 || ndim < 2 || ndim - 1 + nd > NPY_MAXDIMS || !triple(given[1], nd, 1, s.in) ||
         !triple(given[2], nd, 1, s.out) || !read_columns(given + 3, nd, s))
-        return otherwise();
+        return call.by_reference();
     const Int places = volume(s.kernel), rows = PyArray_DIM(columns, ndim - 2);
     if (places < 1 || rows % places != 0 || PyArray_DIM(columns, ndim - 1) != volume(s.out) ||
         volume(s.in) < 0)
-        return otherwise();
+        return call.by_reference();
     npy_intp dims[NPY_MAXDIMS];
     for (int i = 0; i < ndim - 2; ++i) dims[i] = PyArray_DIM(columns, i);
     dims[ndim - 2] = rows / places;

@@ -86,11 +86,11 @@ Int find_terms(const ConvShape& s, int cut, const Slab& slab, const Int* furthes
 
 template <class T>
 ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
-    const ConvKernels<T>& k = kernels<T>();
+    const conv_functions<T>& k = conv_of<T>();
     ConvShape s = given;
     // Weights times the zeros around y must be zero.
     const Int places = product(s.kernel), weights = s.out_channels * s.in_channels * places;
-    if (!finite(s.groups * weights, w)) return ConvResult::unsuited;
+    if (!update_of<T>().finite(s.groups * weights, w)) return ConvResult::unsuited;
     Plan<T> p;
     p.batch = s.batch;
     p.groups = s.groups;

@@ -26,20 +26,6 @@ constexpr Int WORK = 1 << 19;
 constexpr Int BEYOND = 64;
 constexpr int MAX_TILE = 8;
 
-template <class T>
-const ConvKernels<T>& kernels();
-template <>
-inline const ConvKernels<float>& kernels<float>() {
-    return conv().f;
-}
-template <>
-inline const ConvKernels<double>& kernels<double>() {
-    return conv().d;
-}
-
-static inline bool finite(Int n, const float* x) { return update().f.finite(n, x); }
-static inline bool finite(Int n, const double* x) { return update().d.finite(n, x); }
-
 // Results that lie `step` apart in the destination, one for each of `count` places from `base` on.
 struct Line {
     Int base, count, start, step;
@@ -84,19 +70,19 @@ static inline Int product(const Int* n) { return n[0] * n[1] * n[2]; }
 
 // The width of the next panel if so many channels are left.
 template <class T>
-int panel_width(const ConvKernels<T>& k, Int left) {
-    return left > k.lanes ? 2 * k.lanes : k.lanes;
+int panel_width(const conv_functions<T>& k, Int left) {
+    return left > k.lanes() ? 2 * k.lanes() : k.lanes();
 }
 
 // How many rows of the packed weights belong together, if so many are left.
 template <class T>
-int next_rows(const ConvKernels<T>& k, const Plan<T>& p, Int left) {
+int next_rows(const conv_functions<T>& k, const Plan<T>& p, Int left) {
     return p.by_channels ? panel_width(k, left) : k.tile_rows(left);
 }
 
 // All rows of the packed weights.
 template <class T>
-Int padded_rows(const ConvKernels<T>& k, const Plan<T>& p) {
+Int padded_rows(const conv_functions<T>& k, const Plan<T>& p) {
     Int row = 0;
     while (row < p.result_channels) row += next_rows(k, p, p.result_channels - row);
     return row;
@@ -195,9 +181,9 @@ void run_pass(const Plan<T>& p, const Pass& pass, const Line* line, Terms terms,
               Workspace<T>& space, T* out) {
     if (line[0].count < 1 || line[1].count < 1 || line[2].count < 1) return;
     if (terms.count == 0) return clear(p, line, p.result_channels, out);
-    const ConvKernels<T>& k = kernels<T>();
-    const Layout l = layout_of(p.slab, line, k.lanes);
-    if (space.laid_out != 1) positions(p, line, l, k.lanes, space.at_x, space.at_y);
+    const conv_functions<T>& k = conv_of<T>();
+    const Layout l = layout_of(p.slab, line, k.lanes());
+    if (space.laid_out != 1) positions(p, line, l, k.lanes(), space.at_x, space.at_y);
     space.laid_out = p.passes > 1 || p.band_first != nullptr ? -1 : 1;
     const Int start = (line[0].start * p.result[1] + line[1].start) * p.result[2] + line[2].start;
     ConvPanel<T> panel;
@@ -253,7 +239,7 @@ void run_pass_by_channels(const Plan<T>& p, const Pass& pass, const Line* line, 
         for (Int n = 0; n < images; ++n) clear(p, line, p.result_channels, out + n * step);
         return;
     }
-    const ConvKernels<T>& k = kernels<T>();
+    const conv_functions<T>& k = conv_of<T>();
     const Int each = line[0].count * line[1].count * line[2].count;
     if (space.laid_out < images) positions_by_channels(p, line, images, space.at_x, space.at_y);
     space.laid_out = p.passes > 1 || p.band_first != nullptr ? -1 : images;
@@ -280,15 +266,15 @@ void run_pass_by_channels(const Plan<T>& p, const Pass& pass, const Line* line, 
 // Lanes of positions, unless rows are so short that most of them would be idle.
 template <class T>
 void choose_lanes(Plan<T>& p, const Int* stride) {
-    const ConvKernels<T>& k = kernels<T>();
+    const conv_functions<T>& k = conv_of<T>();
     Line line[3];
     double results = 1;
     for (int a = 0; a < 3; ++a) {
         line[a] = {0, ceil_div(p.result[a], stride[a]), 0, stride[a]};
         results *= static_cast<double>(line[a].count);
     }
-    const Layout l = layout_of(p.slab, line, k.lanes);
-    const double busy = results / static_cast<double>(l.vectors * k.lanes);
+    const Layout l = layout_of(p.slab, line, k.lanes());
+    const double busy = results / static_cast<double>(l.vectors * k.lanes());
     Int width = 0;
     while (width < p.result_channels) width += panel_width(k, p.result_channels - width);
     const double other = static_cast<double>(p.result_channels) / static_cast<double>(width);
@@ -414,7 +400,7 @@ struct Sizes {
 
 template <class T>
 Sizes sizes_of(const Plan<T>& p) {
-    const int lanes = kernels<T>().lanes;
+    const int lanes = conv_of<T>().lanes();
     Int counts[3] = {p.result[0], p.result[1], p.result[2]};
     counts[p.cut] = p.part;
     const Int slab = p.slab.channel * p.source_channels * p.images + BEYOND;
@@ -474,7 +460,7 @@ struct Origin {
 
 // For each tile of rows: all its rows for term 0, for term 1, ...; rows of zeros fill up the last.
 template <class T>
-void pack(const ConvKernels<T>& k, const Plan<T>& p, Int terms, const Origin& origin, const T* w,
+void pack(const conv_functions<T>& k, const Plan<T>& p, Int terms, const Origin& origin, const T* w,
           T* out) {
     const Int rows = p.result_channels;
     Int tiles = 0;

@@ -22,11 +22,6 @@ constexpr Int MAX_BLOCKS = 16;
 // If the weights take more than this, each thread computes so many output channels.
 constexpr Int MANY_BYTES = 1 << 20, ROWS = 64;
 
-const ConvKernels<float>& kernels(float) { return conv().f; }
-const ConvKernels<double>& kernels(double) { return conv().d; }
-bool finite(Int n, const float* x) { return update().f.finite(n, x); }
-bool finite(Int n, const double* x) { return update().d.finite(n, x); }
-
 // How the y of one image lies beside the positions of the slab.
 enum class Rows {
     in_place,   // every row is a whole number of vectors
@@ -197,7 +192,7 @@ template <class T>
 bool run_block(const ConvShape& s, const Plan& p, Int block, Int group, Int row, Int rows,
                const T* x, const T* y, T* w, T* x_slab, T* y_copy, const Int* at_x,
                const Int* at_y) {
-    const ConvKernels<T>& k = kernels(T());
+    const conv_functions<T>& k = conv_of<T>();
     const Int in = s.in[0] * s.in[1] * s.in[2], out = s.out[0] * s.out[1] * s.out[2];
     const Int terms = s.in_channels * s.kernel[0] * s.kernel[1] * s.kernel[2];
     const Int slab_size = p.slab.channel * s.in_channels;
@@ -221,7 +216,7 @@ bool run_block(const ConvShape& s, const Plan& p, Int block, Int group, Int row,
         const T* y_here = y + ((n0 * s.groups + group) * s.out_channels + row) * out;
         if (p.layout == Rows::by_channel) {
             const Int each = out / s.out[p.cut] * (to - from);
-            transpose_y(s, p, k.lanes, images, rows, from, to, y_here, y_copy);
+            transpose_y(s, p, k.lanes(), images, rows, from, to, y_here, y_copy);
             ConvLanes<T> sums;
             sums.rows = terms;
             sums.terms = images * each;
@@ -233,7 +228,7 @@ bool run_block(const ConvShape& s, const Plan& p, Int block, Int group, Int row,
             sums.m = y_copy;
             sums.add = true;
             for (Int r = 0; r < rows;) {
-                const int width = width_of(rows - r, k.lanes);
+                const int width = width_of(rows - r, k.lanes());
                 sums.channels = least(width, rows - r);
                 sums.y = w + r * terms;
                 k.by_channels(width, sums);
@@ -247,9 +242,10 @@ bool run_block(const ConvShape& s, const Plan& p, Int block, Int group, Int row,
         sums.y_step = out;
         if (p.layout != Rows::in_place) {
             // Zeros times what lies in the gaps must be zero.
-            if (!finite(p.images * slab_size, x_slab)) return false;
+            if (!update_of<T>().finite(p.images * slab_size, x_slab)) return false;
             for (Int n = 0; n < images; ++n)
-                copy_y(s, p, k.lanes, rows, from, to, y_here + n * s.groups * s.out_channels * out,
+                copy_y(s, p, k.lanes(), rows, from, to,
+                       y_here + n * s.groups * s.out_channels * out,
                        y_copy + n * rows * p.y_length);
             sums.y = y_copy;
             sums.y_step = p.y_length;
@@ -288,7 +284,7 @@ void add_blocks(Int blocks, Int n, const T* parts, T* out) {
 
 template <class T>
 ConvResult conv_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
-    const int lanes = kernels(T()).lanes;
+    const int lanes = conv_of<T>().lanes();
     Plan p;
     if (!make_plan<T>(s, lanes, p)) return ConvResult::unsuited;
     const Int places = s.kernel[0] * s.kernel[1] * s.kernel[2], terms = places * s.in_channels;

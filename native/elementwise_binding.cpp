@@ -6,14 +6,11 @@
 namespace chainrule {
 namespace {
 
-constexpr std::int64_t LIGHT = 1,
-                       HEAVY = 4;  // what an element costs: a few operations, a polynomial
-
 template <class T>
 PyObject* new_unary(Unary which, std::int64_t cost, PyArrayObject* x) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
-    const auto f = elementwise_of<T>().unary[which];
+    const auto f = which.in(elementwise_of<T>());
     const T* from = data<T>(x);
     T* to = data<T>(out);
     share(PyArray_SIZE(x), cost,
@@ -21,19 +18,18 @@ PyObject* new_unary(Unary which, std::int64_t cost, PyArrayObject* x) {
     return reinterpret_cast<PyObject*>(out);
 }
 
-template <Unary which, std::int64_t cost>
-PyObject* unary(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    PyArrayObject* x = nargs == 1 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
-    if (x == nullptr) return by_reference(name, args, nargs, kwnames);
-    return PyArray_TYPE(x) == NPY_FLOAT ? new_unary<float>(which, cost, x)
-                                        : new_unary<double>(which, cost, x);
+PyObject* unary(const Call& call, Unary which, std::int64_t cost, Floats floats) {
+    PyArrayObject* x = call.has(1) ? plain_real(call[0]) : nullptr;
+    if (x != nullptr && PyArray_TYPE(x) == NPY_FLOAT) return new_unary<float>(which, cost, x);
+    if (x == nullptr || floats == Floats::single) return call.by_reference();
+    return new_unary<double>(which, cost, x);
 }
 
 template <class T>
 PyObject* new_binary(Binary which, std::int64_t cost, PyArrayObject* g, PyArrayObject* y) {
     PyArrayObject* out = new_like(y);
     if (out == nullptr) return nullptr;
-    const auto f = elementwise_of<T>().binary[which];
+    const auto f = which.in(elementwise_of<T>());
     const T *first = data<T>(g), *second = data<T>(y);
     T* to = data<T>(out);
     share(PyArray_SIZE(y), cost,
@@ -41,65 +37,56 @@ PyObject* new_binary(Binary which, std::int64_t cost, PyArrayObject* g, PyArrayO
     return reinterpret_cast<PyObject*>(out);
 }
 
-template <Binary which, std::int64_t cost>
-PyObject* binary(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    PyArrayObject* g = nargs == 2 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
-    PyArrayObject* y = g == nullptr ? nullptr : plain_of(args[1], PyArray_TYPE(g));
-    if (y == nullptr || !same_shape(g, y)) return by_reference(name, args, nargs, kwnames);
-    return PyArray_TYPE(g) == NPY_FLOAT ? new_binary<float>(which, cost, g, y)
-                                        : new_binary<double>(which, cost, g, y);
+PyObject* binary(const Call& call, Binary which, std::int64_t cost, Floats floats) {
+    PyArrayObject* g = call.has(2) ? plain_real(call[0]) : nullptr;
+    PyArrayObject* y = g == nullptr ? nullptr : plain_of(call[1], PyArray_TYPE(g));
+    if (y == nullptr || !same_shape(g, y)) return call.by_reference();
+    if (PyArray_TYPE(g) == NPY_FLOAT) return new_binary<float>(which, cost, g, y);
+    if (floats == Floats::single) return call.by_reference();
+    return new_binary<double>(which, cost, g, y);
 }
 
-#define CHAINRULE_UNARY(name, which, cost)                                                  \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
-        return unary<which, cost>(#name, args, nargs, kwnames);                             \
+#define CHAINRULE_UNARY(WITH, name, value, cost, floats, text)                         \
+    PyObject* name(const Call& call) {                                                 \
+        return unary(call, CHAINRULE_CHOSEN(elementwise, name), cost, Floats::floats); \
     }
-#define CHAINRULE_BINARY(name, which, cost)                                                 \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
-        return binary<which, cost>(#name, args, nargs, kwnames);                            \
+#define CHAINRULE_BINARY(WITH, name, value, cost, floats, text)                         \
+    PyObject* name(const Call& call) {                                                  \
+        return binary(call, CHAINRULE_CHOSEN(elementwise, name), cost, Floats::floats); \
     }
-
-CHAINRULE_UNARY(exp, U_EXP, HEAVY)
-CHAINRULE_UNARY(tanh, U_TANH, HEAVY)
-CHAINRULE_UNARY(sigmoid, U_SIGMOID, HEAVY)
-CHAINRULE_UNARY(erf, U_ERF, HEAVY)
-CHAINRULE_UNARY(relu, U_RELU, LIGHT)
-CHAINRULE_UNARY(softplus, U_SOFTPLUS, HEAVY)
-CHAINRULE_UNARY(log_sigmoid, U_LOG_SIGMOID, HEAVY)
-CHAINRULE_UNARY(silu, U_SILU, HEAVY)
-CHAINRULE_UNARY(gelu_tanh, U_GELU_TANH, HEAVY)
-CHAINRULE_UNARY(neg, U_NEG, LIGHT)
-CHAINRULE_UNARY(square, U_SQUARE, LIGHT)
-CHAINRULE_UNARY(sqrt, U_SQRT, LIGHT)
-CHAINRULE_BINARY(relu_backward, B_RELU, LIGHT)
-CHAINRULE_BINARY(tanh_backward, B_TANH, LIGHT)
-CHAINRULE_BINARY(sigmoid_backward, B_SIGMOID, LIGHT)
-CHAINRULE_BINARY(softplus_backward, B_SOFTPLUS, HEAVY)
-CHAINRULE_BINARY(log_sigmoid_backward, B_LOG_SIGMOID, HEAVY)
-CHAINRULE_BINARY(silu_backward, B_SILU, HEAVY)
-CHAINRULE_BINARY(gelu_tanh_backward, B_GELU_TANH, HEAVY)
-CHAINRULE_BINARY(erf_backward, B_ERF, HEAVY)
-CHAINRULE_BINARY(binary_cross_entropy_with_logits, B_CROSS_ENTROPY, HEAVY)
+CHAINRULE_UNARIES(CHAINRULE_UNARY, )
+CHAINRULE_BINARIES(CHAINRULE_BINARY, )
 
 // --- arithmetic ----------------------------------------------------------------------------------
+
+template <class T>
+using FromNumber = void (*)(std::int64_t n, T a, const T* b, T* out);
+template <class T>
+using WithNumber = void (*)(std::int64_t n, const T* a, T b, T* out);
+
+struct Arithmetic {
+    Binary pairs;
+    Chosen<elementwise_functions, FromNumber> from_number;
+    Chosen<elementwise_functions, WithNumber> with_number;
+};
 
 // For small arrays this takes a third of the time of NumPy's, which looks for loops and for ways to
 // broadcast; and the result of numbers is an array without dimensions, as a tensor wants it.
 template <class T>
-PyObject* new_arithmetic(Arithmetic which, PyArrayObject* a, PyArrayObject* b) {
+PyObject* new_arithmetic(const Arithmetic& which, PyArrayObject* a, PyArrayObject* b) {
     const bool one_a = PyArray_NDIM(a) == 0, one_b = PyArray_NDIM(b) == 0;
     PyArrayObject* out = new_like(one_a ? b : a);
     if (out == nullptr) return nullptr;
     const auto& f = elementwise_of<T>();
     const T *as = data<T>(a), *bs = data<T>(b);
     T* to = data<T>(out);
-    share(PyArray_SIZE(out), LIGHT, [=, &f](std::int64_t i, std::int64_t end) {
+    share(PyArray_SIZE(out), LIGHT, [=, &f, &which](std::int64_t i, std::int64_t end) {
         if (one_a)
-            f.from_number[which](end - i, *as, bs + i, to + i);
+            which.from_number.in(f)(end - i, *as, bs + i, to + i);
         else if (one_b)
-            f.with_number[which](end - i, as + i, *bs, to + i);
+            which.with_number.in(f)(end - i, as + i, *bs, to + i);
         else
-            f.pairs[which](end - i, as + i, bs + i, to + i);
+            which.pairs.in(f)(end - i, as + i, bs + i, to + i);
     });
     return reinterpret_cast<PyObject*>(out);
 }
@@ -151,14 +138,15 @@ bool bring_together(PyArrayObject* a, PyArrayObject* b, Together* t) {
 }
 
 template <class T>
-PyObject* new_broadcast(Arithmetic which, PyArrayObject* a, PyArrayObject* b, const Together& t) {
+PyObject* new_broadcast(const Arithmetic& which, PyArrayObject* a, PyArrayObject* b,
+                        const Together& t) {
     PyArrayObject* out =
         reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(t.ndim, t.shape, PyArray_TYPE(a)));
     if (out == nullptr) return nullptr;
     const auto& f = elementwise_of<T>();
     const T *as = data<T>(a), *bs = data<T>(b);
     T* to = data<T>(out);
-    share(t.size / t.span, t.span + 4, [=, &f, &t](std::int64_t begin, std::int64_t end) {
+    share(t.size / t.span, t.span + 4, [=, &f, &t, &which](std::int64_t begin, std::int64_t end) {
         npy_intp place[NPY_MAXDIMS] = {};
         std::int64_t at_a = 0, at_b = 0, rest = begin;
         for (int i = t.outer - 1; i >= 0; --i) {
@@ -169,11 +157,11 @@ PyObject* new_broadcast(Arithmetic which, PyArrayObject* a, PyArrayObject* b, co
         }
         for (std::int64_t k = begin; k < end; ++k) {
             if (t.along_a != 0 && t.along_b != 0)
-                f.pairs[which](t.span, as + at_a, bs + at_b, to + k * t.span);
+                which.pairs.in(f)(t.span, as + at_a, bs + at_b, to + k * t.span);
             else if (t.along_a != 0)
-                f.with_number[which](t.span, as + at_a, bs[at_b], to + k * t.span);
+                which.with_number.in(f)(t.span, as + at_a, bs[at_b], to + k * t.span);
             else
-                f.from_number[which](t.span, as[at_a], bs + at_b, to + k * t.span);
+                which.from_number.in(f)(t.span, as[at_a], bs + at_b, to + k * t.span);
             for (int i = t.outer - 1; i >= 0; --i) {
                 at_a += t.step_a[i];
                 at_b += t.step_b[i];
@@ -188,20 +176,18 @@ PyObject* new_broadcast(Arithmetic which, PyArrayObject* a, PyArrayObject* b, co
 }
 
 // (a, b): arrays of one shape; one of them without dimensions; or whatever fits by repetition
-template <Arithmetic which>
-PyObject* arithmetic(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference(name, args, nargs, kwnames); };
-    if (nargs != 2 || kwnames != nullptr || !PyArray_CheckExact(args[0]) ||
-        !PyArray_CheckExact(args[1]))
-        return otherwise();
-    PyArrayObject *a = as_array(args[0]), *b = as_array(args[1]);
-    if (!is_real(a) || PyArray_TYPE(b) != PyArray_TYPE(a) || !is_real(b)) return otherwise();
+PyObject* arithmetic(const Call& call, const Arithmetic& which) {
+    if (!call.has(2) || !PyArray_CheckExact(call[0]) || !PyArray_CheckExact(call[1]))
+        return call.by_reference();
+    PyArrayObject *a = as_array(call[0]), *b = as_array(call[1]);
+    if (!is_real(a) || PyArray_TYPE(b) != PyArray_TYPE(a) || !is_real(b))
+        return call.by_reference();
     if (!is_plain(a) || !is_plain(b) ||
         (PyArray_NDIM(a) != 0 && PyArray_NDIM(b) != 0 && !same_shape(a, b))) {
         Together t;
         if (!PyArray_ISALIGNED(a) || !PyArray_ISALIGNED(b) || PyArray_SIZE(a) == 0 ||
             PyArray_SIZE(b) == 0 || !bring_together(a, b, &t) || (t.along_a == 0 && t.along_b == 0))
-            return otherwise();
+            return call.by_reference();
         return PyArray_TYPE(a) == NPY_FLOAT ? new_broadcast<float>(which, a, b, t)
                                             : new_broadcast<double>(which, a, b, t);
     }
@@ -209,24 +195,25 @@ PyObject* arithmetic(const char* name, PyObject* const* args, Py_ssize_t nargs, 
                                         : new_arithmetic<double>(which, a, b);
 }
 
-#define CHAINRULE_ARITHMETIC(name, which)                                                   \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
-        return arithmetic<which>(#name, args, nargs, kwnames);                              \
+#define CHAINRULE_OPERATION(WITH, name, op, text)        \
+    PyObject* name(const Call& call) {                   \
+        static constexpr Arithmetic which = {            \
+            CHAINRULE_CHOSEN(elementwise, name##_pairs), \
+            CHAINRULE_CHOSEN(elementwise, name##_from),  \
+            CHAINRULE_CHOSEN(elementwise, name##_with),  \
+        };                                               \
+        return arithmetic(call, which);                  \
     }
-
-CHAINRULE_ARITHMETIC(add, ADD)
-CHAINRULE_ARITHMETIC(sub, SUB)
-CHAINRULE_ARITHMETIC(mul, MUL)
-CHAINRULE_ARITHMETIC(div, DIV)
+CHAINRULE_ARITHMETIC(CHAINRULE_OPERATION, )
 
 // (a, b): where b is one number of which the power needs no logarithm
-PyObject* pow(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    PyArrayObject* a = nargs == 2 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
+PyObject* pow(const Call& call) {
+    PyArrayObject* a = call.has(2) ? plain_real(call[0]) : nullptr;
     double exponent;
-    if (a == nullptr || !PyArray_Check(args[1]) ||
-        !as_scalar(args[1], PyArray_TYPE(a), &exponent) || exponent != 2)
-        return by_reference("pow", args, nargs, kwnames);
-    return unary<U_SQUARE, LIGHT>("square", args, 1, nullptr);
+    if (a == nullptr || !PyArray_Check(call[1]) ||
+        !as_scalar(call[1], PyArray_TYPE(a), &exponent) || exponent != 2)
+        return call.by_reference();
+    return square({"square", call.args, 1, nullptr});
 }
 
 // --- squared errors ------------------------------------------------------------------------------
@@ -253,12 +240,12 @@ bool squared_error_of(PyArrayObject* x, PyArrayObject* y, double* out) {
 }
 
 // (a, b, scale)
-PyObject* squared_error(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    PyArrayObject* a = nargs == 3 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
-    PyArrayObject* b = a == nullptr ? nullptr : plain_of(args[1], PyArray_TYPE(a));
+PyObject* squared_error(const Call& call) {
+    PyArrayObject* a = call.has(3) ? plain_real(call[0]) : nullptr;
+    PyArrayObject* b = a == nullptr ? nullptr : plain_of(call[1], PyArray_TYPE(a));
     double scale, total;
-    if (b == nullptr || !same_shape(a, b) || !as_number(args[2], &scale))
-        return by_reference("squared_error", args, nargs, kwnames);
+    if (b == nullptr || !same_shape(a, b) || !as_number(call[2], &scale))
+        return call.by_reference();
     const int type = PyArray_TYPE(a);
     if (!(type == NPY_FLOAT ? squared_error_of<float>(a, b, &total)
                             : squared_error_of<double>(a, b, &total)))
@@ -285,37 +272,15 @@ PyObject* new_difference(PyArrayObject* a, PyArrayObject* b, double factor) {
 }
 
 // (g, a, b, scale)
-PyObject* squared_error_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs,
-                                 PyObject* kwnames) {
-    PyArrayObject* a = nargs == 4 && kwnames == nullptr ? plain_real(args[1]) : nullptr;
-    PyArrayObject* b = a == nullptr ? nullptr : plain_of(args[2], PyArray_TYPE(a));
+PyObject* squared_error_backward(const Call& call) {
+    PyArrayObject* a = call.has(4) ? plain_real(call[1]) : nullptr;
+    PyArrayObject* b = a == nullptr ? nullptr : plain_of(call[2], PyArray_TYPE(a));
     double g, scale;
-    if (b == nullptr || !same_shape(a, b) || !as_scalar(args[0], PyArray_TYPE(a), &g) ||
-        !as_number(args[3], &scale))
-        return by_reference("squared_error_backward", args, nargs, kwnames);
+    if (b == nullptr || !same_shape(a, b) || !as_scalar(call[0], PyArray_TYPE(a), &g) ||
+        !as_number(call[3], &scale))
+        return call.by_reference();
     return PyArray_TYPE(a) == NPY_FLOAT ? new_difference<float>(a, b, 2 * scale * g)
                                         : new_difference<double>(a, b, 2 * scale * g);
-}
-
-// The normal distribution in float64 is SciPy's, which is exact far to the left.
-bool is_double(PyObject* o) {
-    return PyArray_Check(o) && PyArray_TYPE(reinterpret_cast<PyArrayObject*>(o)) == NPY_DOUBLE;
-}
-
-PyObject* normal_cdf(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    if (nargs != 1 || is_double(args[0])) return by_reference("normal_cdf", args, nargs, kwnames);
-    return unary<U_NORMAL_CDF, HEAVY>("normal_cdf", args, nargs, kwnames);
-}
-
-PyObject* gelu(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    if (nargs != 1 || is_double(args[0])) return by_reference("gelu", args, nargs, kwnames);
-    return unary<U_GELU, HEAVY>("gelu", args, nargs, kwnames);
-}
-
-PyObject* gelu_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    if (nargs != 2 || is_double(args[0]))
-        return by_reference("gelu_backward", args, nargs, kwnames);
-    return binary<B_GELU, HEAVY>("gelu_backward", args, nargs, kwnames);
 }
 
 // --- with parameters -----------------------------------------------------------------------------
@@ -342,30 +307,30 @@ PyObject* new_elu(PyArrayObject* g, PyArrayObject* x, const EluConstants& c) {
 }
 
 // (a, alpha, scale, rate)
-PyObject* elu(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    static Names names = {{"a", "alpha", "scale", "rate"}};
+PyObject* elu(const Call& call) {
+    static Names names{"a", "alpha", "scale", "rate"};
     PyObject* given[4];
     EluConstants c;
     PyArrayObject* x = nullptr;
-    if (read_arguments(args, nargs, kwnames, names, 4, given)) x = plain_real(given[0]);
+    if (read_arguments(call, names, given)) x = plain_real(given[0]);
     if (x == nullptr || !as_number(given[1], &c.alpha) || !as_number(given[2], &c.scale) ||
         !as_number(given[3], &c.rate))
-        return by_reference("elu", args, nargs, kwnames);
+        return call.by_reference();
     return PyArray_TYPE(x) == NPY_FLOAT ? new_elu<float>(nullptr, x, c)
                                         : new_elu<double>(nullptr, x, c);
 }
 
 // (g, a, alpha, scale, rate)
-PyObject* elu_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    static Names names = {{"g", "a", "alpha", "scale", "rate"}};
+PyObject* elu_backward(const Call& call) {
+    static Names names{"g", "a", "alpha", "scale", "rate"};
     PyObject* given[5];
     EluConstants c;
     PyArrayObject *g = nullptr, *x = nullptr;
-    if (read_arguments(args, nargs, kwnames, names, 5, given)) g = plain_real(given[0]);
+    if (read_arguments(call, names, given)) g = plain_real(given[0]);
     if (g != nullptr) x = plain_of(given[1], PyArray_TYPE(g));
     if (x == nullptr || !same_shape(g, x) || !as_number(given[2], &c.alpha) ||
         !as_number(given[3], &c.scale) || !as_number(given[4], &c.rate))
-        return by_reference("elu_backward", args, nargs, kwnames);
+        return call.by_reference();
     return PyArray_TYPE(x) == NPY_FLOAT ? new_elu<float>(g, x, c) : new_elu<double>(g, x, c);
 }
 
@@ -386,22 +351,21 @@ PyObject* new_prelu(PyArrayObject* g, PyArrayObject* x, double slope) {
 }
 
 // (a, slope); one slope for all
-PyObject* prelu(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    PyArrayObject* x = nargs == 2 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
+PyObject* prelu(const Call& call) {
+    PyArrayObject* x = call.has(2) ? plain_real(call[0]) : nullptr;
     double slope;
-    if (x == nullptr || !as_scalar(args[1], PyArray_TYPE(x), &slope))
-        return by_reference("prelu", args, nargs, kwnames);
+    if (x == nullptr || !as_scalar(call[1], PyArray_TYPE(x), &slope)) return call.by_reference();
     return PyArray_TYPE(x) == NPY_FLOAT ? new_prelu<float>(nullptr, x, slope)
                                         : new_prelu<double>(nullptr, x, slope);
 }
 
 // (g, a, slope)
-PyObject* prelu_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    PyArrayObject* g = nargs == 3 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
-    PyArrayObject* x = g == nullptr ? nullptr : plain_of(args[1], PyArray_TYPE(g));
+PyObject* prelu_backward(const Call& call) {
+    PyArrayObject* g = call.has(3) ? plain_real(call[0]) : nullptr;
+    PyArrayObject* x = g == nullptr ? nullptr : plain_of(call[1], PyArray_TYPE(g));
     double slope;
-    if (x == nullptr || !same_shape(g, x) || !as_scalar(args[2], PyArray_TYPE(x), &slope))
-        return by_reference("prelu_backward", args, nargs, kwnames);
+    if (x == nullptr || !same_shape(g, x) || !as_scalar(call[2], PyArray_TYPE(x), &slope))
+        return call.by_reference();
     return PyArray_TYPE(x) == NPY_FLOAT ? new_prelu<float>(g, x, slope)
                                         : new_prelu<double>(g, x, slope);
 }
@@ -419,55 +383,31 @@ PyObject* new_logits_backward(PyArrayObject* g, PyArrayObject* x, PyArrayObject*
 }
 
 // (g, x, y)
-PyObject* binary_cross_entropy_with_logits_backward(PyObject*, PyObject* const* args,
-                                                    Py_ssize_t nargs, PyObject* kwnames) {
-    PyArrayObject* g = nargs == 3 && kwnames == nullptr ? plain_real(args[0]) : nullptr;
-    PyArrayObject* x = g == nullptr ? nullptr : plain_of(args[1], PyArray_TYPE(g));
-    PyArrayObject* y = g == nullptr ? nullptr : plain_of(args[2], PyArray_TYPE(g));
+PyObject* binary_cross_entropy_with_logits_backward(const Call& call) {
+    PyArrayObject* g = call.has(3) ? plain_real(call[0]) : nullptr;
+    PyArrayObject* x = g == nullptr ? nullptr : plain_of(call[1], PyArray_TYPE(g));
+    PyArrayObject* y = g == nullptr ? nullptr : plain_of(call[2], PyArray_TYPE(g));
     if (x == nullptr || y == nullptr || !same_shape(g, x) || !same_shape(g, y))
-        return by_reference("binary_cross_entropy_with_logits_backward", args, nargs, kwnames);
+        return call.by_reference();
     return PyArray_TYPE(x) == NPY_FLOAT ? new_logits_backward<float>(g, x, y)
                                         : new_logits_backward<double>(g, x, y);
 }
 
 }  // namespace
 
+#define CHAINRULE_LISTED(WITH, name, value, cost, floats, text) CHAINRULE_METHOD(name, text),
+#define CHAINRULE_LISTED_ARITHMETIC(WITH, name, op, text) CHAINRULE_METHOD(name, text),
+
 PyMethodDef elementwise_methods[] = {
-    CHAINRULE_METHOD(add, "a + b"),
-    CHAINRULE_METHOD(sub, "a - b"),
-    CHAINRULE_METHOD(mul, "a * b"),
-    CHAINRULE_METHOD(div, "a / b"),
-    CHAINRULE_METHOD(pow, "a to the power b."),
+    CHAINRULE_UNARIES(CHAINRULE_LISTED, ) CHAINRULE_BINARIES(CHAINRULE_LISTED, )
+        CHAINRULE_ARITHMETIC(CHAINRULE_LISTED_ARITHMETIC, )
+            CHAINRULE_METHOD(pow, "a to the power b."),
     CHAINRULE_METHOD(squared_error, "scale * the sum of (a - b)^2"),
     CHAINRULE_METHOD(squared_error_backward, "2 scale g (a - b)"),
-    CHAINRULE_METHOD(neg, "-a"),
-    CHAINRULE_METHOD(square, "a * a"),
-    CHAINRULE_METHOD(sqrt, "The square root of a."),
-    CHAINRULE_METHOD(exp, "e to the power a."),
-    CHAINRULE_METHOD(tanh, "The hyperbolic tangent of a."),
-    CHAINRULE_METHOD(sigmoid, "1 / (1 + exp(-a))"),
-    CHAINRULE_METHOD(erf, "The error function of a."),
-    CHAINRULE_METHOD(relu, "max(a, 0)"),
-    CHAINRULE_METHOD(softplus, "log(1 + exp(a))"),
-    CHAINRULE_METHOD(log_sigmoid, "log(sigmoid(a))"),
-    CHAINRULE_METHOD(silu, "a sigmoid(a)"),
-    CHAINRULE_METHOD(gelu_tanh, "a Phi(a), with Phi approximated by a tanh."),
-    CHAINRULE_METHOD(normal_cdf, "Phi(a), the normal distribution."),
-    CHAINRULE_METHOD(gelu, "a Phi(a)"),
     CHAINRULE_METHOD(elu, "ELU, SELU and CELU of a."),
-    CHAINRULE_METHOD(prelu, "a above 0, slope * a below."),
-    CHAINRULE_METHOD(relu_backward, "g where out is not 0."),
-    CHAINRULE_METHOD(tanh_backward, "g (1 - out^2)"),
-    CHAINRULE_METHOD(sigmoid_backward, "g (out - out^2)"),
-    CHAINRULE_METHOD(softplus_backward, "g sigmoid(a)"),
-    CHAINRULE_METHOD(log_sigmoid_backward, "g sigmoid(-a)"),
-    CHAINRULE_METHOD(silu_backward, "g times the slope of silu."),
-    CHAINRULE_METHOD(gelu_tanh_backward, "g times the slope of gelu_tanh."),
-    CHAINRULE_METHOD(gelu_backward, "g times the slope of gelu."),
-    CHAINRULE_METHOD(erf_backward, "g times the slope of erf."),
     CHAINRULE_METHOD(elu_backward, "g times the slope of elu."),
+    CHAINRULE_METHOD(prelu, "a above 0, slope * a below."),
     CHAINRULE_METHOD(prelu_backward, "g times the slope of prelu."),
-    CHAINRULE_METHOD(binary_cross_entropy_with_logits, "log(1 + exp(x)) - x y"),
     CHAINRULE_METHOD(binary_cross_entropy_with_logits_backward, "g (sigmoid(x) - y)"),
     {nullptr, nullptr, 0, nullptr},
 };

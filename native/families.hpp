@@ -1,12 +1,23 @@
-// The declarations of all families of kernels.
+// The declarations of all families of kernels; their sources are in families.inc.
 #pragma once
 
 #include "conv.hpp"
-#include "norm.hpp"
-#include "pool.hpp"
-#include "recurrent.hpp"
 #include "elementwise.hpp"
 #include "gather.hpp"
 #include "linear.hpp"
+#include "norm.hpp"
+#include "pool.hpp"
+#include "recurrent.hpp"
 #include "softmax.hpp"
 #include "update.hpp"
+
+#define CHAINRULE_FAMILIES(EACH) \
+    EACH(conv)                   \
+    EACH(elementwise)            \
+    EACH(gather)                 \
+    EACH(linear)                 \
+    EACH(norm)                   \
+    EACH(pool)                   \
+    EACH(recurrent)              \
+    EACH(softmax)                \
+    EACH(update)

@@ -5,17 +5,6 @@
 namespace chainrule {
 namespace {
 
-template <class T>
-const gather_functions<T>& functions();
-template <>
-const gather_functions<float>& functions<float>() {
-    return gather().f;
-}
-template <>
-const gather_functions<double>& functions<double>() {
-    return gather().d;
-}
-
 // --- sums ----------------------------------------------------------------------------------------
 
 // Which dimensions are summed: the last ones, the first ones, or others.
@@ -61,7 +50,7 @@ bool plan_of(PyArrayObject* a, PyObject* dims, PyObject* keepdim, Plan* plan) {
 template <class T>
 T sum_of_all(std::int64_t n, const T* x) {
     constexpr std::int64_t BLOCK = PART;
-    const auto f = functions<T>().row_sums;
+    const auto f = gather_of<T>().row_sums;
     T few[64];
     const std::int64_t blocks = (n + BLOCK - 1) / BLOCK;
     T total = 0;
@@ -84,7 +73,7 @@ PyObject* new_sum(PyArrayObject* a, const Plan& plan, bool mean) {
     const T* x = data<T>(a);
     T* to = data<T>(out);
     if (plan.where == Where::last) {
-        const auto f = functions<T>().row_sums;
+        const auto f = gather_of<T>().row_sums;
         if (plan.outer == 1)
             *to = sum_of_all(plan.inner, x);
         else
@@ -105,27 +94,22 @@ PyObject* new_sum(PyArrayObject* a, const Plan& plan, bool mean) {
 }
 
 // (a, dim, keepdim)
-PyObject* any_sum(const char* name, bool mean, PyObject* const* args, Py_ssize_t nargs,
-                  PyObject* kwnames) {
-    static Names names = {{"a", "dim", "keepdim"}};
+PyObject* any_sum(const Call& call, bool mean) {
+    static Names names{"a", "dim", "keepdim"};
     PyObject* given[3];
     PyArrayObject* a = nullptr;
-    if (read_arguments(args, nargs, kwnames, names, 3, given)) a = plain_real(given[0]);
+    if (read_arguments(call, names, given)) a = plain_real(given[0]);
     Plan plan;
     if (a == nullptr || given[1] == nullptr || given[2] == nullptr || PyArray_SIZE(a) == 0 ||
         !plan_of(a, given[1], given[2], &plan))
-        return by_reference(name, args, nargs, kwnames);
+        return call.by_reference();
     return PyArray_TYPE(a) == NPY_FLOAT ? new_sum<float>(a, plan, mean)
                                         : new_sum<double>(a, plan, mean);
 }
 
-PyObject* sum(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    return any_sum("sum", false, args, nargs, kwnames);
-}
+PyObject* sum(const Call& call) { return any_sum(call, false); }
 
-PyObject* mean(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    return any_sum("mean", true, args, nargs, kwnames);
-}
+PyObject* mean(const Call& call) { return any_sum(call, true); }
 
 // --- embeddings ----------------------------------------------------------------------------------
 
@@ -159,33 +143,32 @@ PyArrayObject* rows_of(PyObject* o, std::int64_t rows) {
 }
 
 // (g, *indices, entries, tail, shape, distinct): the rows of g added at the rows that are named
-PyObject* index_place(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    static Names names = {{"g", "index", "entries", "tail", "shape", "distinct"}};
-    const auto otherwise = [&] { return by_reference("index_place", args, nargs, kwnames); };
+PyObject* index_place(const Call& call) {
+    static Names names{"g", "index", "entries", "tail", "shape", "distinct"};
     PyObject* given[6];
     PyArrayObject* g = nullptr;
-    if (nargs == 2 && read_arguments(args, nargs, kwnames, names, 6, given))
-        g = plain_real(given[0]);
+    if (call.count == 2 && read_arguments(call, names, given)) g = plain_real(given[0]);
     std::int64_t tail;
     if (g == nullptr || !as_integer(given[3], &tail) || given[4] == nullptr ||
         !PyTuple_Check(given[4]) || given[5] != Py_False || PyArray_SIZE(g) == 0)
-        return otherwise();
+        return call.by_reference();
     const Py_ssize_t ndim = PyTuple_GET_SIZE(given[4]);
-    if (ndim > NPY_MAXDIMS || !are_rows(given[2], ndim) || tail != ndim - 1) return otherwise();
+    if (ndim > NPY_MAXDIMS || !are_rows(given[2], ndim) || tail != ndim - 1)
+        return call.by_reference();
     npy_intp shape[NPY_MAXDIMS];
     std::int64_t width = 1;
     for (Py_ssize_t i = 0; i < ndim; ++i) {
         std::int64_t n;
-        if (!as_integer(PyTuple_GET_ITEM(given[4], i), &n) || n < 1) return otherwise();
+        if (!as_integer(PyTuple_GET_ITEM(given[4], i), &n) || n < 1) return call.by_reference();
         shape[i] = n;
     }
     PyArrayObject* at = rows_of(given[1], shape[0]);
-    if (at == nullptr) return otherwise();
+    if (at == nullptr) return call.by_reference();
     const int before = PyArray_NDIM(g) - static_cast<int>(ndim - 1);
     if (before != PyArray_NDIM(at) ||
         !PyArray_CompareLists(PyArray_DIMS(g), PyArray_DIMS(at), before) ||
         !PyArray_CompareLists(PyArray_DIMS(g) + before, shape + 1, static_cast<int>(ndim - 1)))
-        return otherwise();
+        return call.by_reference();
     const std::int64_t count = PyArray_SIZE(at);
     width = PyArray_SIZE(g) / count;
     PyArrayObject* out = reinterpret_cast<PyArrayObject*>(
@@ -195,31 +178,30 @@ PyObject* index_place(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     // Each thread adds some columns of all rows, in their order.
     if (PyArray_TYPE(g) == NPY_FLOAT)
         share(width, count, [&](std::int64_t i, std::int64_t end) {
-            functions<float>().add_rows(count, width, i, end, numbers, data<float>(g),
+            gather_of<float>().add_rows(count, width, i, end, numbers, data<float>(g),
                                         data<float>(out));
         });
     else
         share(width, count, [&](std::int64_t i, std::int64_t end) {
-            functions<double>().add_rows(count, width, i, end, numbers, data<double>(g),
+            gather_of<double>().add_rows(count, width, i, end, numbers, data<double>(g),
                                          data<double>(out));
         });
     return reinterpret_cast<PyObject*>(out);
 }
 
 // (a, *indices, entries, tail, distinct): the rows that are named
-PyObject* index(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    static Names names = {{"a", "index", "entries", "tail", "distinct"}};
-    const auto otherwise = [&] { return by_reference("index", args, nargs, kwnames); };
+PyObject* index(const Call& call) {
+    static Names names{"a", "index", "entries", "tail", "distinct"};
     PyObject* given[5];
     PyArrayObject* a = nullptr;
-    if (nargs == 2 && read_arguments(args, nargs, kwnames, names, 5, given))
-        a = plain_real(given[0]);
+    if (call.count == 2 && read_arguments(call, names, given)) a = plain_real(given[0]);
     std::int64_t tail;
     if (a == nullptr || PyArray_SIZE(a) == 0 || !are_rows(given[2], PyArray_NDIM(a)) ||
         !as_integer(given[3], &tail) || tail != PyArray_NDIM(a) - 1 || given[4] == nullptr)
-        return otherwise();
+        return call.by_reference();
     PyArrayObject* at = rows_of(given[1], PyArray_DIM(a, 0));
-    if (at == nullptr || PyArray_NDIM(at) + PyArray_NDIM(a) - 1 > NPY_MAXDIMS) return otherwise();
+    if (at == nullptr || PyArray_NDIM(at) + PyArray_NDIM(a) - 1 > NPY_MAXDIMS)
+        return call.by_reference();
     npy_intp shape[2 * NPY_MAXDIMS];
     int ndim = 0;
     for (int i = 0; i < PyArray_NDIM(at); ++i) shape[ndim++] = PyArray_DIM(at, i);
@@ -253,29 +235,28 @@ bool next_key(PyObject* generator, std::uint64_t* key) {
 }
 
 // (g, shape, dtype, p, value)
-PyObject* random_mask(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("random_mask", args, nargs, kwnames); };
+PyObject* random_mask(const Call& call) {
     double p, value;
-    if (nargs != 5 || kwnames != nullptr || !PyTuple_Check(args[1]) ||
-        !PyArray_DescrCheck(args[2]) || !as_number(args[3], &p) || !as_number(args[4], &value) ||
-        !(p > 0 && p <= 1) || !std::isfinite(value))
-        return otherwise();
-    const int type = reinterpret_cast<PyArray_Descr*>(args[2])->type_num;
-    const Py_ssize_t ndim = PyTuple_GET_SIZE(args[1]);
-    if ((type != NPY_FLOAT && type != NPY_DOUBLE) || ndim > NPY_MAXDIMS) return otherwise();
+    if (!call.has(5) || !PyTuple_Check(call[1]) || !PyArray_DescrCheck(call[2]) ||
+        !as_number(call[3], &p) || !as_number(call[4], &value) || !(p > 0 && p <= 1) ||
+        !std::isfinite(value))
+        return call.by_reference();
+    const int type = reinterpret_cast<PyArray_Descr*>(call[2])->type_num;
+    const Py_ssize_t ndim = PyTuple_GET_SIZE(call[1]);
+    if ((type != NPY_FLOAT && type != NPY_DOUBLE) || ndim > NPY_MAXDIMS) return call.by_reference();
     npy_intp shape[NPY_MAXDIMS];
     std::int64_t size = 1;
     for (Py_ssize_t i = 0; i < ndim; ++i) {
         std::int64_t n;
-        if (!as_integer(PyTuple_GET_ITEM(args[1], i), &n) || n < 1 || n > (1LL << 32) / size)
-            return otherwise();
+        if (!as_integer(PyTuple_GET_ITEM(call[1], i), &n) || n < 1 || n > (1LL << 32) / size)
+            return call.by_reference();
         shape[i] = n;
         size *= n;
     }
     const double limit = std::nearbyint(p * 4294967296.0) - 1;
-    if (limit < 0) return otherwise();
+    if (limit < 0) return call.by_reference();
     std::uint64_t key;
-    if (!next_key(args[0], &key)) return nullptr;
+    if (!next_key(call[0], &key)) return nullptr;
     PyArrayObject* out =
         reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(static_cast<int>(ndim), shape, type));
     if (out == nullptr) return nullptr;
@@ -283,32 +264,32 @@ PyObject* random_mask(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     share(size, 2, [=](std::int64_t i, std::int64_t end) {
         const std::uint32_t first = static_cast<std::uint32_t>(i);
         if (type == NPY_FLOAT)
-            functions<float>().mask(end - i, first, key, last, static_cast<float>(value),
+            gather_of<float>().mask(end - i, first, key, last, static_cast<float>(value),
                                     data<float>(out) + i);
         else
-            functions<double>().mask(end - i, first, key, last, value, data<double>(out) + i);
+            gather_of<double>().mask(end - i, first, key, last, value, data<double>(out) + i);
     });
     return reinterpret_cast<PyObject*>(out);
 }
 
 // (a, shape): a view with steps of 0 where it is repeated, which cannot be written to
-PyObject* broadcast_to(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    static Names names = {{"a", "shape"}};
+PyObject* broadcast_to(const Call& call) {
+    static Names names{"a", "shape"};
     PyObject* given[2];
     npy_intp shape[NPY_MAXDIMS], steps[NPY_MAXDIMS];
-    const auto otherwise = [&] { return by_reference("broadcast_to", args, nargs, kwnames); };
-    if (!read_arguments(args, nargs, kwnames, names, 2, given) || given[0] == nullptr ||
-        given[1] == nullptr || !PyArray_CheckExact(given[0]) || !PyTuple_CheckExact(given[1]) ||
+    if (!read_arguments(call, names, given) || given[0] == nullptr || given[1] == nullptr ||
+        !PyArray_CheckExact(given[0]) || !PyTuple_CheckExact(given[1]) ||
         PyTuple_GET_SIZE(given[1]) > NPY_MAXDIMS)
-        return otherwise();
+        return call.by_reference();
     PyArrayObject* a = as_array(given[0]);
     const int ndim = static_cast<int>(PyTuple_GET_SIZE(given[1])), extra = ndim - PyArray_NDIM(a);
-    if (extra < 0) return otherwise();
+    if (extra < 0) return call.by_reference();
     for (int i = 0; i < ndim; ++i) {
         std::int64_t size;
-        if (!as_integer(PyTuple_GET_ITEM(given[1], i), &size) || size < 0) return otherwise();
+        if (!as_integer(PyTuple_GET_ITEM(given[1], i), &size) || size < 0)
+            return call.by_reference();
         const std::int64_t own = i < extra ? 1 : PyArray_DIM(a, i - extra);
-        if (own != size && own != 1) return otherwise();
+        if (own != size && own != 1) return call.by_reference();
         shape[i] = size;
         steps[i] = i < extra || own == 1 ? 0 : PyArray_STRIDE(a, i - extra);
     }
@@ -328,15 +309,13 @@ PyObject* broadcast_to(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObj
 }
 
 // (a, shared): a itself if nobody else can see its memory
-PyObject* owned(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    PyArrayObject* a = nargs == 2 && kwnames == nullptr && PyArray_CheckExact(args[0])
-                           ? as_array(args[0])
-                           : nullptr;
-    if (a == nullptr || args[1] != Py_False || PyArray_BASE(a) != nullptr ||
+PyObject* owned(const Call& call) {
+    PyArrayObject* a = call.has(2) && PyArray_CheckExact(call[0]) ? as_array(call[0]) : nullptr;
+    if (a == nullptr || call[1] != Py_False || PyArray_BASE(a) != nullptr ||
         !PyArray_ISWRITEABLE(a))
-        return by_reference("owned", args, nargs, kwnames);
-    Py_INCREF(args[0]);
-    return args[0];
+        return call.by_reference();
+    Py_INCREF(call[0]);
+    return call[0];
 }
 
 }  // namespace

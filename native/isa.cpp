@@ -3,6 +3,10 @@
 namespace chainrule {
 namespace {
 
+#define CHAINRULE_EACH(name, bytes) #name,
+constexpr const char* NAMES[] = {CHAINRULE_ISAS(CHAINRULE_EACH)};
+#undef CHAINRULE_EACH
+
 Isa best() {
 #if defined(CHAINRULE_X86)
     __builtin_cpu_init();
@@ -20,13 +24,15 @@ Isa current = best();
 
 Isa isa() { return current; }
 
+const char* isa_name() { return NAMES[static_cast<int>(current)]; }
+
 bool set_isa(const char* name) {
-    const Isa wanted = std::strcmp(name, "avx512") == 0 ? Isa::avx512
-                       : std::strcmp(name, "avx2") == 0 ? Isa::avx2
-                                                        : Isa::baseline;
-    if (wanted > best()) return false;
-    current = wanted;
-    return true;
+    for (int i = 0; i <= static_cast<int>(best()); ++i) {
+        if (std::strcmp(name, NAMES[i]) != 0) continue;
+        current = static_cast<Isa>(i);
+        return true;
+    }
+    return false;
 }
 
 }  // namespace chainrule

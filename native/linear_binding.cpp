@@ -167,22 +167,20 @@ bool can_multiply(const Matrix& a, const Matrix& b) {
     return false;
 }
 
-constexpr int NONE = -1;  // no activation
-
 template <class T>
-void fill(const Matrix& a, const Matrix& b, PyArrayObject* start, PyArrayObject* out, int which) {
+void fill(const Matrix& a, const Matrix& b, PyArrayObject* start, PyArrayObject* out, Unary after) {
     multiply<T>(a, b, start == nullptr ? nullptr : data<T>(start), data<T>(out),
-                which == NONE ? nullptr : elementwise_of<T>().unary[which]);
+                after ? after.in(elementwise_of<T>()) : nullptr);
 }
 
 PyObject* new_product(const Matrix& a, const Matrix& b, PyArrayObject* start, int ndim,
-                      npy_intp* shape, int type, int which = NONE) {
+                      npy_intp* shape, int type, Unary after = {}) {
     PyArrayObject* out = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, type));
     if (out == nullptr) return nullptr;
     if (type == NPY_FLOAT)
-        fill<float>(a, b, start, out, which);
+        fill<float>(a, b, start, out, after);
     else
-        fill<double>(a, b, start, out, which);
+        fill<double>(a, b, start, out, after);
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -192,50 +190,47 @@ bool is_real_array(PyObject* o) {
 }
 
 // (x, weight, bias=None)
-PyObject* layer(const char* name, int which, PyObject* const* args, Py_ssize_t nargs,
-                PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference(name, args, nargs, kwnames); };
-    if (nargs < 2 || nargs > 3 || kwnames != nullptr || !is_real_array(args[0]) ||
-        !is_real_array(args[1]))
-        return otherwise();
-    PyArrayObject *x = as_array(args[0]), *w = as_array(args[1]), *bias = nullptr;
-    if (which == NONE && PyArray_NDIM(w) == 3) {
-        PyObject* out = linear_of_stack(args, nargs);
-        return out != nullptr || PyErr_Occurred() ? out : otherwise();
+PyObject* layer(const Call& call, Unary after) {
+    if (call.count < 2 || call.count > 3 || call.names != nullptr || !is_real_array(call[0]) ||
+        !is_real_array(call[1]))
+        return call.by_reference();
+    PyArrayObject *x = as_array(call[0]), *w = as_array(call[1]), *bias = nullptr;
+    if (!after && PyArray_NDIM(w) == 3) {
+        PyObject* out = linear_of_stack(call);
+        return out != nullptr || PyErr_Occurred() ? out : call.by_reference();
     }
     const int type = PyArray_TYPE(x);
     Matrix a, b;
     if (PyArray_TYPE(w) != type || PyArray_NDIM(w) != 2 || !matrix_of(x, &a) || !matrix_of(w, &b))
-        return otherwise();
-    if (nargs == 3 && args[2] != Py_None) {
-        bias = plain_of(args[2], type);
+        return call.by_reference();
+    if (call.count == 3 && call[2] != Py_None) {
+        bias = plain_of(call[2], type);
         if (bias == nullptr || PyArray_NDIM(bias) != 1 || PyArray_DIM(bias, 0) != b.rows)
-            return otherwise();
+            return call.by_reference();
     }
     const Matrix turned = b.transposed();
-    if (!can_multiply(a, turned)) return otherwise();
+    if (!can_multiply(a, turned)) return call.by_reference();
     npy_intp shape[NPY_MAXDIMS];
     const int ndim = PyArray_NDIM(x);
     for (int i = 0; i < ndim; ++i) shape[i] = PyArray_DIM(x, i);
     shape[ndim - 1] = b.rows;
-    return new_product(a, turned, bias, ndim, shape, type, which);
+    return new_product(a, turned, bias, ndim, shape, type, after);
 }
 
 // (a, b): two matrices, or batches of matrices
-PyObject* matmul(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("matmul", args, nargs, kwnames); };
-    if (nargs != 2 || kwnames != nullptr || !is_real_array(args[0]) || !is_real_array(args[1]))
-        return otherwise();
-    PyArrayObject *x = as_array(args[0]), *y = as_array(args[1]);
+PyObject* matmul(const Call& call) {
+    if (!call.has(2) || !is_real_array(call[0]) || !is_real_array(call[1]))
+        return call.by_reference();
+    PyArrayObject *x = as_array(call[0]), *y = as_array(call[1]);
     const int type = PyArray_TYPE(x), ndim = PyArray_NDIM(x);
     if (PyArray_TYPE(y) == type && (PyArray_NDIM(y) == 3 || (ndim == 3 && !is_plain(x)))) {
-        PyObject* out = matmul_of_stack(args);
-        return out != nullptr || PyErr_Occurred() ? out : otherwise();
+        PyObject* out = matmul_of_stack(call);
+        return out != nullptr || PyErr_Occurred() ? out : call.by_reference();
     }
     Matrix a, b;
     if (PyArray_TYPE(y) != type || PyArray_NDIM(y) != 2 || !matrix_of(x, &a) || !matrix_of(y, &b) ||
         !can_multiply(a, b))
-        return otherwise();
+        return call.by_reference();
     npy_intp shape[NPY_MAXDIMS];
     for (int i = 0; i < ndim; ++i) shape[i] = PyArray_DIM(x, i);
     shape[ndim - 1] = b.cols;
@@ -297,47 +292,46 @@ PyObject* gradients(const Matrix& g, const Matrix& x, const Matrix& w, bool with
 }
 
 // (g, x, weight, with_bias)
-PyObject* linear_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* linear_backward(const Call& call) {
     Matrix g, x{}, w{};
-    if (nargs == 4 && kwnames == nullptr && is_real_array(args[0]) && PyBool_Check(args[3]) &&
-        PyArray_NDIM(as_array(args[0])) == 3) {
-        PyObject* out = linear_backward_of_stack(args);
+    if (call.has(4) && is_real_array(call[0]) && PyBool_Check(call[3]) &&
+        PyArray_NDIM(as_array(call[0])) == 3) {
+        PyObject* out = linear_backward_of_stack(call);
         if (out != nullptr || PyErr_Occurred()) return out;
     }
-    if (nargs != 4 || kwnames != nullptr || !is_real_array(args[0]) || !PyBool_Check(args[3]) ||
-        PyArray_NDIM(as_array(args[0])) != 2 || !matrix_of(as_array(args[0]), &g) || g.turned)
-        return by_reference("linear_backward", args, nargs, kwnames);
-    const int type = PyArray_TYPE(as_array(args[0]));
-    if (!reads_matrix(args[1], type, &x) || !reads_matrix(args[2], type, &w) ||
+    if (!call.has(4) || !is_real_array(call[0]) || !PyBool_Check(call[3]) ||
+        PyArray_NDIM(as_array(call[0])) != 2 || !matrix_of(as_array(call[0]), &g) || g.turned)
+        return call.by_reference();
+    const int type = PyArray_TYPE(as_array(call[0]));
+    if (!reads_matrix(call[1], type, &x) || !reads_matrix(call[2], type, &w) ||
         (x.data != nullptr && !can_multiply(g.transposed(), x)) ||
         (w.data != nullptr && !can_multiply(g, w)))
-        return by_reference("linear_backward", args, nargs, kwnames);
-    return gradients(g, x, w, args[3] == Py_True, type);
+        return call.by_reference();
+    return gradients(g, x, w, call[3] == Py_True, type);
 }
 
 template <class T>
 void slopes(Binary which, PyArrayObject* g, PyArrayObject* out, T* to) {
-    const auto f = elementwise_of<T>().binary[which];
+    const auto f = which.in(elementwise_of<T>());
     const T *gs = data<T>(g), *ys = data<T>(out);
     share(PyArray_SIZE(g), 1,
           [=](std::int64_t i, std::int64_t end) { f(end - i, gs + i, ys + i, to + i); });
 }
 
 // (g, out, x, weight, with_bias): through the activation first
-PyObject* layer_backward(const char* name, Binary which, PyObject* const* args, Py_ssize_t nargs,
-                         PyObject* kwnames) {
+PyObject* layer_backward(const Call& call, Binary which) {
     PyArrayObject *g = nullptr, *out = nullptr;
-    if (nargs == 5 && kwnames == nullptr) g = plain_real(args[0]);
-    if (g != nullptr) out = plain_of(args[1], PyArray_TYPE(g));
+    if (call.has(5)) g = plain_real(call[0]);
+    if (g != nullptr) out = plain_of(call[1], PyArray_TYPE(g));
     Matrix sums, x{}, w{};
-    if (out == nullptr || PyArray_NDIM(g) != 2 || !same_shape(g, out) || !PyBool_Check(args[4]) ||
+    if (out == nullptr || PyArray_NDIM(g) != 2 || !same_shape(g, out) || !PyBool_Check(call[4]) ||
         !matrix_of(g, &sums))
-        return by_reference(name, args, nargs, kwnames);
+        return call.by_reference();
     const int type = PyArray_TYPE(g);
-    if (!reads_matrix(args[2], type, &x) || !reads_matrix(args[3], type, &w) ||
+    if (!reads_matrix(call[2], type, &x) || !reads_matrix(call[3], type, &w) ||
         (x.data != nullptr && !can_multiply(sums.transposed(), x)) ||
         (w.data != nullptr && !can_multiply(sums, w)))
-        return by_reference(name, args, nargs, kwnames);
+        return call.by_reference();
     const Scratch memory(0, static_cast<std::size_t>(PyArray_NBYTES(g)));
     if (memory.get() == nullptr) return PyErr_NoMemory();
     if (type == NPY_FLOAT)
@@ -345,25 +339,20 @@ PyObject* layer_backward(const char* name, Binary which, PyObject* const* args, 
     else
         slopes<double>(which, g, out, static_cast<double*>(memory.get()));
     sums.data = memory.get();
-    return gradients(sums, x, w, args[4] == Py_True, type);
+    return gradients(sums, x, w, call[4] == Py_True, type);
 }
 
-#define CHAINRULE_LAYER(name, which)                                                        \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
-        return layer(#name, which, args, nargs, kwnames);                                   \
-    }
-#define CHAINRULE_LAYER_BACKWARD(name, which)                                               \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
-        return layer_backward(#name, which, args, nargs, kwnames);                          \
-    }
+PyObject* linear(const Call& call) { return layer(call, {}); }
 
-CHAINRULE_LAYER(linear, NONE)
-CHAINRULE_LAYER(linear_relu, U_RELU)
-CHAINRULE_LAYER(linear_tanh, U_TANH)
-CHAINRULE_LAYER(linear_sigmoid, U_SIGMOID)
-CHAINRULE_LAYER_BACKWARD(linear_relu_backward, B_RELU)
-CHAINRULE_LAYER_BACKWARD(linear_tanh_backward, B_TANH)
-CHAINRULE_LAYER_BACKWARD(linear_sigmoid_backward, B_SIGMOID)
+#define CHAINRULE_ACTIVATIONS(EACH) EACH(relu) EACH(tanh) EACH(sigmoid)
+#define CHAINRULE_LAYER(name)                                                        \
+    PyObject* linear_##name(const Call& call) {                                      \
+        return layer(call, CHAINRULE_CHOSEN(elementwise, name));                     \
+    }                                                                                \
+    PyObject* linear_##name##_backward(const Call& call) {                           \
+        return layer_backward(call, CHAINRULE_CHOSEN(elementwise, name##_backward)); \
+    }
+CHAINRULE_ACTIVATIONS(CHAINRULE_LAYER)
 
 // Of a (outer, n, inner): the sums over outer and inner.
 template <class T>
@@ -405,11 +394,11 @@ void sums_of_middle(PyArrayObject* a, std::int64_t first, std::int64_t count, st
 }
 
 // (a, shape): where all dimensions but one are summed, or neighboring ones in the middle
-PyObject* sum_to(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    static Names names = {{"a", "shape"}};
+PyObject* sum_to(const Call& call) {
+    static Names names{"a", "shape"};
     PyObject* given[2];
     PyArrayObject* a = nullptr;
-    if (read_arguments(args, nargs, kwnames, names, 2, given)) a = plain_real(given[0]);
+    if (read_arguments(call, names, given)) a = plain_real(given[0]);
     npy_intp shape[NPY_MAXDIMS];
     bool fits = a != nullptr && given[1] != nullptr && PyTuple_Check(given[1]) &&
                 PyTuple_GET_SIZE(given[1]) <= NPY_MAXDIMS && PyArray_SIZE(a) > 0;
@@ -425,7 +414,7 @@ PyObject* sum_to(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* k
     const bool along = fits && along_one(a, ndim, shape, &n, &inner);
     if (along && ndim == 1 && matrix_of(a, &rows)) return sum_of_rows(rows, type);
     if (!along && !(fits && all_but_middle(a, ndim, shape, &first, &count, &inner)))
-        return by_reference("sum_to", args, nargs, kwnames);
+        return call.by_reference();
     PyArrayObject* out = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, type));
     if (out == nullptr) return nullptr;
     if (along && type == NPY_FLOAT)
@@ -441,16 +430,14 @@ PyObject* sum_to(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* k
 
 }  // namespace
 
+#define CHAINRULE_LISTED(name)                                      \
+    CHAINRULE_METHOD(linear_##name, #name "(x @ weight.T + bias)"), \
+        CHAINRULE_METHOD(linear_##name##_backward, "linear_backward, through " #name "."),
+
 PyMethodDef linear_methods[] = {
     CHAINRULE_METHOD(linear, "x @ weight.T + bias"),
-    CHAINRULE_METHOD(linear_relu, "relu(x @ weight.T + bias)"),
-    CHAINRULE_METHOD(linear_tanh, "tanh(x @ weight.T + bias)"),
-    CHAINRULE_METHOD(linear_sigmoid, "sigmoid(x @ weight.T + bias)"),
     CHAINRULE_METHOD(linear_backward, "The gradients of the input, the weight and the bias."),
-    CHAINRULE_METHOD(linear_relu_backward, "The same, through relu."),
-    CHAINRULE_METHOD(linear_tanh_backward, "The same, through tanh."),
-    CHAINRULE_METHOD(linear_sigmoid_backward, "The same, through sigmoid."),
-    CHAINRULE_METHOD(matmul, "a @ b"),
+    CHAINRULE_ACTIVATIONS(CHAINRULE_LISTED) CHAINRULE_METHOD(matmul, "a @ b"),
     CHAINRULE_METHOD(sum_to, "The transpose of broadcasting."),
     {nullptr, nullptr, 0, nullptr},
 };

@@ -188,14 +188,14 @@ PyObject* new_gradients(std::int64_t count, const Stack& g, const Stack& x, cons
 
 }  // namespace
 
-PyObject* linear_of_stack(PyObject* const* args, Py_ssize_t nargs) {
-    PyArrayObject *weights = as_array(args[1]), *biases = nullptr;
+PyObject* linear_of_stack(const Call& call) {
+    PyArrayObject *weights = as_array(call[1]), *biases = nullptr;
     const int type = PyArray_TYPE(weights);
     const std::int64_t count = PyArray_DIM(weights, 0);
     Stack x, w;
-    if (!stack_of(args[0], type, count, &x) || !stack_of(args[1], type, count, &w)) return nullptr;
-    if (nargs == 3 && args[2] != Py_None) {
-        biases = plain_of(args[2], type);
+    if (!stack_of(call[0], type, count, &x) || !stack_of(call[1], type, count, &w)) return nullptr;
+    if (call.count == 3 && call[2] != Py_None) {
+        biases = plain_of(call[2], type);
         if (biases == nullptr || PyArray_NDIM(biases) != 2 || PyArray_DIM(biases, 0) != count ||
             PyArray_DIM(biases, 1) != w.rows)
             return nullptr;
@@ -206,14 +206,14 @@ PyObject* linear_of_stack(PyObject* const* args, Py_ssize_t nargs) {
                              : new_products<double>(count, p, biases, type);
 }
 
-PyObject* matmul_of_stack(PyObject* const* args) {
-    PyArrayObject *first = as_array(args[0]), *second = as_array(args[1]);
+PyObject* matmul_of_stack(const Call& call) {
+    PyArrayObject *first = as_array(call[0]), *second = as_array(call[1]);
     const int type = PyArray_TYPE(first);
     const std::int64_t count = PyArray_DIM(PyArray_NDIM(first) == 3 ? first : second, 0);
     Stack a, b;
     bool turn_a, turn_b;
-    if (!stack_in_any_order(args[0], type, count, &a, &turn_a) ||
-        !stack_in_any_order(args[1], type, count, &b, &turn_b))
+    if (!stack_in_any_order(call[0], type, count, &a, &turn_a) ||
+        !stack_in_any_order(call[1], type, count, &b, &turn_b))
         return nullptr;
     const Product p(a, turn_a, b, turn_b);
     if (!p.possible()) return nullptr;
@@ -221,18 +221,18 @@ PyObject* matmul_of_stack(PyObject* const* args) {
                              : new_products<double>(count, p, nullptr, type);
 }
 
-PyObject* linear_backward_of_stack(PyObject* const* args) {
-    PyArrayObject* gradient = as_array(args[0]);
+PyObject* linear_backward_of_stack(const Call& call) {
+    PyArrayObject* gradient = as_array(call[0]);
     const int type = PyArray_TYPE(gradient);
     const std::int64_t count = PyArray_DIM(gradient, 0);
     Stack g, x, w;
-    if (!stack_of(args[0], type, count, &g) ||
-        (args[1] != Py_None && !stack_of(args[1], type, count, &x)) ||
-        (args[2] != Py_None && !stack_of(args[2], type, count, &w)) ||
+    if (!stack_of(call[0], type, count, &g) ||
+        (call[1] != Py_None && !stack_of(call[1], type, count, &x)) ||
+        (call[2] != Py_None && !stack_of(call[2], type, count, &w)) ||
         (x.data != nullptr && !Product(g, true, x, false).possible()) ||
         (w.data != nullptr && !Product(g, false, w, false).possible()))
         return nullptr;
-    const bool with_bias = args[3] == Py_True;
+    const bool with_bias = call[3] == Py_True;
     return type == NPY_FLOAT ? new_gradients<float>(count, g, x, w, with_bias, type)
                              : new_gradients<double>(count, g, x, w, with_bias, type);
 }

@@ -2,7 +2,6 @@
 #define CHAINRULE_MODULE
 #include "binding.hpp"
 
-#include <initializer_list>
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
@@ -13,15 +12,14 @@ namespace chainrule {
 
 PyObject* reference_kernels = nullptr;
 
-PyObject* by_reference(const char* name, PyObject* const* args, Py_ssize_t nargs,
-                       PyObject* kwnames) {
-    PyObject* kernel =
-        reference_kernels == nullptr ? nullptr : PyDict_GetItemString(reference_kernels, name);
-    if (kernel == nullptr) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_RuntimeError, "no NumPy kernel named %s", name);
+PyObject* Call::by_reference() const {
+    PyObject* function =
+        reference_kernels == nullptr ? nullptr : PyDict_GetItemString(reference_kernels, kernel);
+    if (function == nullptr) {
+        if (!PyErr_Occurred()) PyErr_Format(PyExc_RuntimeError, "no NumPy kernel named %s", kernel);
         return nullptr;
     }
-    return PyObject_Vectorcall(kernel, args, static_cast<size_t>(nargs), kwnames);
+    return PyObject_Vectorcall(function, args, static_cast<size_t>(count), names);
 }
 
 namespace {
@@ -50,10 +48,7 @@ PyObject* change_num_threads(PyObject*, PyObject* count) {
     Py_RETURN_NONE;
 }
 
-PyObject* get_isa(PyObject*, PyObject*) {
-    const char* names[] = {"baseline", "avx2", "avx512"};
-    return PyUnicode_FromString(names[static_cast<int>(isa())]);
-}
+PyObject* get_isa(PyObject*, PyObject*) { return PyUnicode_FromString(isa_name()); }
 
 PyObject* change_isa(PyObject*, PyObject* name) {
     const char* text = PyUnicode_AsUTF8(name);
@@ -79,6 +74,20 @@ void keep_freed_memory() {
 #endif
 }
 
+#define CHAINRULE_EACH(F) F##_methods,
+PyMethodDef* const families[] = {CHAINRULE_FAMILIES(CHAINRULE_EACH)};
+#undef CHAINRULE_EACH
+#define CHAINRULE_EACH(WITH, name, ...) #name,
+const char* const update_rules[] = {CHAINRULE_RULES(CHAINRULE_EACH, )};
+#undef CHAINRULE_EACH
+
+bool append(PyObject* list, const char* text) {
+    PyObject* name = PyUnicode_FromString(text);
+    const bool done = list != nullptr && name != nullptr && PyList_Append(list, name) == 0;
+    Py_XDECREF(name);
+    return done;
+}
+
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     "chainrule.backend._native",
@@ -101,17 +110,16 @@ PyMODINIT_FUNC PyInit__native(void) {
     PyObject* module = PyModule_Create(&definition);
     if (module == nullptr) return nullptr;
     PyObject* names = PyList_New(0);
-    for (PyMethodDef* family :
-         {conv_methods, elementwise_methods, gather_methods, linear_methods, norm_methods,
-          pool_methods, recurrent_methods, softmax_methods, update_methods}) {
-        for (PyMethodDef* m = family; m->ml_name != nullptr; ++m) {
-            PyObject* name = PyUnicode_FromString(m->ml_name);
-            if (name == nullptr || PyList_Append(names, name) < 0) return nullptr;
-            Py_DECREF(name);
-        }
+    for (PyMethodDef* family : families) {
+        for (PyMethodDef* m = family; m->ml_name != nullptr; ++m)
+            if (!append(names, m->ml_name)) return nullptr;
         if (PyModule_AddFunctions(module, family) < 0) return nullptr;
     }
     if (PyModule_AddObject(module, "kernels", names) < 0) return nullptr;
+    PyObject* rules = PyList_New(0);
+    for (const char* rule : update_rules)
+        if (!append(rules, rule)) return nullptr;
+    if (PyModule_AddObject(module, "update_rules", rules) < 0) return nullptr;
     if (PyModule_AddFunctions(module, own_methods) < 0) return nullptr;
     return module;
 }

@@ -34,27 +34,23 @@ struct NormBackward {
     T* gx;                                  // may be null: not needed
 };
 
-template <class T>
-struct NormKernels {
-    void (*rows)(const NormRows&, const NormForward<T>&, std::int64_t begin, std::int64_t end);
-    // With space > 1, gw and gb (rows, parts) are the sums of g d rstd and g over the space; with
-    // space 1, they are (period, parts), to which those of these rows are added. Both may be null.
-    void (*rows_backward)(const NormRows&, const NormBackward<T>&, T* gw, T* gb, std::int64_t begin,
-                          std::int64_t end);
-    void (*channels)(const NormChannels&, const NormForward<T>&, std::int64_t begin,
-                     std::int64_t end);
-    // gw and gb are (channels), and may be null.
-    void (*channels_backward)(const NormChannels&, const NormBackward<T>&, T* gw, T* gb,
-                              std::int64_t begin, std::int64_t end);
-    // out[j] = sum over i of parts[i, j] for (count, n)
-    void (*add_up)(std::int64_t count, std::int64_t n, const T* parts, T* out);
-};
+// rows_backward: with space > 1, gw and gb (rows, parts) are the sums of g d rstd and g over the
+// space; with space 1, they are (period, parts), to which those of these rows are added. Both may
+// be null. channels_backward: gw and gb are (channels), and may be null. add_up: out[j] = sum over
+// i of parts[i, j] for (count, n)
+#define CHAINRULE_KERNELS_norm(KERNEL)                                                             \
+    KERNEL(void, rows,                                                                             \
+           (const NormRows& s, const NormForward<T>& a, std::int64_t begin, std::int64_t end))     \
+    KERNEL(void, rows_backward,                                                                    \
+           (const NormRows& s, const NormBackward<T>& a, T* gw, T* gb, std::int64_t begin,         \
+            std::int64_t end))                                                                     \
+    KERNEL(void, channels,                                                                         \
+           (const NormChannels& s, const NormForward<T>& a, std::int64_t begin, std::int64_t end)) \
+    KERNEL(void, channels_backward,                                                                \
+           (const NormChannels& s, const NormBackward<T>& a, T* gw, T* gb, std::int64_t begin,     \
+            std::int64_t end))                                                                     \
+    KERNEL(void, add_up, (std::int64_t count, std::int64_t n, const T* parts, T* out))
 
-struct norm_table {
-    NormKernels<float> f;
-    NormKernels<double> d;
-};
-
-CHAINRULE_TABLES(norm)
+CHAINRULE_FAMILY(norm)
 
 }  // namespace chainrule

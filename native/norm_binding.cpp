@@ -6,17 +6,6 @@ namespace {
 
 constexpr int MAX_DIMS = 16;
 
-template <class T>
-const NormKernels<T>& kernels();
-template <>
-const NormKernels<float>& kernels<float>() {
-    return norm().f;
-}
-template <>
-const NormKernels<double>& kernels<double>() {
-    return norm().d;
-}
-
 // How an array is normalized over some of its dimensions.
 struct Layout {
     int ndim = 0;
@@ -157,34 +146,34 @@ void forward(const Layout& layout, PyArrayObject* x, PyArrayObject* w, PyArrayOb
                            data<T>(parts.var.a)};
     if (layout.by_rows)
         share_units(layout.rows.rows, layout.size(), [&](std::int64_t begin, std::int64_t end) {
-            kernels<T>().rows(layout.rows, a, begin, end);
+            norm_of<T>().rows(layout.rows, a, begin, end);
         });
     else
         share_channels(layout.channels, [&](std::int64_t begin, std::int64_t end) {
-            kernels<T>().channels(layout.channels, a, begin, end);
+            norm_of<T>().channels(layout.channels, a, begin, end);
         });
 }
 
 // Computes the parts from (x, *affine, dim, eps, center); false: not done, with or without an
 // error.
-bool normalize_into(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, Parts& parts) {
-    if (nargs < 1 || nargs > 3) return false;
-    const Named named{args + nargs, kwnames};
+bool normalize_into(const Call& call, Parts& parts) {
+    if (call.count < 1 || call.count > 3) return false;
+    const Named named(call);
     PyObject *dims = named.get("dim"), *eps = named.get("eps");
     bool center;
     if (named.count() != 3 || dims == nullptr || eps == nullptr || !PyFloat_CheckExact(eps) ||
         !named.flag("center", &center))
         return false;
-    PyArrayObject *x = as_array(args[0]), *affine[2] = {nullptr, nullptr};
+    PyArrayObject *x = as_array(call[0]), *affine[2] = {nullptr, nullptr};
     if (x == nullptr || !is_real(x)) return false;
     Layout layout;
     if (!layout.read(x, dims)) return false;
-    for (Py_ssize_t k = 1; k < nargs; ++k) {
-        PyArrayObject* a = affine[k - 1] = as_array(args[k]);
+    for (Py_ssize_t k = 1; k < call.count; ++k) {
+        PyArrayObject* a = affine[k - 1] = as_array(call[k]);
         if (a == nullptr || PyArray_TYPE(a) != PyArray_TYPE(x) || !is_plain(a)) return false;
     }
-    if (nargs > 1 && !layout.read_weight(affine[0])) return false;
-    if (nargs > 2 && !same_shape(affine[0], affine[1])) return false;
+    if (call.count > 1 && !layout.read_weight(affine[0])) return false;
+    if (call.count > 2 && !same_shape(affine[0], affine[1])) return false;
     Kept plain;
     plain.a = reinterpret_cast<PyArrayObject*>(PyArray_FromArray(x, nullptr, NPY_ARRAY_CARRAY_RO));
     const int type = PyArray_TYPE(x);
@@ -202,16 +191,15 @@ bool normalize_into(PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, 
     return true;
 }
 
-PyObject* normalize(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* normalize(const Call& call) {
     Parts parts;
-    if (normalize_into(args, nargs, kwnames, parts)) return parts.out.release();
-    return PyErr_Occurred() ? nullptr : by_reference("normalize", args, nargs, kwnames);
+    if (normalize_into(call, parts)) return parts.out.release();
+    return PyErr_Occurred() ? nullptr : call.by_reference();
 }
 
-PyObject* normalize_parts(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* normalize_parts(const Call& call) {
     Parts parts;
-    if (!normalize_into(args, nargs, kwnames, parts))
-        return PyErr_Occurred() ? nullptr : by_reference("normalize_parts", args, nargs, kwnames);
+    if (!normalize_into(call, parts)) return PyErr_Occurred() ? nullptr : call.by_reference();
     if (parts.mean.a == nullptr) {
         Py_INCREF(Py_None);
         return tuple_of({parts.out.release(), Py_None, parts.rstd.release(), parts.var.release()});
@@ -238,7 +226,7 @@ void clear(T* data, std::int64_t count) {
 template <class T>
 bool rows_backward(const Layout& layout, const NormBackward<T>& a, T* gw, T* gb) {
     const NormRows& s = layout.rows;
-    const auto& k = kernels<T>();
+    const auto& k = norm_of<T>();
     if (gw == nullptr && gb == nullptr) {
         share_units(s.rows, layout.size(), [&](std::int64_t begin, std::int64_t end) {
             k.rows_backward(s, a, gw, gb, begin, end);
@@ -280,7 +268,7 @@ bool backward(const Layout& layout, PyArrayObject* const* given, PyArrayObject* 
     T *gw = data_or_null<T>(wanted[1]), *gb = data_or_null<T>(wanted[2]);
     if (layout.by_rows) return rows_backward(layout, a, gw, gb);
     share_channels(layout.channels, [&](std::int64_t begin, std::int64_t end) {
-        kernels<T>().channels_backward(layout.channels, a, gw, gb, begin, end);
+        norm_of<T>().channels_backward(layout.channels, a, gw, gb, begin, end);
     });
     return true;
 }
@@ -304,31 +292,29 @@ bool is_statistic(PyArrayObject* a, int type, const Layout& layout) {
 }
 
 // (g, x, mean, rstd, weight, dim, shapes, needs) -> gradients, as far as there are shapes
-PyObject* normalize_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs,
-                             PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("normalize_backward", args, nargs, kwnames); };
-    if (nargs != 8 || kwnames != nullptr || !PyTuple_Check(args[6]) || !PyTuple_Check(args[7]))
-        return otherwise();
-    PyArrayObject *g = as_array(args[0]), *x = as_array(args[1]), *mean = as_array(args[2]);
-    PyArrayObject *rstd = as_array(args[3]), *weight = as_array(args[4]);
-    PyObject *shapes = args[6], *needs = args[7];
+PyObject* normalize_backward(const Call& call) {
+    if (!call.has(8) || !PyTuple_Check(call[6]) || !PyTuple_Check(call[7]))
+        return call.by_reference();
+    PyArrayObject *g = as_array(call[0]), *x = as_array(call[1]), *mean = as_array(call[2]);
+    PyArrayObject *rstd = as_array(call[3]), *weight = as_array(call[4]);
+    PyObject *shapes = call[6], *needs = call[7];
     const Py_ssize_t count = PyTuple_GET_SIZE(needs);
     if (g == nullptr || x == nullptr || !is_real(x) || !is_real(g) ||
         PyArray_TYPE(g) != PyArray_TYPE(x) || !same_shape(g, x) ||
-        (mean == nullptr && args[2] != Py_None) || (weight == nullptr && args[4] != Py_None) ||
+        (mean == nullptr && call[2] != Py_None) || (weight == nullptr && call[4] != Py_None) ||
         count < 1 || count > 3 || PyTuple_GET_SIZE(shapes) != count ||
         (count > 1) != (weight != nullptr))
-        return otherwise();
+        return call.by_reference();
     const int type = PyArray_TYPE(x);
     Layout layout;
-    if (!layout.read(x, args[5]) || !is_statistic(rstd, type, layout) ||
+    if (!layout.read(x, call[5]) || !is_statistic(rstd, type, layout) ||
         (mean != nullptr && !is_statistic(mean, type, layout)))
-        return otherwise();
+        return call.by_reference();
     if (weight != nullptr &&
         (PyArray_TYPE(weight) != type || !is_plain(weight) || !layout.read_weight(weight)))
-        return otherwise();
+        return call.by_reference();
     for (Py_ssize_t k = 1; k < count; ++k)
-        if (!is_shape_of(shapes, k, weight)) return otherwise();
+        if (!is_shape_of(shapes, k, weight)) return call.by_reference();
     Kept plain_g, plain_x, made[3];
     plain_g.a =
         reinterpret_cast<PyArrayObject*>(PyArray_FromArray(g, nullptr, NPY_ARRAY_CARRAY_RO));

@@ -1,7 +1,9 @@
 #include "parallel.hpp"
 
 #include <pthread.h>
+#if defined(__linux__)
 #include <sched.h>
+#endif
 
 #include <atomic>
 #include <condition_variable>
@@ -120,9 +122,11 @@ Pool* pool = nullptr;  // used while `busy` is held
 
 int processors() {
     static const int count = [] {
+#if defined(__linux__)  // where a process may be held to some of them
         cpu_set_t set;
         CPU_ZERO(&set);
         if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
         return static_cast<int>(std::thread::hardware_concurrency());
     }();
     return count > 0 ? count : 1;

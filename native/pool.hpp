@@ -22,28 +22,25 @@ struct PoolShape {
 };
 
 // All work on the channels [from, to).
-template <class T>
-struct PoolKernels {
-    // Where the maxima lie in each channel: the first of equal ones, the last NaN.
-    void (*max)(const PoolShape& s, std::int64_t from, std::int64_t to, const T* x,
-                std::int64_t* index);
-    void (*average)(const PoolShape& s, std::int64_t from, std::int64_t to, const T* x, T* y);
-    void (*average_transpose)(const PoolShape& s, std::int64_t from, std::int64_t to, const T* y,
-                              T* x);
-    // y[i] = x[index[i]] in channels of m and n elements; false, with part of it done, at an index
-    // that is outside.
-    bool (*gather)(std::int64_t n, std::int64_t m, std::int64_t from, std::int64_t to, const T* x,
-                   const std::int64_t* index, T* y);
-    // x = 0; x[index[i]] = y[i], or += if `add`.
-    bool (*scatter)(std::int64_t n, std::int64_t m, std::int64_t from, std::int64_t to, bool add,
-                    const T* y, const std::int64_t* index, T* x);
-};
+// max: where the maxima lie in each channel: the first of equal ones, the last NaN
+// gather: y[i] = x[index[i]] in channels of m and n elements; false, with part of it done, at an
+// index that is outside
+// scatter: x = 0; x[index[i]] = y[i], or += if `add`
+#define CHAINRULE_KERNELS_pool(KERNEL)                                                             \
+    KERNEL(                                                                                        \
+        void, max,                                                                                 \
+        (const PoolShape& s, std::int64_t from, std::int64_t to, const T* x, std::int64_t* index)) \
+    KERNEL(void, average,                                                                          \
+           (const PoolShape& s, std::int64_t from, std::int64_t to, const T* x, T* y))             \
+    KERNEL(void, average_transpose,                                                                \
+           (const PoolShape& s, std::int64_t from, std::int64_t to, const T* y, T* x))             \
+    KERNEL(bool, gather,                                                                           \
+           (std::int64_t n, std::int64_t m, std::int64_t from, std::int64_t to, const T* x,        \
+            const std::int64_t* index, T* y))                                                      \
+    KERNEL(bool, scatter,                                                                          \
+           (std::int64_t n, std::int64_t m, std::int64_t from, std::int64_t to, bool add,          \
+            const T* y, const std::int64_t* index, T* x))
 
-struct pool_table {
-    PoolKernels<float> f;
-    PoolKernels<double> d;
-};
-
-CHAINRULE_TABLES(pool)
+CHAINRULE_FAMILY(pool)
 
 }  // namespace chainrule

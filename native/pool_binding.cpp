@@ -9,9 +9,6 @@ namespace {
 
 using Int = std::int64_t;
 
-const PoolKernels<float>& kernels(float) { return pool().f; }
-const PoolKernels<double>& kernels(double) { return pool().d; }
-
 Int product(const Int* n) { return n[0] * n[1] * n[2]; }
 
 // --- windows -------------------------------------------------------------------------------------
@@ -95,7 +92,7 @@ void place_adaptive(const Int* in, const Int* out, Tables& tables, PoolShape& s)
 // work(kernels, from, to) for the channels.
 template <class T, class F>
 void for_channels(Int channels, Int cost, const F& work) {
-    share(channels, cost > 0 ? cost : 1, [&](Int from, Int to) { work(kernels(T()), from, to); });
+    share(channels, cost > 0 ? cost : 1, [&](Int from, Int to) { work(pool_of<T>(), from, to); });
 }
 
 Int elements(const PoolShape& s) { return s.axis[0].in * s.axis[1].in * s.axis[2].in; }
@@ -124,58 +121,55 @@ bool read_windows(PyObject** given, PyArrayObject* a, int* nd, bool transposed, 
     return n < LARGEST && n * w.in[2] < LARGEST;
 }
 
-Names max_names = {{"", "size", "kernel", "stride", "padding", "dilation"}};
+Names max_names{"", "size", "kernel", "stride", "padding", "dilation"};
 
 // (x, size, kernel, stride, padding, dilation) -> index
-PyObject* max_pool_indices(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("max_pool_indices", args, nargs, kwnames); };
+PyObject* max_pool_indices(const Call& call) {
     PyObject* given[6];
     Windows w;
     Tables tables;
     PoolShape s;
     int nd;
-    if (!read_arguments(args, nargs, kwnames, max_names, 6, given)) return otherwise();
+    if (!read_arguments(call, max_names, given)) return call.by_reference();
     const Contiguous x(given[0]);
-    if (x.get() == nullptr) return PyErr_Occurred() ? nullptr : otherwise();
-    if (!read_windows(given, x.get(), &nd, false, w)) return otherwise();
+    if (x.get() == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
+    if (!read_windows(given, x.get(), &nd, false, w)) return call.by_reference();
     if (!tables.reserve(w.out)) return nullptr;
-    if (!place_windows(w, false, tables, s)) return otherwise();
+    if (!place_windows(w, false, tables, s)) return call.by_reference();
     PyArrayObject* out = with_size(x.get(), nd, w.out, NPY_INT64);
     if (out == nullptr) return nullptr;
     const Int channels = PyArray_SIZE(x.get()) / elements(s), cost = window_elements(s);
     if (PyArray_TYPE(x.get()) == NPY_FLOAT)
-        for_channels<float>(channels, cost, [&](const PoolKernels<float>& k, Int from, Int to) {
+        for_channels<float>(channels, cost, [&](const pool_functions<float>& k, Int from, Int to) {
             k.max(s, from, to, data<float>(x.get()), data<Int>(out));
         });
     else
-        for_channels<double>(channels, cost, [&](const PoolKernels<double>& k, Int from, Int to) {
-            k.max(s, from, to, data<double>(x.get()), data<Int>(out));
-        });
+        for_channels<double>(channels, cost,
+                             [&](const pool_functions<double>& k, Int from, Int to) {
+                                 k.max(s, from, to, data<double>(x.get()), data<Int>(out));
+                             });
     return reinterpret_cast<PyObject*>(out);
 }
 
-Names average_names = {
-    {"", "size", "kernel", "stride", "padding", "dilation", "divisor", "count_pad"}};
+Names average_names{"", "size", "kernel", "stride", "padding", "dilation", "divisor", "count_pad"};
 
 // (a, size, kernel, stride, padding, dilation, divisor, count_pad) -> array
-PyObject* averages(const char* name, bool transposed, PyObject* const* args, Py_ssize_t nargs,
-                   PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference(name, args, nargs, kwnames); };
+PyObject* averages(const Call& call, bool transposed) {
     PyObject* given[8];
     Windows w;
     Tables tables;
     PoolShape s;
     int nd;
-    if (!read_arguments(args, nargs, kwnames, average_names, 8, given)) return otherwise();
+    if (!read_arguments(call, average_names, given)) return call.by_reference();
     const Contiguous a(given[0]);
-    if (a.get() == nullptr) return PyErr_Occurred() ? nullptr : otherwise();
+    if (a.get() == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
     if (given[6] == nullptr || given[7] == nullptr || !PyBool_Check(given[7]) ||
         !read_windows(given, a.get(), &nd, transposed, w))
-        return otherwise();
+        return call.by_reference();
     s.divisor = 0;
-    if (given[6] != Py_None && !as_number(given[6], &s.divisor)) return otherwise();
+    if (given[6] != Py_None && !as_number(given[6], &s.divisor)) return call.by_reference();
     if (!tables.reserve(w.out)) return nullptr;
-    if (!place_windows(w, given[7] == Py_True, tables, s)) return otherwise();
+    if (!place_windows(w, given[7] == Py_True, tables, s)) return call.by_reference();
     const int type = PyArray_TYPE(a.get());
     PyArrayObject* out = with_size(a.get(), nd, transposed ? w.in : w.out, type);
     if (out == nullptr) return nullptr;
@@ -186,50 +180,44 @@ PyObject* averages(const char* name, bool transposed, PyObject* const* args, Py_
                    : k.average(s, from, to, in, result);
     };
     if (type == NPY_FLOAT)
-        for_channels<float>(channels, cost, [&](const PoolKernels<float>& k, Int from, Int to) {
+        for_channels<float>(channels, cost, [&](const pool_functions<float>& k, Int from, Int to) {
             run(k, from, to, data<float>(a.get()), data<float>(out));
         });
     else
-        for_channels<double>(channels, cost, [&](const PoolKernels<double>& k, Int from, Int to) {
-            run(k, from, to, data<double>(a.get()), data<double>(out));
-        });
+        for_channels<double>(channels, cost,
+                             [&](const pool_functions<double>& k, Int from, Int to) {
+                                 run(k, from, to, data<double>(a.get()), data<double>(out));
+                             });
     return reinterpret_cast<PyObject*>(out);
 }
 
-PyObject* avg_pool(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    return averages("avg_pool", false, args, nargs, kwnames);
-}
+PyObject* avg_pool(const Call& call) { return averages(call, false); }
 
-PyObject* avg_pool_transpose(PyObject*, PyObject* const* args, Py_ssize_t nargs,
-                             PyObject* kwnames) {
-    return averages("avg_pool_transpose", true, args, nargs, kwnames);
-}
+PyObject* avg_pool_transpose(const Call& call) { return averages(call, true); }
 
 // --- adaptive windows ----------------------------------------------------------------------------
 
-Names adaptive_names = {{"", "size"}};
+Names adaptive_names{"", "size"};
 
 enum class Adaptive { average, transpose, max };
 
 // (a, size) -> array
-PyObject* adaptive(const char* name, Adaptive kind, PyObject* const* args, Py_ssize_t nargs,
-                   PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference(name, args, nargs, kwnames); };
+PyObject* adaptive(const Call& call, Adaptive kind) {
     PyObject* given[2];
     Int own[3], other[3];
     Tables tables;
     PoolShape s;
-    if (!read_arguments(args, nargs, kwnames, adaptive_names, 2, given)) return otherwise();
+    if (!read_arguments(call, adaptive_names, given)) return call.by_reference();
     const Contiguous a(given[0]);
-    if (a.get() == nullptr) return PyErr_Occurred() ? nullptr : otherwise();
+    if (a.get() == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
     const int nd = dimensions(given[1]);
     if (nd == 0 || !spatial(a.get(), nd, own) || !triple(given[1], nd, 1, other) || other[0] < 1 ||
         other[1] < 1 || other[2] < 1)
-        return otherwise();
+        return call.by_reference();
     const Int *in = kind == Adaptive::transpose ? other : own,
               *out_size = kind == Adaptive::transpose ? own : other;
     const Int plane = in[0] * in[1];
-    if (plane >= LARGEST || plane * in[2] >= LARGEST) return otherwise();
+    if (plane >= LARGEST || plane * in[2] >= LARGEST) return call.by_reference();
     if (!tables.reserve(out_size)) return nullptr;
     place_adaptive(in, out_size, tables, s);
     const int type = PyArray_TYPE(a.get());
@@ -245,29 +233,24 @@ PyObject* adaptive(const char* name, Adaptive kind, PyObject* const* args, Py_ss
             k.average_transpose(s, from, to, x, result);
     };
     if (type == NPY_FLOAT)
-        for_channels<float>(channels, cost, [&](const PoolKernels<float>& k, Int from, Int to) {
+        for_channels<float>(channels, cost, [&](const pool_functions<float>& k, Int from, Int to) {
             run(k, from, to, data<float>(a.get()), data<float>(out));
         });
     else
-        for_channels<double>(channels, cost, [&](const PoolKernels<double>& k, Int from, Int to) {
-            run(k, from, to, data<double>(a.get()), data<double>(out));
-        });
+        for_channels<double>(channels, cost,
+                             [&](const pool_functions<double>& k, Int from, Int to) {
+                                 run(k, from, to, data<double>(a.get()), data<double>(out));
+                             });
     return reinterpret_cast<PyObject*>(out);
 }
 
-PyObject* adaptive_avg_pool(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    return adaptive("adaptive_avg_pool", Adaptive::average, args, nargs, kwnames);
+PyObject* adaptive_avg_pool(const Call& call) { return adaptive(call, Adaptive::average); }
+
+PyObject* adaptive_avg_pool_transpose(const Call& call) {
+    return adaptive(call, Adaptive::transpose);
 }
 
-PyObject* adaptive_avg_pool_transpose(PyObject*, PyObject* const* args, Py_ssize_t nargs,
-                                      PyObject* kwnames) {
-    return adaptive("adaptive_avg_pool_transpose", Adaptive::transpose, args, nargs, kwnames);
-}
-
-PyObject* adaptive_max_pool_indices(PyObject*, PyObject* const* args, Py_ssize_t nargs,
-                                    PyObject* kwnames) {
-    return adaptive("adaptive_max_pool_indices", Adaptive::max, args, nargs, kwnames);
-}
+PyObject* adaptive_max_pool_indices(const Call& call) { return adaptive(call, Adaptive::max); }
 
 // --- by index ------------------------------------------------------------------------------------
 
@@ -285,28 +268,27 @@ bool fits(PyObject* o, PyArrayObject* like, int nd, bool all) {
 template <class T, class F>
 bool all_channels(Int channels, Int cost, const F& work) {
     std::atomic<bool> fine{true};
-    for_channels<T>(channels, cost, [&](const PoolKernels<T>& k, Int from, Int to) {
+    for_channels<T>(channels, cost, [&](const pool_functions<T>& k, Int from, Int to) {
         if (!work(k, from, to)) fine.store(false);
     });
     return fine.load();
 }
 
-Names gather_names = {{"", "", "nd", "unique"}};
+Names gather_names{"", "", "nd", "unique"};
 
 // (x, index, nd, unique) -> y
-PyObject* pool_gather(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("pool_gather", args, nargs, kwnames); };
+PyObject* pool_gather(const Call& call) {
     PyObject* given[4];
     Int nd, in[3], size[3];
-    if (!read_arguments(args, nargs, kwnames, gather_names, 4, given)) return otherwise();
+    if (!read_arguments(call, gather_names, given)) return call.by_reference();
     const Contiguous x(given[0]);
-    if (x.get() == nullptr) return PyErr_Occurred() ? nullptr : otherwise();
+    if (x.get() == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
     if (!as_integer(given[2], &nd) || nd < 1 || nd > 3 || nd > PyArray_NDIM(x.get()) ||
         given[3] == nullptr || !fits(given[1], x.get(), static_cast<int>(nd), false))
-        return otherwise();
+        return call.by_reference();
     PyArrayObject* index = as_array(given[1]);
     if (!spatial(x.get(), static_cast<int>(nd), in) || !spatial(index, static_cast<int>(nd), size))
-        return otherwise();
+        return call.by_reference();
     const int type = PyArray_TYPE(x.get());
     PyArrayObject* out = with_size(x.get(), static_cast<int>(nd), size, type);
     if (out == nullptr) return nullptr;
@@ -314,35 +296,34 @@ PyObject* pool_gather(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
     const bool fine =
         type == NPY_FLOAT
             ? all_channels<float>(channels, n,
-                                  [&](const PoolKernels<float>& k, Int from, Int to) {
+                                  [&](const pool_functions<float>& k, Int from, Int to) {
                                       return k.gather(n, m, from, to, data<float>(x.get()),
                                                       data<Int>(index), data<float>(out));
                                   })
             : all_channels<double>(channels, n,
-                                   [&](const PoolKernels<double>& k, Int from, Int to) {
+                                   [&](const pool_functions<double>& k, Int from, Int to) {
                                        return k.gather(n, m, from, to, data<double>(x.get()),
                                                        data<Int>(index), data<double>(out));
                                    });
     if (fine) return reinterpret_cast<PyObject*>(out);
     Py_DECREF(out);
-    return otherwise();
+    return call.by_reference();
 }
 
-Names scatter_names = {{"", "", "size", "unique"}};
+Names scatter_names{"", "", "size", "unique"};
 
 // (y, index, size, unique) -> x
-PyObject* pool_scatter(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("pool_scatter", args, nargs, kwnames); };
+PyObject* pool_scatter(const Call& call) {
     PyObject* given[4];
     Int in[3], size[3];
-    if (!read_arguments(args, nargs, kwnames, scatter_names, 4, given)) return otherwise();
+    if (!read_arguments(call, scatter_names, given)) return call.by_reference();
     const Contiguous y(given[0]);
-    if (y.get() == nullptr) return PyErr_Occurred() ? nullptr : otherwise();
+    if (y.get() == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
     const int nd = dimensions(given[2]), type = PyArray_TYPE(y.get());
     if (nd == 0 || !triple(given[2], nd, 1, size) || size[0] < 1 || size[1] < 1 || size[2] < 1 ||
         given[3] == nullptr || !PyBool_Check(given[3]) || !spatial(y.get(), nd, in) ||
         !fits(given[1], y.get(), nd, true))
-        return otherwise();
+        return call.by_reference();
     PyArrayObject* index = as_array(given[1]);
     PyArrayObject* out = with_size(y.get(), nd, size, type);
     if (out == nullptr) return nullptr;
@@ -352,18 +333,18 @@ PyObject* pool_scatter(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObj
     const bool fine =
         type == NPY_FLOAT
             ? all_channels<float>(channels, n + m,
-                                  [&](const PoolKernels<float>& k, Int from, Int to) {
+                                  [&](const pool_functions<float>& k, Int from, Int to) {
                                       return k.scatter(n, m, from, to, add, data<float>(y.get()),
                                                        data<Int>(index), data<float>(out));
                                   })
             : all_channels<double>(channels, n + m,
-                                   [&](const PoolKernels<double>& k, Int from, Int to) {
+                                   [&](const pool_functions<double>& k, Int from, Int to) {
                                        return k.scatter(n, m, from, to, add, data<double>(y.get()),
                                                         data<Int>(index), data<double>(out));
                                    });
     if (fine) return reinterpret_cast<PyObject*>(out);
     Py_DECREF(out);
-    return otherwise();
+    return call.by_reference();
 }
 
 }  // namespace

@@ -23,7 +23,10 @@ struct Span {
     bool reverse;
 };
 
-enum class Nonlinearity { tanh, relu, sigmoid };
+#define CHAINRULE_NONLINEARITIES(EACH) EACH(tanh) EACH(relu) EACH(sigmoid)
+#define CHAINRULE_EACH(name) name,
+enum class Nonlinearity { CHAINRULE_NONLINEARITIES(CHAINRULE_EACH) };
+#undef CHAINRULE_EACH
 
 template <class T>
 struct RnnForward {
@@ -97,28 +100,23 @@ struct WeightGradient {
     T* out;  // (G, S)
 };
 
-template <class T>
-struct RecurrentKernels {
-    std::int64_t (*packed_size)(std::int64_t n, std::int64_t k);
-    void (*pack)(std::int64_t n, std::int64_t k, const T* b, std::int64_t down, std::int64_t across,
-                 T* packed);
-    // For the panels [begin, end) of the gates, each so many columns.
-    void (*weight_gradient)(const WeightGradient<T>&, std::int64_t begin, std::int64_t end);
-    std::int64_t panel;
-    // Each for the rows [begin, end) of the batch.
-    void (*rnn)(const RnnForward<T>&, std::int64_t begin, std::int64_t end);
-    void (*rnn_backward)(const RnnBackward<T>&, std::int64_t begin, std::int64_t end);
-    void (*lstm)(const LstmForward<T>&, std::int64_t begin, std::int64_t end);
-    void (*lstm_backward)(const LstmBackward<T>&, std::int64_t begin, std::int64_t end);
-    void (*gru)(const GruForward<T>&, std::int64_t begin, std::int64_t end);
-    void (*gru_backward)(const GruBackward<T>&, std::int64_t begin, std::int64_t end);
-};
+// weight_gradient: for the panels [begin, end) of the gates, each of `panel_width` columns; the
+// layers: each for the rows [begin, end) of the batch
+#define CHAINRULE_KERNELS_recurrent(KERNEL)                                                       \
+    KERNEL(std::int64_t, packed_size, (std::int64_t n, std::int64_t k))                           \
+    KERNEL(void, pack,                                                                            \
+           (std::int64_t n, std::int64_t k, const T* b, std::int64_t down, std::int64_t across,   \
+            T* packed))                                                                           \
+    KERNEL(std::int64_t, panel_width, ())                                                         \
+    KERNEL(void, weight_gradient,                                                                 \
+           (const WeightGradient<T>& a, std::int64_t begin, std::int64_t end))                    \
+    KERNEL(void, rnn, (const RnnForward<T>& a, std::int64_t begin, std::int64_t end))             \
+    KERNEL(void, rnn_backward, (const RnnBackward<T>& a, std::int64_t begin, std::int64_t end))   \
+    KERNEL(void, lstm, (const LstmForward<T>& a, std::int64_t begin, std::int64_t end))           \
+    KERNEL(void, lstm_backward, (const LstmBackward<T>& a, std::int64_t begin, std::int64_t end)) \
+    KERNEL(void, gru, (const GruForward<T>& a, std::int64_t begin, std::int64_t end))             \
+    KERNEL(void, gru_backward, (const GruBackward<T>& a, std::int64_t begin, std::int64_t end))
 
-struct recurrent_table {
-    RecurrentKernels<float> f;
-    RecurrentKernels<double> d;
-};
-
-CHAINRULE_TABLES(recurrent)
+CHAINRULE_FAMILY(recurrent)
 
 }  // namespace chainrule

@@ -11,15 +11,14 @@ constexpr std::int64_t WORK = 200000;
 bool nonlinearity_of(const Named& named, Nonlinearity* out) {
     PyObject* value = named.get("nonlinearity");
     if (value == nullptr || !PyUnicode_Check(value)) return false;
-    if (PyUnicode_CompareWithASCIIString(value, "tanh") == 0)
-        *out = Nonlinearity::tanh;
-    else if (PyUnicode_CompareWithASCIIString(value, "relu") == 0)
-        *out = Nonlinearity::relu;
-    else if (PyUnicode_CompareWithASCIIString(value, "sigmoid") == 0)
-        *out = Nonlinearity::sigmoid;
-    else
-        return false;
-    return true;
+#define CHAINRULE_EACH(name)                                   \
+    if (PyUnicode_CompareWithASCIIString(value, #name) == 0) { \
+        *out = Nonlinearity::name;                             \
+        return true;                                           \
+    }
+    CHAINRULE_NONLINEARITIES(CHAINRULE_EACH)
+#undef CHAINRULE_EACH
+    return false;
 }
 
 // Three dimensions, none of them empty.
@@ -67,49 +66,53 @@ PyObject* const unfit = nullptr;
 
 // (x, h0, w, *mask, nonlinearity, reverse) -> out
 template <class T>
-PyObject* rnn_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
+PyObject* rnn_sequence_of(const Call& call) {
+    const Named named(call);
     RnnForward<T> a{};
     std::int64_t d[3];
-    if (nargs < 3 || !sizes_of(args[0], d) || named.count() != 2 ||
+    if (call.count < 3 || !sizes_of(call[0], d) || named.count() != 2 ||
         !nonlinearity_of(named, &a.nonlinearity) || !named.flag("reverse", &a.span.reverse))
         return unfit;
     Reader<T> reader;
     Kept x, h0, mask, out;
     Memory<T> w;
     const std::int64_t n = d[2];
-    a.x = reader.steps(args[0], x, d[0], d[1], n);
-    a.h0 = reader.contiguous(args[1], h0, d[1], n);
-    a.span = {d[0], d[1], n, reader.mask(args, nargs, 3, mask, d[0], d[1]), a.span.reverse};
+    a.x = reader.steps(call[0], x, d[0], d[1], n);
+    a.h0 = reader.contiguous(call[1], h0, d[1], n);
+    a.span = {d[0], d[1], n, reader.mask(call.args, call.count, 3, mask, d[0], d[1]),
+              a.span.reverse};
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(args[2], w, n, n, true);
+    a.w = reader.packed(call[2], w, n, n, true);
     a.out = reader.make(out, d[0], d[1], n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_kernels<T>().rnn, a, n * n);
+    run(recurrent_of<T>().rnn, a, n * n);
     return out.release();
 }
 
 // (g, out, w, *mask, nonlinearity, reverse) -> gx, gh0
 template <class T>
-PyObject* rnn_backward_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
+PyObject* rnn_sequence_backward_of(const Call& call) {
+    const Named named(call);
     RnnBackward<T> a{};
     std::int64_t d[3];
-    if (nargs < 3 || !sizes_of(args[0], d) || named.count() != 2 ||
+    if (call.count < 3 || !sizes_of(call[0], d) || named.count() != 2 ||
         !nonlinearity_of(named, &a.nonlinearity) || !named.flag("reverse", &a.span.reverse))
         return unfit;
     Reader<T> reader;
     Kept g, out, mask, gx, carry;
     Memory<T> w, total;
     const std::int64_t n = d[2];
-    a.g = reader.steps(args[0], g, d[0], d[1], n);
-    a.out = reader.contiguous(args[1], out, d[0], d[1], n);
-    a.span = {d[0], d[1], n, reader.mask(args, nargs, 3, mask, d[0], d[1]), a.span.reverse};
+    a.g = reader.steps(call[0], g, d[0], d[1], n);
+    a.out = reader.contiguous(call[1], out, d[0], d[1], n);
+    a.span = {d[0], d[1], n, reader.mask(call.args, call.count, 3, mask, d[0], d[1]),
+              a.span.reverse};
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(args[2], w, n, n, false);
+    a.w = reader.packed(call[2], w, n, n, false);
     a.gx = reader.make(gx, d[0], d[1], n);
     a.carry = reader.make(carry, d[1], n);
     a.total = reader.get(total, d[1] * n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_kernels<T>().rnn_backward, a, n * n);
+    run(recurrent_of<T>().rnn_backward, a, n * n);
     return tuple_of({gx.release(), carry.release()});
 }
 
@@ -131,27 +134,27 @@ const T* peepholes_of(Reader<T>& reader, PyObject* const* vectors, Memory<T>& me
 
 // (x, h0, c0, w, *others) -> h, c, gates; others are the projection, or the peepholes, and the mask
 template <class T>
-PyObject* lstm_forward(PyObject* const* args, Py_ssize_t nargs, bool projected, bool peephole,
-                       bool reverse) {
+PyObject* lstm_forward(const Call& call, bool projected, bool peephole, bool reverse) {
     std::int64_t d[3];
     const Py_ssize_t mask_at = 4 + (projected ? 1 : 0) + (peephole ? 3 : 0);
-    if (nargs < mask_at || !sizes_of(args[0], d) || d[2] % 4 != 0) return unfit;
+    if (call.count < mask_at || !sizes_of(call[0], d) || d[2] % 4 != 0) return unfit;
     LstmForward<T> a{};
     Reader<T> reader;
     Kept x, h0, c0, mask, h, c, gates;
     Memory<T> w, projection, peepholes, memory;
-    const std::int64_t n = d[2] / 4, size = projected ? last_of(args[1]) : n;
+    const std::int64_t n = d[2] / 4, size = projected ? last_of(call[1]) : n;
     if (size == 0) return unfit;
     a.size = size;
-    a.x = reader.steps(args[0], x, d[0], d[1], 4 * n);
-    a.h0 = reader.contiguous(args[1], h0, d[1], size);
-    a.c0 = reader.contiguous(args[2], c0, d[1], n);
-    a.span = {d[0], d[1], n, reader.mask(args, nargs, mask_at, mask, d[0], d[1]), reverse};
-    if (peephole) a.peepholes = peepholes_of(reader, args + 4, peepholes, n);
+    a.x = reader.steps(call[0], x, d[0], d[1], 4 * n);
+    a.h0 = reader.contiguous(call[1], h0, d[1], size);
+    a.c0 = reader.contiguous(call[2], c0, d[1], n);
+    a.span = {d[0], d[1], n, reader.mask(call.args, call.count, mask_at, mask, d[0], d[1]),
+              reverse};
+    if (peephole) a.peepholes = peepholes_of(reader, call.args + 4, peepholes, n);
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(args[3], w, 4 * n, size, true);
+    a.w = reader.packed(call[3], w, 4 * n, size, true);
     if (projected) {
-        a.projection = reader.packed(args[4], projection, size, n, true);
+        a.projection = reader.packed(call[4], projection, size, n, true);
         a.memory = reader.get(memory, d[1] * n);
     }
     CHAINRULE_OTHERWISE(reader);
@@ -159,32 +162,32 @@ PyObject* lstm_forward(PyObject* const* args, Py_ssize_t nargs, bool projected, 
     a.c = reader.make(c, d[0], d[1], n);
     a.gates = reader.make(gates, d[0], d[1], 4 * n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_kernels<T>().lstm, a, 4 * n * size + 50 * n);
+    run(recurrent_of<T>().lstm, a, 4 * n * size + 50 * n);
     return tuple_of({h.release(), c.release(), gates.release()});
 }
 
 // (gh, gc, c_out, gates, c0, w, *others) -> gx, gh0, gc0, and those of h or not
 template <class T>
-PyObject* lstm_backward(PyObject* const* args, PyObject* projected, PyObject* const* peepholes,
+PyObject* lstm_backward(const Call& call, PyObject* projected, PyObject* const* peepholes,
                         PyObject* const* masks, Py_ssize_t count, bool reverse) {
     std::int64_t d[3];
-    if (!sizes_of(args[3], d) || d[2] % 4 != 0) return unfit;
+    if (!sizes_of(call[3], d) || d[2] % 4 != 0) return unfit;
     LstmBackward<T> a{};
     Reader<T> reader;
     Kept gh, gc, c, gates, c0, mask, gx, carry_h, carry_c, arrived;
     Memory<T> w, projection, vectors, total, memory;
-    const std::int64_t n = d[2] / 4, size = projected != nullptr ? last_of(args[5]) : n;
+    const std::int64_t n = d[2] / 4, size = projected != nullptr ? last_of(call[5]) : n;
     if (size == 0) return unfit;
     a.size = size;
-    a.gh = reader.steps(args[0], gh, d[0], d[1], size);
-    a.gc = reader.steps(args[1], gc, d[0], d[1], n);
-    a.c = reader.contiguous(args[2], c, d[0], d[1], n);
-    a.gates = reader.contiguous(args[3], gates, d[0], d[1], 4 * n);
-    a.c0 = reader.contiguous(args[4], c0, d[1], n);
+    a.gh = reader.steps(call[0], gh, d[0], d[1], size);
+    a.gc = reader.steps(call[1], gc, d[0], d[1], n);
+    a.c = reader.contiguous(call[2], c, d[0], d[1], n);
+    a.gates = reader.contiguous(call[3], gates, d[0], d[1], 4 * n);
+    a.c0 = reader.contiguous(call[4], c0, d[1], n);
     a.span = {d[0], d[1], n, reader.mask(masks, count, 0, mask, d[0], d[1]), reverse};
     if (peepholes != nullptr) a.peepholes = peepholes_of(reader, peepholes, vectors, n);
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(args[5], w, 4 * n, size, false);
+    a.w = reader.packed(call[5], w, 4 * n, size, false);
     if (projected != nullptr) {
         a.projection = reader.packed(projected, projection, size, n, false);
         a.memory = reader.get(memory, d[1] * n);
@@ -196,112 +199,118 @@ PyObject* lstm_backward(PyObject* const* args, PyObject* projected, PyObject* co
     a.carry_h = reader.make(carry_h, d[1], size);
     a.carry_c = reader.make(carry_c, d[1], n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_kernels<T>().lstm_backward, a, 4 * n * size + 50 * n);
+    run(recurrent_of<T>().lstm_backward, a, 4 * n * size + 50 * n);
     if (peepholes != nullptr) return tuple_of({gx.release(), carry_h.release(), carry_c.release()});
-    PyObject* of_h = projected != nullptr ? arrived.release() : new_reference(args[0]);
+    PyObject* of_h = projected != nullptr ? arrived.release() : new_reference(call[0]);
     return tuple_of({gx.release(), carry_h.release(), carry_c.release(), of_h});
 }
 
 template <class T>
-PyObject* lstm_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
+PyObject* lstm_sequence_of(const Call& call) {
+    const Named named(call);
     bool projected, reverse;
     if (named.count() != 2 || !named.flag("projected", &projected) ||
         !named.flag("reverse", &reverse))
         return unfit;
-    return lstm_forward<T>(args, nargs, projected, false, reverse);
+    return lstm_forward<T>(call, projected, false, reverse);
 }
 
 template <class T>
-PyObject* lstm_backward_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
+PyObject* lstm_sequence_backward_of(const Call& call) {
+    const Named named(call);
     bool projected, reverse;
     if (named.count() != 2 || !named.flag("projected", &projected) ||
         !named.flag("reverse", &reverse))
         return unfit;
     const Py_ssize_t mask_at = projected ? 7 : 6;
-    if (nargs < mask_at) return unfit;
-    return lstm_backward<T>(args, projected ? args[6] : nullptr, nullptr, args + mask_at,
-                            nargs - mask_at, reverse);
+    if (call.count < mask_at) return unfit;
+    return lstm_backward<T>(call, projected ? call[6] : nullptr, nullptr, call.args + mask_at,
+                            call.count - mask_at, reverse);
 }
 
 template <class T>
-PyObject* peephole_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
+PyObject* peephole_sequence_of(const Call& call) {
+    const Named named(call);
     bool full, reverse;
     if (named.count() != 2 || !named.flag("full", &full) || full ||
         !named.flag("reverse", &reverse))
         return unfit;
-    return lstm_forward<T>(args, nargs, false, true, reverse);
+    return lstm_forward<T>(call, false, true, reverse);
 }
 
 // (gh, gc, c_out, gates, c0, w, peepholes, *mask, full, reverse) -> gx, gh0, gc0
 template <class T>
-PyObject* peephole_backward_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
+PyObject* peephole_sequence_backward_of(const Call& call) {
+    const Named named(call);
     bool full, reverse;
     if (named.count() != 2 || !named.flag("full", &full) || full ||
-        !named.flag("reverse", &reverse) || nargs < 7)
+        !named.flag("reverse", &reverse) || call.count < 7)
         return unfit;
-    PyObject* three = args[6];
+    PyObject* three = call[6];
     if (!(PyTuple_Check(three) || PyList_Check(three)) || PySequence_Fast_GET_SIZE(three) != 3)
         return unfit;
-    return lstm_backward<T>(args, nullptr, PySequence_Fast_ITEMS(three), args + 7, nargs - 7,
-                            reverse);
+    return lstm_backward<T>(call, nullptr, PySequence_Fast_ITEMS(three), call.args + 7,
+                            call.count - 7, reverse);
 }
 
 // --- GRU -----------------------------------------------------------------------------------------
 
 // (x, h0, w, b, *mask, reverse) -> out, kept
 template <class T>
-PyObject* gru_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
+PyObject* gru_sequence_of(const Call& call) {
+    const Named named(call);
     std::int64_t d[3];
     bool reverse;
-    if (nargs < 4 || named.count() != 1 || !named.flag("reverse", &reverse) ||
-        !sizes_of(args[0], d) || d[2] % 3 != 0)
+    if (call.count < 4 || named.count() != 1 || !named.flag("reverse", &reverse) ||
+        !sizes_of(call[0], d) || d[2] % 3 != 0)
         return unfit;
     GruForward<T> a{};
     Reader<T> reader;
     Kept x, h0, b, mask, out, kept;
     Memory<T> w, memory;
     const std::int64_t n = d[2] / 3;
-    a.x = reader.steps(args[0], x, d[0], d[1], 3 * n);
-    a.h0 = reader.contiguous(args[1], h0, d[1], n);
-    a.b = reader.contiguous(args[3], b, 3 * n);
-    a.span = {d[0], d[1], n, reader.mask(args, nargs, 4, mask, d[0], d[1]), reverse};
+    a.x = reader.steps(call[0], x, d[0], d[1], 3 * n);
+    a.h0 = reader.contiguous(call[1], h0, d[1], n);
+    a.b = reader.contiguous(call[3], b, 3 * n);
+    a.span = {d[0], d[1], n, reader.mask(call.args, call.count, 4, mask, d[0], d[1]), reverse};
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(args[2], w, 3 * n, n, true);
+    a.w = reader.packed(call[2], w, 3 * n, n, true);
     a.memory = reader.get(memory, d[1] * 3 * n);
     a.out = reader.make(out, d[0], d[1], n);
     a.kept = reader.make(kept, d[0], d[1], 4 * n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_kernels<T>().gru, a, 3 * n * n + 40 * n);
+    run(recurrent_of<T>().gru, a, 3 * n * n + 40 * n);
     return tuple_of({out.release(), kept.release()});
 }
 
 // (g, out, kept, h0, w, *mask, reverse) -> gx, gp, gh0
 template <class T>
-PyObject* gru_backward_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
+PyObject* gru_sequence_backward_of(const Call& call) {
+    const Named named(call);
     std::int64_t d[3];
     bool reverse;
-    if (nargs < 5 || named.count() != 1 || !named.flag("reverse", &reverse) ||
-        !sizes_of(args[0], d))
+    if (call.count < 5 || named.count() != 1 || !named.flag("reverse", &reverse) ||
+        !sizes_of(call[0], d))
         return unfit;
     GruBackward<T> a{};
     Reader<T> reader;
     Kept g, out, kept, h0, mask, gx, gp, carry;
     Memory<T> w, total, direct;
     const std::int64_t n = d[2];
-    a.g = reader.steps(args[0], g, d[0], d[1], n);
-    a.out = reader.contiguous(args[1], out, d[0], d[1], n);
-    a.kept = reader.contiguous(args[2], kept, d[0], d[1], 4 * n);
-    a.h0 = reader.contiguous(args[3], h0, d[1], n);
-    a.span = {d[0], d[1], n, reader.mask(args, nargs, 5, mask, d[0], d[1]), reverse};
+    a.g = reader.steps(call[0], g, d[0], d[1], n);
+    a.out = reader.contiguous(call[1], out, d[0], d[1], n);
+    a.kept = reader.contiguous(call[2], kept, d[0], d[1], 4 * n);
+    a.h0 = reader.contiguous(call[3], h0, d[1], n);
+    a.span = {d[0], d[1], n, reader.mask(call.args, call.count, 5, mask, d[0], d[1]), reverse};
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(args[4], w, 3 * n, n, false);
+    a.w = reader.packed(call[4], w, 3 * n, n, false);
     a.total = reader.get(total, d[1] * n);
     a.direct = reader.get(direct, d[1] * n);
     a.gx = reader.make(gx, d[0], d[1], 3 * n);
     a.gp = reader.make(gp, d[0], d[1], 3 * n);
     a.carry = reader.make(carry, d[1], n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_kernels<T>().gru_backward, a, 3 * n * n + 40 * n);
+    run(recurrent_of<T>().gru_backward, a, 3 * n * n + 40 * n);
     return tuple_of({gx.release(), gp.release(), carry.release()});
 }
 
@@ -309,21 +318,22 @@ PyObject* gru_backward_of(PyObject* const* args, Py_ssize_t nargs, const Named& 
 
 // (g, states, first, reverse) -> the gradient of w
 template <class T>
-PyObject* weight_gradient_of(PyObject* const* args, Py_ssize_t nargs, const Named& named) {
+PyObject* state_weight_gradient_of(const Call& call) {
+    const Named named(call);
     std::int64_t d[3];
     bool reverse;
-    if (nargs != 3 || named.count() != 1 || !named.flag("reverse", &reverse) ||
-        !sizes_of(args[0], d))
+    if (call.count != 3 || named.count() != 1 || !named.flag("reverse", &reverse) ||
+        !sizes_of(call[0], d))
         return unfit;
     WeightGradient<T> a{};
     Reader<T> reader;
     Kept g, states, first, out;
     a.gates = d[2];
-    a.size = last_of(args[2]);
+    a.size = last_of(call[2]);
     if (a.size == 0) return unfit;
-    a.g = reader.contiguous(args[0], g, d[0], d[1], d[2]);
-    const T* all = reader.contiguous(args[1], states, d[0], d[1], a.size);
-    const T* start = reader.contiguous(args[2], first, d[1], a.size);
+    a.g = reader.contiguous(call[0], g, d[0], d[1], d[2]);
+    const T* all = reader.contiguous(call[1], states, d[0], d[1], a.size);
+    const T* start = reader.contiguous(call[2], first, d[1], a.size);
     a.out = reader.make(out, a.gates, a.size);
     CHAINRULE_OTHERWISE(reader);
     const std::int64_t batch = d[1], others = (d[0] - 1) * batch;
@@ -331,50 +341,43 @@ PyObject* weight_gradient_of(PyObject* const* args, Py_ssize_t nargs, const Name
     a.states[reverse ? 1 : 0] = start;
     a.rows[reverse ? 0 : 1] = others;
     a.states[reverse ? 0 : 1] = reverse ? all + batch * a.size : all;
-    const std::int64_t panel = recurrent_kernels<T>().panel, count = (a.gates + panel - 1) / panel;
+    const std::int64_t panel = recurrent_of<T>().panel_width(),
+                       count = (a.gates + panel - 1) / panel;
     const std::int64_t work = d[0] * batch * a.size * panel, grain = WORK / (work + 1) + 1;
     WithoutGil released;
     parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
-        recurrent_kernels<T>().weight_gradient(a, begin, end);
+        recurrent_of<T>().weight_gradient(a, begin, end);
     });
     return out.release();
 }
 
-// The type of the first argument decides; what does not fit goes to the NumPy kernel.
-#define CHAINRULE_SEQUENCE(name, function)                                                  \
-    PyObject* name(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) { \
-        const Named named{args + nargs, kwnames};                                           \
-        PyObject* result = nullptr;                                                         \
-        if (nargs > 0)                                                                      \
-            result = is_single(args[0]) ? function<float>(args, nargs, named)               \
-                                        : function<double>(args, nargs, named);             \
-        if (result != nullptr || PyErr_Occurred()) return result;                           \
-        return by_reference(#name, args, nargs, kwnames);                                   \
-    }
+#define CHAINRULE_SEQUENCES(EACH)                                                       \
+    EACH(rnn_sequence, "A simple recurrent network over a sequence.")                   \
+    EACH(rnn_sequence_backward, "The gradients of its input and first state.")          \
+    EACH(lstm_sequence, "An LSTM over a sequence.")                                     \
+    EACH(lstm_sequence_backward, "The gradients of its input and first states.")        \
+    EACH(gru_sequence, "A GRU over a sequence.")                                        \
+    EACH(gru_sequence_backward, "The gradients of its input, product and first state.") \
+    EACH(state_weight_gradient, "The gradient of the weights of the state.")            \
+    EACH(peephole_sequence, "An LSTM whose gates see the cell, over a sequence.")       \
+    EACH(peephole_sequence_backward, "The gradients of its input and first states.")
 
-CHAINRULE_SEQUENCE(rnn_sequence, rnn_of)
-CHAINRULE_SEQUENCE(rnn_sequence_backward, rnn_backward_of)
-CHAINRULE_SEQUENCE(lstm_sequence, lstm_of)
-CHAINRULE_SEQUENCE(lstm_sequence_backward, lstm_backward_of)
-CHAINRULE_SEQUENCE(gru_sequence, gru_of)
-CHAINRULE_SEQUENCE(gru_sequence_backward, gru_backward_of)
-CHAINRULE_SEQUENCE(state_weight_gradient, weight_gradient_of)
-CHAINRULE_SEQUENCE(peephole_sequence, peephole_of)
-CHAINRULE_SEQUENCE(peephole_sequence_backward, peephole_backward_of)
+// The type of the first argument decides; what does not fit goes to the NumPy kernel.
+#define CHAINRULE_SEQUENCE(name, text)                                                      \
+    PyObject* name(const Call& call) {                                                      \
+        PyObject* result = nullptr;                                                         \
+        if (call.count > 0)                                                                 \
+            result = is_single(call[0]) ? name##_of<float>(call) : name##_of<double>(call); \
+        return result != nullptr || PyErr_Occurred() ? result : call.by_reference();        \
+    }
+CHAINRULE_SEQUENCES(CHAINRULE_SEQUENCE)
 
 }  // namespace
 
+#define CHAINRULE_LISTED(name, text) CHAINRULE_METHOD(name, text),
+
 PyMethodDef recurrent_methods[] = {
-    CHAINRULE_METHOD(rnn_sequence, "A simple recurrent network over a sequence."),
-    CHAINRULE_METHOD(rnn_sequence_backward, "The gradients of its input and first state."),
-    CHAINRULE_METHOD(lstm_sequence, "An LSTM over a sequence."),
-    CHAINRULE_METHOD(lstm_sequence_backward, "The gradients of its input and first states."),
-    CHAINRULE_METHOD(gru_sequence, "A GRU over a sequence."),
-    CHAINRULE_METHOD(gru_sequence_backward, "The gradients of its input, product and first state."),
-    CHAINRULE_METHOD(state_weight_gradient, "The gradient of the weights of the state."),
-    CHAINRULE_METHOD(peephole_sequence, "An LSTM whose gates see the cell, over a sequence."),
-    CHAINRULE_METHOD(peephole_sequence_backward, "The gradients of its input and first states."),
-    {nullptr, nullptr, 0, nullptr},
+    CHAINRULE_SEQUENCES(CHAINRULE_LISTED){nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace chainrule

@@ -5,17 +5,6 @@
 
 namespace chainrule {
 
-template <class T>
-const RecurrentKernels<T>& recurrent_kernels();
-template <>
-inline const RecurrentKernels<float>& recurrent_kernels<float>() {
-    return recurrent().f;
-}
-template <>
-inline const RecurrentKernels<double>& recurrent_kernels<double>() {
-    return recurrent().d;
-}
-
 static inline bool has_shape(PyArrayObject* a, std::int64_t d0, std::int64_t d1 = -1,
                              std::int64_t d2 = -1) {
     const int ndim = d2 >= 0 ? 3 : d1 >= 0 ? 2 : 1;
@@ -87,9 +76,9 @@ struct Reader {
         PyArrayObject* w = array(o, rows, columns);
         if (w == nullptr) return nullptr;
         const std::int64_t k = transposed ? columns : rows, n = transposed ? rows : columns;
-        if (!get(memory, recurrent_kernels<T>().packed_size(n, k))) return nullptr;
-        recurrent_kernels<T>().pack(n, k, data<T>(w), stride(w, transposed ? 1 : 0),
-                                    stride(w, transposed ? 0 : 1), memory.data);
+        if (!get(memory, recurrent_of<T>().packed_size(n, k))) return nullptr;
+        recurrent_of<T>().pack(n, k, data<T>(w), stride(w, transposed ? 1 : 0),
+                               stride(w, transposed ? 0 : 1), memory.data);
         return memory.data;
     }
 

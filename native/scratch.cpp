@@ -17,9 +17,12 @@ struct Kept {
 
 thread_local Kept kept[SLOTS];
 
+// std::aligned_alloc is not there on a macOS before 10.15, for which many a Python is built.
 void* allocate(std::size_t bytes) {
     if (bytes > static_cast<std::size_t>(-1) - LINE) return nullptr;
-    return std::aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE + LINE);
+    void* memory = nullptr;
+    const std::size_t whole = (bytes + LINE - 1) / LINE * LINE + LINE;
+    return posix_memalign(&memory, LINE, whole) == 0 ? memory : nullptr;
 }
 
 }  // namespace

@@ -5,25 +5,22 @@
 
 namespace chainrule {
 
-template <class T>
-struct softmax_functions {
-    // rows x n, each row shifted by its largest element; `log`: the logarithm of the softmax
-    void (*softmax)(std::int64_t rows, std::int64_t n, bool log, const T* x, T* out);
-    // the slopes: out * (g - sum(g * out)), and g - exp(out) * sum(g) for the logarithm
-    void (*backward)(std::int64_t rows, std::int64_t n, bool log, const T* g, const T* out, T* to);
-    // The softmax p and log(sum(exp(x))) - x[target] of each row; 0 where the target is ignored.
-    void (*cross_entropy)(std::int64_t rows, std::int64_t n, std::int64_t ignore, const T* x,
-                          const std::int64_t* target, T* p, T* losses);
-    // (p - one_hot) * g[row] (or g[0], `one`), 0 where the target is ignored
-    void (*cross_entropy_backward)(std::int64_t rows, std::int64_t n, std::int64_t ignore, bool one,
-                                   const T* g, const T* p, const std::int64_t* target, T* out);
-};
+// softmax: rows x n, each row shifted by its largest element; `log`: the logarithm of the softmax
+// softmax_backward: the slopes out * (g - sum(g * out)), and g - exp(out) * sum(g) for the
+// logarithm cross_entropy: the softmax p and log(sum(exp(x))) - x[target] of each row; 0 where the
+// target is ignored cross_entropy_backward: (p - one_hot) * g[row] (or g[0], `one`), 0 where the
+// target is ignored
+#define CHAINRULE_KERNELS_softmax(KERNEL)                                                    \
+    KERNEL(void, softmax, (std::int64_t rows, std::int64_t n, bool log, const T* x, T* out)) \
+    KERNEL(void, softmax_backward,                                                           \
+           (std::int64_t rows, std::int64_t n, bool log, const T* g, const T* out, T* to))   \
+    KERNEL(void, cross_entropy,                                                              \
+           (std::int64_t rows, std::int64_t n, std::int64_t ignore, const T* x,              \
+            const std::int64_t* target, T* p, T* losses))                                    \
+    KERNEL(void, cross_entropy_backward,                                                     \
+           (std::int64_t rows, std::int64_t n, std::int64_t ignore, bool one, const T* g,    \
+            const T* p, const std::int64_t* target, T* out))
 
-struct softmax_kernels_table {
-    softmax_functions<float> f;
-    softmax_functions<double> d;
-};
-
-CHAINRULE_TABLES(softmax_kernels)
+CHAINRULE_FAMILY(softmax)
 
 }  // namespace chainrule

@@ -4,17 +4,6 @@
 namespace chainrule {
 namespace {
 
-template <class T>
-const softmax_functions<T>& functions();
-template <>
-const softmax_functions<float>& functions<float>() {
-    return softmax_kernels().f;
-}
-template <>
-const softmax_functions<double>& functions<double>() {
-    return softmax_kernels().d;
-}
-
 // Whether `dim` is the last dimension of an array with at least one element.
 bool is_last(PyObject* dim, PyArrayObject* a) {
     std::int64_t d;
@@ -30,7 +19,7 @@ template <class T>
 PyObject* new_softmax(PyArrayObject* x, bool log) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
-    const auto f = functions<T>().softmax;
+    const auto f = softmax_of<T>().softmax;
     const T* from = data<T>(x);
     T* to = data<T>(out);
     const std::int64_t n = last_size(x);
@@ -39,29 +28,24 @@ PyObject* new_softmax(PyArrayObject* x, bool log) {
     return reinterpret_cast<PyObject*>(out);
 }
 
-PyObject* any_softmax(const char* name, bool log, PyObject* const* args, Py_ssize_t nargs,
-                      PyObject* kwnames) {
-    static Names names = {{"a", "dim"}};
+PyObject* any_softmax(const Call& call, bool log) {
+    static Names names{"a", "dim"};
     PyObject* given[2];
     PyArrayObject* x = nullptr;
-    if (read_arguments(args, nargs, kwnames, names, 2, given)) x = plain_real(given[0]);
-    if (x == nullptr || !is_last(given[1], x)) return by_reference(name, args, nargs, kwnames);
+    if (read_arguments(call, names, given)) x = plain_real(given[0]);
+    if (x == nullptr || !is_last(given[1], x)) return call.by_reference();
     return PyArray_TYPE(x) == NPY_FLOAT ? new_softmax<float>(x, log) : new_softmax<double>(x, log);
 }
 
-PyObject* softmax(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    return any_softmax("softmax", false, args, nargs, kwnames);
-}
+PyObject* softmax(const Call& call) { return any_softmax(call, false); }
 
-PyObject* log_softmax(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    return any_softmax("log_softmax", true, args, nargs, kwnames);
-}
+PyObject* log_softmax(const Call& call) { return any_softmax(call, true); }
 
 template <class T>
 PyObject* new_backward(PyArrayObject* g, PyArrayObject* out, bool log) {
     PyArrayObject* result = new_like(g);
     if (result == nullptr) return nullptr;
-    const auto f = functions<T>().backward;
+    const auto f = softmax_of<T>().softmax_backward;
     const T *gs = data<T>(g), *outs = data<T>(out);
     T* to = data<T>(result);
     const std::int64_t n = last_size(g);
@@ -71,37 +55,34 @@ PyObject* new_backward(PyArrayObject* g, PyArrayObject* out, bool log) {
     return reinterpret_cast<PyObject*>(result);
 }
 
-PyObject* any_backward(const char* name, bool log, PyObject* const* args, Py_ssize_t nargs,
-                       PyObject* kwnames) {
-    static Names names = {{"g", "out", "dim"}};
+PyObject* any_backward(const Call& call, bool log) {
+    static Names names{"g", "out", "dim"};
     PyObject* given[3];
     PyArrayObject *g = nullptr, *out = nullptr;
-    if (read_arguments(args, nargs, kwnames, names, 3, given)) g = plain_real(given[0]);
+    if (read_arguments(call, names, given)) g = plain_real(given[0]);
     if (g != nullptr) out = plain_of(given[1], PyArray_TYPE(g));
-    if (out == nullptr || !same_shape(g, out) || !is_last(given[2], g))
-        return by_reference(name, args, nargs, kwnames);
+    if (out == nullptr || !same_shape(g, out) || !is_last(given[2], g)) return call.by_reference();
     return PyArray_TYPE(g) == NPY_FLOAT ? new_backward<float>(g, out, log)
                                         : new_backward<double>(g, out, log);
 }
 
-PyObject* softmax_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    return any_backward("softmax_backward", false, args, nargs, kwnames);
-}
+PyObject* softmax_backward(const Call& call) { return any_backward(call, false); }
 
-PyObject* log_softmax_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs,
-                               PyObject* kwnames) {
-    return any_backward("log_softmax_backward", true, args, nargs, kwnames);
-}
+PyObject* log_softmax_backward(const Call& call) { return any_backward(call, true); }
 
 // --- cross-entropy -------------------------------------------------------------------------------
 
-enum class Reduction { none, sum, mean, unknown };
+#define CHAINRULE_REDUCTIONS(EACH) EACH(mean) EACH(sum) EACH(none)
+#define CHAINRULE_EACH(name) name,
+enum class Reduction { CHAINRULE_REDUCTIONS(CHAINRULE_EACH) unknown };
+#undef CHAINRULE_EACH
 
 Reduction reduction_of(PyObject* o) {
     if (o == nullptr || !PyUnicode_Check(o)) return Reduction::unknown;
-    if (PyUnicode_CompareWithASCIIString(o, "mean") == 0) return Reduction::mean;
-    if (PyUnicode_CompareWithASCIIString(o, "sum") == 0) return Reduction::sum;
-    if (PyUnicode_CompareWithASCIIString(o, "none") == 0) return Reduction::none;
+#define CHAINRULE_EACH(name) \
+    if (PyUnicode_CompareWithASCIIString(o, #name) == 0) return Reduction::name;
+    CHAINRULE_REDUCTIONS(CHAINRULE_EACH)
+#undef CHAINRULE_EACH
     return Reduction::unknown;
 }
 
@@ -174,7 +155,7 @@ PyObject* new_cross_entropy(PyArrayObject* x, const Targets& t, Reduction reduct
         }
         each = data<T>(losses);
     }
-    const auto f = functions<T>().cross_entropy;
+    const auto f = softmax_of<T>().cross_entropy;
     const T* from = data<T>(x);
     T* to = data<T>(p);
     share(t.rows, COST * n, [=, &t](std::int64_t i, std::int64_t end) {
@@ -217,41 +198,35 @@ bool within_of(PyObject* given, std::int64_t* out) {
 }
 
 // (a, target, dim, ignore_index, reduction, within=0)
-PyObject* any_cross_entropy(const char* name, bool both, PyObject* const* args, Py_ssize_t nargs,
-                            PyObject* kwnames) {
-    static Names names = {{"a", "target", "dim", "ignore_index", "reduction", "within"}};
+PyObject* any_cross_entropy(const Call& call, bool both) {
+    static Names names{"a", "target", "dim", "ignore_index", "reduction", "within"};
     PyObject* given[6];
     PyArrayObject* x = nullptr;
     Targets t;
     std::int64_t within = 0;
     Reduction reduction = Reduction::unknown;
-    if (read_arguments(args, nargs, kwnames, names, 6, given) && within_of(given[5], &within)) {
+    if (read_arguments(call, names, given) && within_of(given[5], &within)) {
         x = plain_real(given[0]);
         reduction = reduction_of(given[4]);
     }
     if (x == nullptr || reduction == Reduction::unknown || !is_last(given[2], x) ||
         !targets_of(given[1], x, given[3], within, &t))
-        return by_reference(name, args, nargs, kwnames);
+        return call.by_reference();
     const int front = static_cast<int>(within);
     return PyArray_TYPE(x) == NPY_FLOAT ? new_cross_entropy<float>(x, t, reduction, front, both)
                                         : new_cross_entropy<double>(x, t, reduction, front, both);
 }
 
-PyObject* cross_entropy_and_softmax(PyObject*, PyObject* const* args, Py_ssize_t nargs,
-                                    PyObject* kwnames) {
-    return any_cross_entropy("cross_entropy_and_softmax", true, args, nargs, kwnames);
-}
+PyObject* cross_entropy_and_softmax(const Call& call) { return any_cross_entropy(call, true); }
 
-PyObject* cross_entropy(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    return any_cross_entropy("cross_entropy", false, args, nargs, kwnames);
-}
+PyObject* cross_entropy(const Call& call) { return any_cross_entropy(call, false); }
 
 template <class T>
 PyObject* new_cross_entropy_backward(PyArrayObject* g, PyArrayObject* p, const Targets& t,
                                      Reduction reduction) {
     PyArrayObject* out = new_like(p);
     if (out == nullptr) return nullptr;
-    const auto f = functions<T>().cross_entropy_backward;
+    const auto f = softmax_of<T>().cross_entropy_backward;
     const std::int64_t n = last_size(p);
     const T *gs = data<T>(g), *ps = data<T>(p);
     T* to = data<T>(out);
@@ -283,15 +258,14 @@ bool is_gradient(PyArrayObject* g, PyArrayObject* target, Reduction reduction, i
 }
 
 // (g, p, target, dim, ignore_index, reduction, within=0)
-PyObject* cross_entropy_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs,
-                                 PyObject* kwnames) {
-    static Names names = {{"g", "p", "target", "dim", "ignore_index", "reduction", "within"}};
+PyObject* cross_entropy_backward(const Call& call) {
+    static Names names{"g", "p", "target", "dim", "ignore_index", "reduction", "within"};
     PyObject* given[7];
     PyArrayObject *g = nullptr, *p = nullptr;
     Targets t;
     std::int64_t within = 0;
     Reduction reduction = Reduction::unknown;
-    if (read_arguments(args, nargs, kwnames, names, 7, given) && within_of(given[6], &within)) {
+    if (read_arguments(call, names, given) && within_of(given[6], &within)) {
         g = plain_real(given[0]);
         reduction = reduction_of(given[5]);
     }
@@ -299,7 +273,7 @@ PyObject* cross_entropy_backward(PyObject*, PyObject* const* args, Py_ssize_t na
     if (p == nullptr || reduction == Reduction::unknown || !is_last(given[3], p) ||
         !targets_of(given[2], p, given[4], within, &t) ||
         !is_gradient(g, as_array(given[2]), reduction, static_cast<int>(within)))
-        return by_reference("cross_entropy_backward", args, nargs, kwnames);
+        return call.by_reference();
     return PyArray_TYPE(p) == NPY_FLOAT ? new_cross_entropy_backward<float>(g, p, t, reduction)
                                         : new_cross_entropy_backward<double>(g, p, t, reduction);
 }

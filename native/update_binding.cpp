@@ -110,121 +110,76 @@ void unlocked(std::int64_t total, const Work& work) {
 
 // --- the rules by name ---------------------------------------------------------------------------
 
-struct Constant {
-    const char* name;
-    double UpdateConstants::* place;
+// The constants by number, by place and by name.
+namespace constants {
+#define CHAINRULE_EACH(name) name,
+enum Number { CHAINRULE_CONSTANTS(CHAINRULE_EACH) COUNT };
+#undef CHAINRULE_EACH
+}  // namespace constants
+
+#define CHAINRULE_EACH(name) &UpdateConstants::name,
+constexpr double UpdateConstants::* PLACES[] = {CHAINRULE_CONSTANTS(CHAINRULE_EACH)};
+#undef CHAINRULE_EACH
+#define CHAINRULE_EACH(name) #name,
+constexpr const char* CONSTANT_NAMES[] = {CHAINRULE_CONSTANTS(CHAINRULE_EACH)};
+#undef CHAINRULE_EACH
+
+struct Numbers {
+    int count;
+    constants::Number at[10];
+
+    template <class... N>
+    constexpr explicit Numbers(N... numbers) : count(sizeof...(N)), at{numbers...} {}
 };
 
-// A rule's function, the numbers of states that it may have, and all constants that it is given.
 struct KnownRule {
-    const char *module, *name;
-    Rule rule;
+    const char* name;
+    UpdateRule kernel;
     int fewest_states, most_states;
-    Constant constants[10];
+    Numbers constants;
 };
 
-#define C(name) {#name, &UpdateConstants::name}
-#define DECAY C(weight_decay), C(maximize)
-#define MOMENTS C(beta1), C(beta2), C(eps), C(decoupled), C(correction1), C(correction2), DECAY
-#define SGD_CONSTANTS C(momentum), C(dampening), C(nesterov), DECAY
-#define LIMITS C(etaminus), C(etaplus), C(smallest), C(largest), C(maximize)
-
-const KnownRule RULES[] = {
-    {"chainrule.optim.sgd", "SGD.rule", Rule::sgd, 0, 1, {SGD_CONSTANTS}},
-    {"chainrule.optim.momentum", "SGDW.rule", Rule::sgdw, 0, 1, {SGD_CONSTANTS}},
-    {"chainrule.optim.momentum",
-     "AveragedMomentum.rule",
-     Rule::averaged_momentum,
-     1,
-     1,
-     {C(momentum), DECAY}},
-    {"chainrule.optim.momentum", "Lion.rule", Rule::lion, 1, 1, {C(beta1), C(beta2), DECAY}},
-    {"chainrule.optim.adam", "Adam.rule", Rule::adam, 2, 3, {MOMENTS, C(eps_in_root)}},
-    {"chainrule.optim.adam", "Adamax.rule", Rule::adamax, 2, 2, {MOMENTS}},
-    {"chainrule.optim.adam", "NAdam.rule", Rule::nadam, 2, 2, {MOMENTS, C(of_g), C(of_m)}},
-    {"chainrule.optim.adam", "RAdam.rule", Rule::radam, 2, 2, {MOMENTS, C(trust)}},
-    {"chainrule.optim.adaptive",
-     "Adagrad.rule",
-     Rule::adagrad,
-     1,
-     1,
-     {C(eps), C(slowdown), C(eps_in_root), DECAY}},
-    {"chainrule.optim.adaptive",
-     "RMSprop.rule",
-     Rule::rmsprop,
-     1,
-     3,
-     {C(alpha), C(eps), C(momentum), C(centered), C(eps_in_root), DECAY}},
-    {"chainrule.optim.adaptive", "Adadelta.rule", Rule::adadelta, 2, 2, {C(rho), C(eps), DECAY}},
-    {"chainrule.optim.asgd", "ASGD.rule", Rule::asgd, 1, 1, {C(lambd), C(eta), C(mu), DECAY}},
-    {"chainrule.optim.rprop", "Rprop.rule", Rule::rprop, 2, 2, {LIMITS}},
-    {"chainrule.optim.rprop_variants", "RpropMinus.rule", Rule::rprop_minus, 2, 2, {LIMITS}},
-    {"chainrule.optim.rprop_variants", "RpropPlus.rule", Rule::rprop_plus, 3, 3, {LIMITS, C(undo)}},
-    {"chainrule.optim.quickprop",
-     "Quickprop.rule",
-     Rule::quickprop,
-     2,
-     2,
-     {C(growth), C(gradient_term), DECAY}},
-    {"chainrule.optim.adaptive_rates",
-     "DeltaDelta.rule",
-     Rule::delta_delta,
-     2,
-     2,
-     {C(gamma), DECAY}},
-    {"chainrule.optim.adaptive_rates",
-     "DeltaBarDelta.rule",
-     Rule::delta_bar_delta,
-     2,
-     2,
-     {C(kappa), C(phi), C(theta), DECAY}},
-};
-constexpr int MAX_CONSTANTS = sizeof(KnownRule::constants) / sizeof(Constant);
+#define CHAINRULE_EACH(WITH, name, Struct, fewest, most, ...)  \
+    {#name, CHAINRULE_CHOSEN(update, name), fewest, most, [] { \
+         using namespace constants;                            \
+         return Numbers(__VA_ARGS__);                          \
+     }()},
+const KnownRule RULES[] = {CHAINRULE_RULES(CHAINRULE_EACH, )};
+#undef CHAINRULE_EACH
 constexpr int RULE_COUNT = sizeof RULES / sizeof RULES[0];
 
-// The functions that were recognized (references to them are kept) and the names of their
-// constants as Python strings: neither is looked at twice.
-struct Recognized {
-    PyObject* function = nullptr;
-    const KnownRule* rule = nullptr;
-    PyObject* names[MAX_CONSTANTS] = {};
-};
-Recognized recognized[RULE_COUNT];
-int recognized_count = 0;
+// The names as Python strings, made at the first call: most are the very strings that are given.
+struct Interned {
+    PyObject *attribute, *rules[RULE_COUNT], *constants[constants::COUNT];
+    bool complete;
 
-bool has_text(PyObject* object, const char* attribute, const char* text) {
-    PyObject* value = PyObject_GetAttrString(object, attribute);
-    const bool same = value != nullptr && PyUnicode_Check(value) &&
-                      PyUnicode_CompareWithASCIIString(value, text) == 0;
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return same;
+    Interned() : attribute(PyUnicode_InternFromString("kernel")), complete(attribute != nullptr) {
+        for (int i = 0; i < RULE_COUNT; ++i)
+            complete &= (rules[i] = PyUnicode_InternFromString(RULES[i].name)) != nullptr;
+        for (int i = 0; i < constants::COUNT; ++i)
+            complete &= (constants[i] = PyUnicode_InternFromString(CONSTANT_NAMES[i])) != nullptr;
+        PyErr_Clear();
+    }
+};
+
+const Interned& interned() {
+    static const Interned names;
+    return names;
 }
 
-// Null if the function is not one of chainrule's rules.
-const Recognized* recognize(PyObject* function) {
-    for (int i = 0; i < recognized_count; ++i)
-        if (recognized[i].function == function) return &recognized[i];
-    if (recognized_count == RULE_COUNT) return nullptr;
-    for (const KnownRule& rule : RULES) {
-        if (!has_text(function, "__qualname__", rule.name) ||
-            !has_text(function, "__module__", rule.module))
-            continue;
-        Recognized r;
-        r.rule = &rule;
-        for (int i = 0; i < MAX_CONSTANTS && rule.constants[i].name != nullptr; ++i) {
-            r.names[i] = PyUnicode_InternFromString(rule.constants[i].name);
-            if (r.names[i] == nullptr) {
-                PyErr_Clear();
-                return nullptr;
-            }
-        }
-        Py_INCREF(function);
-        r.function = function;
-        recognized[recognized_count] = r;
-        return &recognized[recognized_count++];
-    }
-    return nullptr;
+// The rule that a function names as its kernel; null if it names none, or one that is not here.
+const KnownRule* rule_of(PyObject* function) {
+    const Interned& names = interned();
+    PyObject* name = names.complete ? PyObject_GetAttr(function, names.attribute) : nullptr;
+    const KnownRule* found = nullptr;
+    for (int i = 0; i < RULE_COUNT && name != nullptr && found == nullptr; ++i)
+        if (names.rules[i] == name) found = &RULES[i];
+    if (found == nullptr && name != nullptr && PyUnicode_Check(name))
+        for (const KnownRule& rule : RULES)
+            if (PyUnicode_CompareWithASCIIString(name, rule.name) == 0) found = &rule;
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return found;
 }
 
 // A number or truth; None is NaN.
@@ -245,28 +200,26 @@ bool number(PyObject* value, double* out) {
 }
 
 // Whether the dictionary has the rule's constants, as numbers, and no others.
-bool constants_of(const Recognized& r, PyObject* given, UpdateConstants* c) {
-    Py_ssize_t found = 0;
-    c->undo = 1;  // what RpropPlus is not given
-    for (int i = 0; i < MAX_CONSTANTS && r.names[i] != nullptr; ++i) {
-        PyObject* value = PyDict_GetItemWithError(given, r.names[i]);
-        double UpdateConstants::* place = r.rule->constants[i].place;
+bool constants_of(const KnownRule& rule, PyObject* given, UpdateConstants* c) {
+    if (rule.constants.count != PyDict_GET_SIZE(given)) return false;
+    const Interned& names = interned();
+    for (int i = 0; i < rule.constants.count; ++i) {
+        const constants::Number which = rule.constants.at[i];
+        PyObject* value = PyDict_GetItemWithError(given, names.constants[which]);
         if (value == nullptr) {
-            if (place == &UpdateConstants::undo) continue;
             PyErr_Clear();
             return false;
         }
-        if (value == Py_None && place != &UpdateConstants::trust) return false;
-        if (!number(value, &(c->*place))) return false;
-        ++found;
+        if (value == Py_None && which != constants::trust) return false;
+        if (!number(value, &(c->*PLACES[which]))) return false;
     }
-    return found == PyDict_GET_SIZE(given);
+    return true;
 }
 
 // RMSprop's states depend on its constants.
 bool states_fit(const KnownRule& rule, Py_ssize_t kinds, const UpdateConstants& c) {
     if (kinds < rule.fewest_states || kinds > rule.most_states) return false;
-    if (rule.rule != Rule::rmsprop) return true;
+    if (rule.kernel.f != &update_functions<float>::rmsprop) return true;
     return kinds == 1 + (c.momentum != 0) + (c.centered != 0);
 }
 
@@ -314,11 +267,10 @@ bool rates_of(PyObject* o, PyObject* param, Rates* out) {
 }
 
 // The i-th of `count` parameters as a row; rows first, if parts of it have rates of their own.
-bool row_of(PyObject* const* args, Py_ssize_t count, Py_ssize_t i, bool in_parts, Rows* rows,
-            Row* row) {
-    PyObject* states = args[4];
-    PyArrayObject* p = as_array(PyList_GET_ITEM(args[1], i));
-    PyArrayObject* g = as_array(PyList_GET_ITEM(args[2], i));
+bool row_of(const Call& call, Py_ssize_t count, Py_ssize_t i, bool in_parts, Rows* rows, Row* row) {
+    PyObject* states = call[4];
+    PyArrayObject* p = as_array(PyList_GET_ITEM(call[1], i));
+    PyArrayObject* g = as_array(PyList_GET_ITEM(call[2], i));
     if (p == nullptr || g == nullptr || !is_real(p) || !PyArray_ISWRITEABLE(p)) return false;
     const int type = PyArray_TYPE(p);
     if (PyArray_TYPE(g) != type || !PyArray_ISNOTSWAPPED(g) || !same_shape(p, g)) return false;
@@ -359,12 +311,12 @@ void split(const Row& whole, const Rates& rates, Row* rows) {
 }
 
 template <class T>
-void update_part(const update_functions<T>& t, Rule rule, const Row& r, std::int64_t i,
-                 std::int64_t n, UpdateConstants c) {
+void update_part(UpdateFunction<T> rule, const Row& r, std::int64_t i, std::int64_t n,
+                 UpdateConstants c) {
     c.lr = r.lr;
     T* states[MAX_STATES];
     for (int k = 0; k < MAX_STATES; ++k) states[k] = at<T>(r.states[k], i);
-    t.apply(rule, n, at<T>(r.p, i), at<T>(r.g, i), states, c);
+    rule(n, at<T>(r.p, i), at<T>(r.g, i), states, c);
 }
 
 constexpr std::int64_t MOST_RATES = 1 << 16;  // more are NumPy's: most have one element each
@@ -385,41 +337,38 @@ std::int64_t count_rows(PyObject* params, PyObject* given) {
 }
 
 // (rule, params, grads, rates, states, constants) -> None
-PyObject* write_updates(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] {
-        return PyErr_Occurred() ? nullptr : by_reference("write_updates", args, nargs, kwnames);
-    };
-    if (nargs != 6 || kwnames != nullptr || !PyList_Check(args[1]) || !PyList_Check(args[2]) ||
-        !PyList_Check(args[4]) || !PyDict_Check(args[5]))
+PyObject* write_updates(const Call& call) {
+    const auto otherwise = [&] { return PyErr_Occurred() ? nullptr : call.by_reference(); };
+    if (!call.has(6) || !PyList_Check(call[1]) || !PyList_Check(call[2]) ||
+        !PyList_Check(call[4]) || !PyDict_Check(call[5]))
         return otherwise();
-    const Py_ssize_t count = PyList_GET_SIZE(args[1]), kinds = PyList_GET_SIZE(args[4]);
-    const std::int64_t parts = count_rows(args[1], args[3]);
-    if (parts == 0 || PyList_GET_SIZE(args[2]) != count || kinds > MAX_STATES) return otherwise();
-    const Recognized* known = recognize(args[0]);
+    const Py_ssize_t count = PyList_GET_SIZE(call[1]), kinds = PyList_GET_SIZE(call[4]);
+    const std::int64_t parts = count_rows(call[1], call[3]);
+    if (parts == 0 || PyList_GET_SIZE(call[2]) != count || kinds > MAX_STATES) return otherwise();
+    const KnownRule* rule = rule_of(call[0]);
     UpdateConstants c{};
-    if (known == nullptr || !constants_of(*known, args[5], &c) ||
-        !states_fit(*known->rule, kinds, c))
+    if (rule == nullptr || !constants_of(*rule, call[5], &c) || !states_fit(*rule, kinds, c))
         return otherwise();
     Rows rows(static_cast<Py_ssize_t>(parts));
     if (!rows) return PyErr_NoMemory();
     Row whole;
     Rates rates{nullptr, 1, 0, false};
-    const bool one = PyFloat_CheckExact(args[3]);
+    const bool one = PyFloat_CheckExact(call[3]);
     for (Py_ssize_t i = 0, k = 0; i < count; ++i, k += rates.count) {
-        if (!one) rates_of(PyList_GET_ITEM(args[3], i), PyList_GET_ITEM(args[1], i), &rates);
-        if (!row_of(args, count, i, rates.count > 1, &rows, &whole)) return otherwise();
+        if (!one) rates_of(PyList_GET_ITEM(call[3], i), PyList_GET_ITEM(call[1], i), &rates);
+        if (!row_of(call, count, i, rates.count > 1, &rows, &whole)) return otherwise();
         if (one) {
-            whole.lr = PyFloat_AS_DOUBLE(args[3]);
+            whole.lr = PyFloat_AS_DOUBLE(call[3]);
             rows[k] = whole;
         } else {
             split(whole, rates, &rows[k]);
         }
     }
-    const Rule rule = known->rule->rule;
-    const update_table& t = update();
+    const auto of_float = rule->kernel.in(update_of<float>());
+    const auto of_double = rule->kernel.in(update_of<double>());
     unlocked(rows.total, [&] {
         for_parts(rows, [&](const Row& r, std::int64_t i, std::int64_t n) {
-            r.is_float ? update_part(t.f, rule, r, i, n, c) : update_part(t.d, rule, r, i, n, c);
+            r.is_float ? update_part(of_float, r, i, n, c) : update_part(of_double, r, i, n, c);
         });
     });
     if (!rows.write_back()) return nullptr;
@@ -443,20 +392,18 @@ bool rows_of(PyObject* list, bool writable, Rows* rows) {
 }
 
 // (arrays) -> bool
-PyObject* all_finite(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("all_finite", args, nargs, kwnames); };
-    if (nargs != 1 || kwnames != nullptr || !PyList_Check(args[0])) return otherwise();
-    Rows rows(PyList_GET_SIZE(args[0]));
+PyObject* all_finite(const Call& call) {
+    if (!call.has(1) || !PyList_Check(call[0])) return call.by_reference();
+    Rows rows(PyList_GET_SIZE(call[0]));
     if (!rows) return PyErr_NoMemory();
-    if (!rows_of(args[0], false, &rows)) return otherwise();
+    if (!rows_of(call[0], false, &rows)) return call.by_reference();
     std::atomic<bool> fine{true};
-    const update_table& t = update();
     unlocked(rows.total, [&] {
         for_parts(rows, [&](const Row& r, std::int64_t i, std::int64_t n) {
             for (const std::int64_t end = i + n; i < end && fine; i += BLOCK) {
                 const std::int64_t some = end - i < BLOCK ? end - i : BLOCK;
-                if (!(r.is_float ? t.f.finite(some, at<float>(r.p, i))
-                                 : t.d.finite(some, at<double>(r.p, i))))
+                if (!(r.is_float ? update_of<float>().finite(some, at<float>(r.p, i))
+                                 : update_of<double>().finite(some, at<double>(r.p, i))))
                     fine = false;
             }
         });
@@ -481,15 +428,14 @@ void for_blocks(const Rows& rows, std::int64_t blocks, double* parts, const Part
 }
 
 // (arrays, order) -> float
-PyObject* total_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    const auto otherwise = [&] { return by_reference("total_norm", args, nargs, kwnames); };
-    if (nargs != 2 || kwnames != nullptr || !PyList_Check(args[0]) || !PyFloat_Check(args[1]))
-        return otherwise();
-    const double order = PyFloat_AS_DOUBLE(args[1]);
-    if (order != 2 && order != INFINITE) return otherwise();
-    Rows rows(PyList_GET_SIZE(args[0]));
+PyObject* total_norm(const Call& call) {
+    if (!call.has(2) || !PyList_Check(call[0]) || !PyFloat_Check(call[1]))
+        return call.by_reference();
+    const double order = PyFloat_AS_DOUBLE(call[1]);
+    if (order != 2 && order != INFINITE) return call.by_reference();
+    Rows rows(PyList_GET_SIZE(call[0]));
     if (!rows) return PyErr_NoMemory();
-    if (!rows_of(args[0], false, &rows)) return otherwise();
+    if (!rows_of(call[0], false, &rows)) return call.by_reference();
     std::int64_t blocks = 0;
     for (Py_ssize_t i = 0; i < rows.count; ++i) {
         rows[i].first_block = blocks;
@@ -500,8 +446,10 @@ PyObject* total_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObjec
     if (blocks > 64) parts = static_cast<double*>(PyMem_Calloc(blocks, sizeof(double)));
     if (parts == nullptr) return PyErr_NoMemory();
     unlocked(rows.total, [&] {
-        const auto of_float = order == 2 ? update().f.sum_of_squares : update().f.largest;
-        const auto of_double = order == 2 ? update().d.sum_of_squares : update().d.largest;
+        const auto of_float =
+            order == 2 ? update_of<float>().sum_of_squares : update_of<float>().largest;
+        const auto of_double =
+            order == 2 ? update_of<double>().sum_of_squares : update_of<double>().largest;
         for_blocks(rows, blocks, parts, [&](const Row& r, std::int64_t i, std::int64_t n) {
             return r.is_float ? of_float(n, at<float>(r.p, i)) : of_double(n, at<double>(r.p, i));
         });
@@ -520,41 +468,38 @@ PyObject* total_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObjec
 
 // The arrays of a call (arrays, number, ...) that writes them all.
 template <class Write>
-PyObject* write_all(const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
-                    Py_ssize_t numbers, const Write& write) {
-    const auto otherwise = [&] { return by_reference(name, args, nargs, kwnames); };
-    if (nargs != 1 + numbers || kwnames != nullptr || !PyList_Check(args[0])) return otherwise();
-    for (Py_ssize_t i = 1; i < nargs; ++i)
-        if (!PyFloat_Check(args[i])) return otherwise();
-    Rows rows(PyList_GET_SIZE(args[0]));
+PyObject* write_all(const Call& call, Py_ssize_t numbers, const Write& write) {
+    if (!call.has(1 + numbers) || !PyList_Check(call[0])) return call.by_reference();
+    for (Py_ssize_t i = 1; i < call.count; ++i)
+        if (!PyFloat_Check(call[i])) return call.by_reference();
+    Rows rows(PyList_GET_SIZE(call[0]));
     if (!rows) return PyErr_NoMemory();
-    if (!rows_of(args[0], true, &rows)) return otherwise();
-    const update_table& t = update();
+    if (!rows_of(call[0], true, &rows)) return call.by_reference();
     unlocked(rows.total, [&] {
         for_parts(rows, [&](const Row& r, std::int64_t i, std::int64_t n) {
-            r.is_float ? write(t.f, n, at<float>(r.p, i)) : write(t.d, n, at<double>(r.p, i));
+            r.is_float ? write(update_of<float>(), n, at<float>(r.p, i))
+                       : write(update_of<double>(), n, at<double>(r.p, i));
         });
     });
     Py_RETURN_NONE;
 }
 
 // (arrays, factor) -> None
-PyObject* write_scaled(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-    return write_all(
-        "write_scaled", args, nargs, kwnames, 1,
-        [&](const auto& t, std::int64_t n, auto* x) { t.scale(n, x, PyFloat_AS_DOUBLE(args[1])); });
+PyObject* write_scaled(const Call& call) {
+    return write_all(call, 1, [&](const auto& t, std::int64_t n, auto* x) {
+        t.scale(n, x, PyFloat_AS_DOUBLE(call[1]));
+    });
 }
 
 // (arrays, low, high) -> None
-PyObject* write_clamped(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+PyObject* write_clamped(const Call& call) {
     // A bound that is NaN makes everything NaN.
-    for (Py_ssize_t i = 1; i < nargs; ++i)
-        if (PyFloat_Check(args[i]) && std::isnan(PyFloat_AS_DOUBLE(args[i])))
-            return by_reference("write_clamped", args, nargs, kwnames);
-    return write_all("write_clamped", args, nargs, kwnames, 2,
-                     [&](const auto& t, std::int64_t n, auto* x) {
-                         t.clamp(n, x, PyFloat_AS_DOUBLE(args[1]), PyFloat_AS_DOUBLE(args[2]));
-                     });
+    for (Py_ssize_t i = 1; i < call.count; ++i)
+        if (PyFloat_Check(call[i]) && std::isnan(PyFloat_AS_DOUBLE(call[i])))
+            return call.by_reference();
+    return write_all(call, 2, [&](const auto& t, std::int64_t n, auto* x) {
+        t.clamp(n, x, PyFloat_AS_DOUBLE(call[1]), PyFloat_AS_DOUBLE(call[2]));
+    });
 }
 
 }  // namespace

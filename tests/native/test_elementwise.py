@@ -284,3 +284,12 @@ def test_an_array_of_ones_own_stays_and_others_are_copied() -> None:
         assert not np.shares_memory(copy, a)
     a.flags.writeable = False
     assert native.owned(a, False).flags.writeable
+
+
+def test_instruction_sets_by_name() -> None:
+    before = native.get_isa()
+    assert native.set_isa("baseline") is True
+    assert native.get_isa() == "baseline"
+    assert native.set_isa("sse9") is False
+    assert native.get_isa() == "baseline"
+    assert native.set_isa(before) is True

@@ -13,6 +13,7 @@ import pytest
 import chainrule
 from chainrule import backend, optim
 from chainrule.backend.numpy_kernels import update as reference
+from chainrule.optim.optimizer import fused
 
 native: Any = pytest.importorskip("chainrule.backend._native", reason=backend.why_not_native)
 
@@ -258,14 +259,54 @@ def test_dtypes_can_be_mixed() -> None:
 # --- what is left to NumPy, and errors ------------------------------------------------------------
 
 
-def test_other_rules_and_kinds_of_arguments() -> None:
-    def rule(p: Any, g: Any, lr: float) -> Any:
-        return (p - 2 * lr * g,)
+def doubled(p: Any, g: Any, lr: float, **constants: Any) -> Any:
+    return (p - 2 * lr * g,)
 
-    rule.__qualname__ = "Adam.rule"  # a user's Adam
-    (p,), g = [np.ones(3)], np.ones(3)
-    native.write_updates(rule, [p], [g], 0.25, [], {})
-    np.testing.assert_array_equal(p, [0.5] * 3)
+
+@pytest.mark.parametrize("kernel", ["unknown", "", "adam", None, 3, b"sgd"])
+def test_a_kernel_that_is_not_there_or_does_not_fit(kernel: Any) -> None:
+    sgd = Update(optim.SGD, {}, [np.ones(3)])
+    sgd.rule = fused(kernel)(lambda *args, **constants: doubled(*args))
+    assert_same(sgd.run(native.write_updates), sgd.run(reference.write_updates))
+    np.testing.assert_array_equal(sgd.run(native.write_updates)[0], 1 - 0.125 * sgd.grads[0])
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("kernel", ["sgd", "".join(["sg", "d"])])
+def test_any_function_may_name_a_kernel(kernel: str) -> None:
+    """The binding knows neither modules nor classes."""
+    sgd = Update(optim.SGD, {}, [np.ones(3)])
+    sgd.rule = fused(kernel)(lambda: ())
+    np.testing.assert_array_equal(sgd.run(native.write_updates)[0], 1 - 0.0625 * sgd.grads[0])
+
+
+def test_a_rule_of_its_own_is_not_computed_by_the_kernel_of_its_base(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Doubled(optim.SGD):
+        rule = staticmethod(doubled)
+
+    def step(kind: type[optim.SGD]) -> float:
+        w = chainrule.ones(1, requires_grad=True)
+        w.grad = chainrule.ones(1)
+        kind([w], lr=0.25).step()
+        return w.item()
+
+    assert step(optim.SGD) == 0.75
+    assert step(Doubled) == 0.5
+    monkeypatch.setattr(optim.SGD, "rule", staticmethod(doubled))
+    assert step(optim.SGD) == 0.5
+
+
+def test_every_kernel_has_an_optimizer_and_a_test() -> None:
+    kinds = [k for k in vars(optim).values() if isinstance(k, type)]
+    kinds = [k for k in kinds if issubclass(k, optim.Optimizer) and hasattr(k.rule, "kernel")]
+    assert {k.rule.kernel for k in kinds} == set(native.update_rules)
+    assert {k.rule.kernel for k, _ in RULES} == set(native.update_rules)
+
+
+def test_other_kinds_of_arguments() -> None:
+    (p,), g = [np.full(3, 0.5)], np.ones(3)
     sgd = Update(optim.SGD, {}, [p])
     native.write_updates(sgd.rule, [p], [g], [np.full(3, 0.5)], [], sgd.constants)
     np.testing.assert_array_equal(p, [0] * 3)

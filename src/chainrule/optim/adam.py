@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.elementwise.functions import maximum
-from chainrule.optim.optimizer import Optimizer, decayed, root
+from chainrule.optim.optimizer import Optimizer, decayed, fused, root
 from chainrule.optim.settings import (
     FRACTION,
     NOT_NEGATIVE,
@@ -135,6 +135,7 @@ class Adam(_Moments):
         return constants
 
     @staticmethod
+    @fused("adam")
     def rule(
         p: Value,
         g: Value,
@@ -259,6 +260,7 @@ class Adamax(_Moments):
         return ("exp_avg", "exp_inf")
 
     @staticmethod
+    @fused("adamax")
     def rule(
         p: Value,
         g: Value,
@@ -356,6 +358,7 @@ class NAdam(_Moments):
         return {"mu_product": scalars["mu_product"] * self._momentum(group, step)}
 
     @staticmethod
+    @fused("nadam")
     def rule(
         p: Value,
         g: Value,
@@ -447,6 +450,7 @@ class RAdam(_Moments):
         return {**super().constants(group, step, **scalars), "trust": trust}
 
     @staticmethod
+    @fused("radam")
     def rule(
         p: Value,
         g: Value,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Unpack
 from chainrule.ops.elementwise.complex_numbers import complex
 from chainrule.ops.creation.patterns import full_like
 from chainrule.ops.elementwise.functions import maximum, sqrt
-from chainrule.optim.optimizer import Optimizer, decayed, root
+from chainrule.optim.optimizer import Optimizer, decayed, fused, root
 from chainrule.optim.settings import NOT_NEGATIVE, UNIT, Capturable, Fused, Interval
 from chainrule.tensor import Tensor
 from chainrule.typing import Params, Rates, Value
@@ -100,6 +100,7 @@ class Adagrad(Optimizer):
         }
 
     @staticmethod
+    @fused("adagrad")
     def rule(
         p: Value,
         g: Value,
@@ -192,6 +193,7 @@ class RMSprop(Optimizer):
         return {**options, "eps_in_root": group.get("eps_in_root", False)}
 
     @staticmethod
+    @fused("rmsprop")
     def rule(
         p: Value,
         g: Value,
@@ -277,6 +279,7 @@ class Adadelta(Optimizer):
         return {name: group[name] for name in ("rho", "eps", "weight_decay", "maximize")}
 
     @staticmethod
+    @fused("adadelta")
     def rule(
         p: Value,
         g: Value,

@@ -8,7 +8,7 @@ from chainrule.ops.elementwise.complex_numbers import complex, real
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.elementwise.functions import where
 from chainrule.ops.shape.views import expand
-from chainrule.optim.optimizer import Optimizer, decayed
+from chainrule.optim.optimizer import Optimizer, decayed, fused
 from chainrule.optim.settings import FRACTION, NOT_NEGATIVE, Implementation
 from chainrule.tensor import Tensor
 from chainrule.typing import Params, Rates, Value
@@ -81,6 +81,7 @@ class DeltaDelta(_LearnedRates):
         return {name: group[name] for name in ("gamma", "weight_decay", "maximize")}
 
     @staticmethod
+    @fused("delta_delta")
     def rule(
         p: Value,
         g: Value,
@@ -165,6 +166,7 @@ class DeltaBarDelta(_LearnedRates):
         return {name: group[name] for name in names}
 
     @staticmethod
+    @fused("delta_bar_delta")
     def rule(
         p: Value,
         g: Value,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Unpack
 
-from chainrule.optim.optimizer import Optimizer, decayed
+from chainrule.optim.optimizer import Optimizer, decayed, fused
 from chainrule.optim.settings import NOT_NEGATIVE, Capturable, Interval
 from chainrule.tensor import Tensor
 from chainrule.typing import Params, Rate, Value
@@ -104,6 +104,7 @@ class ASGD(Optimizer):
         }
 
     @staticmethod
+    @fused("asgd")
     def rule(
         p: Value,
         g: Value,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.functions import sign
-from chainrule.optim.optimizer import Optimizer, decayed
+from chainrule.optim.optimizer import Optimizer, decayed, fused
 from chainrule.optim.settings import FRACTION, NOT_NEGATIVE, Fused, Implementation, check_pair
 from chainrule.optim.sgd import SGD
 from chainrule.typing import Params, Rates, Value
@@ -58,6 +58,7 @@ class SGDW(SGD):
         super().__init__(params, lr, momentum, dampening, weight_decay, nesterov, **options)
 
     @staticmethod
+    @fused("sgdw")
     def rule(
         p: Value,
         g: Value,
@@ -138,6 +139,7 @@ class AveragedMomentum(Optimizer):
         return {name: group[name] for name in ("momentum", "weight_decay", "maximize")}
 
     @staticmethod
+    @fused("averaged_momentum")
     def rule(
         p: Value,
         g: Value,
@@ -207,6 +209,7 @@ class Lion(Optimizer):
         return {"beta1": beta1, "beta2": beta2, **rest}
 
     @staticmethod
+    @fused("lion")
     def rule(
         p: Value,
         g: Value,

@@ -35,9 +35,10 @@ from chainrule.optim.state_dict import StateDict
 from chainrule.tensor import Tensor
 from chainrule.typing import Params, Rate, Value
 
-__all__ = ["Loss", "NotFiniteError", "Optimizer", "check_range", "decayed", "root"]
+__all__ = ["Loss", "NotFiniteError", "Optimizer", "check_range", "decayed", "fused", "root"]
 
 Loss = TypeVar("Loss", bound=SupportsFloat)  # what a closure returns: a tensor or a number
+_Rule = TypeVar("_Rule", bound=Callable[..., Sequence[Any]])
 
 
 class NotFiniteError(RuntimeError):
@@ -53,6 +54,25 @@ def decayed(p: Value, g: Value, weight_decay: float, maximize: bool = False) -> 
 def root(v: Value, eps: float, eps_in_root: bool = False) -> Value:
     """What a gradient is divided by: sqrt(v) + eps, or sqrt(v + eps)."""
     return sqrt(v + eps) if eps_in_root else sqrt(v) + eps
+
+
+def fused(kernel: str) -> Callable[[_Rule], _Rule]:
+    """Names the compiled kernel that computes a rule in one pass over all parameters.
+
+    The name belongs to the function: a subclass with a rule of its own is computed by that rule,
+    unless it names a kernel too. ``native/update.hpp`` lists the kernels; where they were not built,
+    NumPy computes the rule itself.
+
+    >>> from chainrule import optim
+    >>> optim.AdamW.rule.kernel
+    'adam'
+    """
+
+    def name(rule: _Rule) -> _Rule:
+        vars(rule)["kernel"] = kernel
+        return rule
+
+    return name
 
 
 def _rate_of(p: Tensor, rate: Rate) -> Tensor:

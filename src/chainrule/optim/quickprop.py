@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.functions import sign, where
-from chainrule.optim.optimizer import Optimizer, decayed
+from chainrule.optim.optimizer import Optimizer, decayed, fused
 from chainrule.optim.settings import NOT_NEGATIVE, Implementation, Interval
 from chainrule.typing import Params, Rates, Value
 
@@ -85,6 +85,7 @@ class Quickprop(Optimizer):
         return {name: group[name] for name in names}
 
     @staticmethod
+    @fused("quickprop")
     def rule(
         p: Value,
         g: Value,

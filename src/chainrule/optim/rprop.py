@@ -8,7 +8,7 @@ from chainrule.ops.elementwise.complex_numbers import complex, real
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.elementwise.functions import clamp, sign, where
 from chainrule.ops.shape.views import expand
-from chainrule.optim.optimizer import Optimizer
+from chainrule.optim.optimizer import Optimizer, fused
 from chainrule.optim.settings import Capturable, check_pair
 from chainrule.tensor import Tensor
 from chainrule.typing import Params, Rates, Value
@@ -122,6 +122,7 @@ class Rprop(Optimizer):
         }
 
     @staticmethod
+    @fused("rprop")
     def rule(
         p: Value,
         g: Value,

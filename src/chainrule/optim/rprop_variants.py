@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Unpack, overload
 
 from chainrule.ops.elementwise.functions import sign, where
-from chainrule.optim.optimizer import Loss
+from chainrule.optim.optimizer import Loss, fused
 from chainrule.optim.rprop import Limits, Rprop, adapted
 from chainrule.tensor import Tensor
 from chainrule.typing import Value
@@ -47,6 +47,7 @@ class RpropMinus(Rprop):
     """
 
     @staticmethod
+    @fused("rprop_minus")
     def rule(
         p: Value,
         g: Value,
@@ -110,7 +111,11 @@ class RpropPlus(Rprop):
     def states(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("prev", "step_size", "delta")
 
+    def constants(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, Any]:
+        return {**super().constants(group, step, **scalars), "undo": True}
+
     @staticmethod
+    @fused("rprop_plus")
     def rule(
         p: Value,
         g: Value,

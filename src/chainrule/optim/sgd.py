@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Unpack
 
-from chainrule.optim.optimizer import Optimizer, decayed
+from chainrule.optim.optimizer import Optimizer, decayed, fused
 from chainrule.optim.settings import NOT_NEGATIVE, Fused, Interval
 from chainrule.typing import Params, Rates, Value
 
@@ -88,6 +88,7 @@ class SGD(Optimizer):
         return {**{name: group[name] for name in names}, "dampening": dampening}
 
     @staticmethod
+    @fused("sgd")
     def rule(
         p: Value,
         g: Value,
