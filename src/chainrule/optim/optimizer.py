@@ -60,7 +60,7 @@ def fused(kernel: str) -> Callable[[_Rule], _Rule]:
     """Names the compiled kernel that computes a rule in one pass over all parameters.
 
     The name belongs to the function: a subclass with a rule of its own is computed by that rule,
-    unless it names a kernel too. ``native/update.hpp`` lists the kernels; where they were not built,
+    unless it names a kernel too. ``native/update.hpp`` lists the kernels; where there are none,
     NumPy computes the rule itself.
 
     >>> from chainrule import optim
