@@ -43,6 +43,12 @@ UNARY = {"__abs__", "__invert__", "__neg__", "__pos__"}
 OVERRIDES = {"__eq__", "__ne__"}  # of object, where they return bool
 
 
+def is_in_place(name: str) -> bool:
+    """Whether a method returns the tensor itself: ``x.add_(y)``, ``x += y``."""
+    operator = name.startswith("__i") and name not in UNARY and name not in GIVEN
+    return operator or (name.endswith("_") and not name.endswith("__"))
+
+
 def shown(default: Any) -> str:
     """A default value as an editor shows it."""
     return (
@@ -148,8 +154,12 @@ class Stub:
         else:
             yield from self._line(name, self.signature(value), doc)
 
-    @staticmethod
-    def _line(name: str, signature: str, doc: str | None, overrides: bool = False) -> Iterator[str]:
+    def _line(
+        self, name: str, signature: str, doc: str | None, overrides: bool = False
+    ) -> Iterator[str]:
+        if is_in_place(name):  # a parameter stays a parameter
+            self._import("Self", {})
+            signature = signature.rpartition("->")[0] + "-> Self"
         mark = "  # type: ignore[override]" if overrides else ""
         if doc is None:
             yield f"    def {name}{signature}: ...{mark}"

@@ -8,7 +8,7 @@ from chainrule.random import Generator
 from chainrule.tensor import Tensor
 from chainrule.typing import ArrayLike, DType, Device, Dims, Index, Number, Operand, Shape, Sizes
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, Self, overload
 
 _bool = bool
 _float = float
@@ -30,20 +30,20 @@ class TensorMethods:
     def __ge__(self, other: Operand) -> Tensor: ...
     def __getitem__(self, index: Index) -> Tensor: ...
     def __gt__(self, other: Operand) -> Tensor: ...
-    def __iadd__(self, other: Operand) -> Tensor: ...
-    def __iand__(self, other: Operand) -> Tensor: ...
-    def __ifloordiv__(self, other: Operand) -> Tensor: ...
-    def __ilshift__(self, other: Operand) -> Tensor: ...
-    def __imod__(self, other: Operand) -> Tensor: ...
-    def __imul__(self, other: Operand) -> Tensor: ...
+    def __iadd__(self, other: Operand) -> Self: ...
+    def __iand__(self, other: Operand) -> Self: ...
+    def __ifloordiv__(self, other: Operand) -> Self: ...
+    def __ilshift__(self, other: Operand) -> Self: ...
+    def __imod__(self, other: Operand) -> Self: ...
+    def __imul__(self, other: Operand) -> Self: ...
     def __invert__(self) -> Tensor: ...
-    def __ior__(self, other: Operand) -> Tensor: ...
-    def __ipow__(self, other: Operand) -> Tensor: ...
-    def __irshift__(self, other: Operand) -> Tensor: ...
-    def __isub__(self, other: Operand) -> Tensor: ...
+    def __ior__(self, other: Operand) -> Self: ...
+    def __ipow__(self, other: Operand) -> Self: ...
+    def __irshift__(self, other: Operand) -> Self: ...
+    def __isub__(self, other: Operand) -> Self: ...
     def __iter__(self) -> Iterator[Tensor]: ...
-    def __itruediv__(self, other: Operand) -> Tensor: ...
-    def __ixor__(self, other: Operand) -> Tensor: ...
+    def __itruediv__(self, other: Operand) -> Self: ...
+    def __ixor__(self, other: Operand) -> Self: ...
     def __le__(self, other: Operand) -> Tensor: ...
     def __lshift__(self, other: Operand) -> Tensor: ...
     def __lt__(self, other: Operand) -> Tensor: ...
@@ -76,47 +76,47 @@ class TensorMethods:
     def __xor__(self, other: Operand) -> Tensor: ...
     def abs(self) -> Any:
         """The absolute value of each element."""
-    def abs_(self) -> Any:
+    def abs_(self) -> Self:
         """The absolute value of each element."""
     def absolute(self) -> Any:
         """The absolute value of each element."""
-    def absolute_(self) -> Any:
+    def absolute_(self) -> Self:
         """The absolute value of each element."""
     def acos(self) -> Tensor:
         """The inverse cosine of x."""
-    def acos_(self) -> Tensor:
+    def acos_(self) -> Self:
         """The inverse cosine of x."""
     def acosh(self) -> Tensor:
         """The inverse hyperbolic cosine of x."""
-    def acosh_(self) -> Tensor:
+    def acosh_(self) -> Self:
         """The inverse hyperbolic cosine of x."""
     def add(self, other: Any, *, alpha: _float = 1) -> Any:
         """input + alpha * other"""
-    def add_(self, other: Any, *, alpha: _float = 1) -> Any:
+    def add_(self, other: Any, *, alpha: _float = 1) -> Self:
         """input + alpha * other"""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta * input + alpha * (the sum of bmm(batch1, batch2) over the batch)"""
-    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Self:
         """beta * input + alpha * (the sum of bmm(batch1, batch2) over the batch)"""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1) -> Tensor:
         """input + value * tensor1 / tensor2"""
-    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1) -> Tensor:
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1) -> Self:
         """input + value * tensor1 / tensor2"""
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1) -> Tensor:
         """input + value * tensor1 * tensor2"""
-    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1) -> Tensor:
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1) -> Self:
         """input + value * tensor1 * tensor2"""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2), for matrices."""
-    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Self:
         """beta * input + alpha * (mat1 @ mat2), for matrices."""
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta * input + alpha * (mat @ vec), for a matrix and a vector."""
-    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Self:
         """beta * input + alpha * (mat @ vec), for a matrix and a vector."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta * input + alpha * outer(vec1, vec2)"""
-    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Self:
         """beta * input + alpha * outer(vec1, vec2)"""
     def adjoint(self) -> Tensor:
         """The conjugate of the matrix transpose: ``x.mH``."""
@@ -136,31 +136,31 @@ class TensorMethods:
         """Whether any element (along some dimensions) is nonzero."""
     def arccos(self) -> Tensor:
         """The inverse cosine of x."""
-    def arccos_(self) -> Tensor:
+    def arccos_(self) -> Self:
         """The inverse cosine of x."""
     def arccosh(self) -> Tensor:
         """The inverse hyperbolic cosine of x."""
-    def arccosh_(self) -> Tensor:
+    def arccosh_(self) -> Self:
         """The inverse hyperbolic cosine of x."""
     def arcsin(self) -> Tensor:
         """The inverse sine of x."""
-    def arcsin_(self) -> Tensor:
+    def arcsin_(self) -> Self:
         """The inverse sine of x."""
     def arcsinh(self) -> Tensor:
         """The inverse hyperbolic sine of x."""
-    def arcsinh_(self) -> Tensor:
+    def arcsinh_(self) -> Self:
         """The inverse hyperbolic sine of x."""
     def arctan(self) -> Tensor:
         """The inverse tangent of x."""
     def arctan2(self, other: Tensor | Number) -> Tensor:
         """The angle of the point (y, x): ``atan2(input, other)`` is the angle whose tangent is x / y."""
-    def arctan2_(self, other: Tensor | Number) -> Tensor:
+    def arctan2_(self, other: Tensor | Number) -> Self:
         """The angle of the point (y, x): ``atan2(input, other)`` is the angle whose tangent is x / y."""
-    def arctan_(self) -> Tensor:
+    def arctan_(self) -> Self:
         """The inverse tangent of x."""
     def arctanh(self) -> Tensor:
         """The inverse hyperbolic tangent of x."""
-    def arctanh_(self) -> Tensor:
+    def arctanh_(self) -> Self:
         """The inverse hyperbolic tangent of x."""
     def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
         """The index of the largest element (the first), in the flattened tensor or along ``dim``."""
@@ -172,59 +172,59 @@ class TensorMethods:
         """Where the elements are not zero: one row for each."""
     def asin(self) -> Tensor:
         """The inverse sine of x."""
-    def asin_(self) -> Tensor:
+    def asin_(self) -> Self:
         """The inverse sine of x."""
     def asinh(self) -> Tensor:
         """The inverse hyperbolic sine of x."""
-    def asinh_(self) -> Tensor:
+    def asinh_(self) -> Self:
         """The inverse hyperbolic sine of x."""
     def atan(self) -> Tensor:
         """The inverse tangent of x."""
     def atan2(self, other: Tensor | Number) -> Tensor:
         """The angle of the point (y, x): ``atan2(input, other)`` is the angle whose tangent is x / y."""
-    def atan2_(self, other: Tensor | Number) -> Tensor:
+    def atan2_(self, other: Tensor | Number) -> Self:
         """The angle of the point (y, x): ``atan2(input, other)`` is the angle whose tangent is x / y."""
-    def atan_(self) -> Tensor:
+    def atan_(self) -> Self:
         """The inverse tangent of x."""
     def atanh(self) -> Tensor:
         """The inverse hyperbolic tangent of x."""
-    def atanh_(self) -> Tensor:
+    def atanh_(self) -> Self:
         """The inverse hyperbolic tangent of x."""
     def backward(self, gradient: Tensor | None = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Tensor | Iterable[Tensor] | None = None) -> None:
         """Adds the gradient of this tensor to the ``.grad`` of every leaf it was computed from."""
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta * input + alpha * bmm(batch1, batch2)"""
-    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Self:
         """beta * input + alpha * bmm(batch1, batch2)"""
     def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
         """1 with the probability that ``input`` holds (or with probability p), else 0."""
-    def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
+    def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with ones (with probability p, a number or a tensor) and zeros."""
     def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
         """How often each of the numbers 0, 1, 2, ... occurs (or the sum of its weights)."""
     def bitwise_and(self, other: Tensor | Number) -> Tensor:
         """The bits set in both x and y."""
-    def bitwise_and_(self, other: Tensor | Number) -> Tensor:
+    def bitwise_and_(self, other: Tensor | Number) -> Self:
         """The bits set in both x and y."""
     def bitwise_left_shift(self, other: Tensor | Number) -> Tensor:
         """x shifted left by y bits."""
-    def bitwise_left_shift_(self, other: Tensor | Number) -> Tensor:
+    def bitwise_left_shift_(self, other: Tensor | Number) -> Self:
         """x shifted left by y bits."""
     def bitwise_not(self) -> Tensor:
         """x with every bit flipped."""
-    def bitwise_not_(self) -> Tensor:
+    def bitwise_not_(self) -> Self:
         """x with every bit flipped."""
     def bitwise_or(self, other: Tensor | Number) -> Tensor:
         """The bits set in x or y."""
-    def bitwise_or_(self, other: Tensor | Number) -> Tensor:
+    def bitwise_or_(self, other: Tensor | Number) -> Self:
         """The bits set in x or y."""
     def bitwise_right_shift(self, other: Tensor | Number) -> Tensor:
         """x shifted right by y bits."""
-    def bitwise_right_shift_(self, other: Tensor | Number) -> Tensor:
+    def bitwise_right_shift_(self, other: Tensor | Number) -> Self:
         """x shifted right by y bits."""
     def bitwise_xor(self, other: Tensor | Number) -> Tensor:
         """The bits set in exactly one of x and y."""
-    def bitwise_xor_(self, other: Tensor | Number) -> Tensor:
+    def bitwise_xor_(self, other: Tensor | Number) -> Self:
         """The bits set in exactly one of x and y."""
     def bmm(self, mat2: Tensor) -> Tensor:
         """The products of the matrices of two batches of the same size, without broadcasting."""
@@ -234,13 +234,13 @@ class TensorMethods:
         """``input`` expanded to a shape, without copying."""
     def byte(self) -> Tensor:
         """This tensor as uint8."""
-    def cauchy_(self, median: _float = 0, sigma: _float = 1, *, generator: Generator | None = None) -> Tensor:
+    def cauchy_(self, median: _float = 0, sigma: _float = 1, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with numbers from the Cauchy distribution."""
     def cdouble(self) -> Tensor:
         """This tensor as complex128."""
     def ceil(self) -> Tensor:
         """The integer at or above x."""
-    def ceil_(self) -> Tensor:
+    def ceil_(self) -> Self:
         """The integer at or above x."""
     def cfloat(self) -> Tensor:
         """This tensor as complex64."""
@@ -254,19 +254,19 @@ class TensorMethods:
         """At most ``chunks`` pieces of one size, the last of which may be smaller."""
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
-    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
+    def clamp_(self, min: Any = None, max: Any = None) -> Self:
         """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
     def clamp_max(self, max: Any) -> Tensor:
         """``input``, at most ``max``."""
-    def clamp_max_(self, max: Any) -> Tensor:
+    def clamp_max_(self, max: Any) -> Self:
         """``input``, at most ``max``."""
     def clamp_min(self, min: Any) -> Tensor:
         """``input``, at least ``min``."""
-    def clamp_min_(self, min: Any) -> Tensor:
+    def clamp_min_(self, min: Any) -> Self:
         """``input``, at least ``min``."""
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
-    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
+    def clip_(self, min: Any = None, max: Any = None) -> Self:
         """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
     def clone(self) -> Tensor:
         """A copy of ``input`` with its own memory, through which gradients flow back to ``input``."""
@@ -274,19 +274,19 @@ class TensorMethods:
         """The complex conjugate; a real tensor is returned as it is."""
     def contiguous(self) -> Tensor:
         """``input`` with its elements in memory one after the other: itself, or a copy."""
-    def copy_(self, src: Operand, non_blocking: _bool = False) -> Tensor:
+    def copy_(self, src: Operand, non_blocking: _bool = False) -> Self:
         """Copies ``src``, broadcast and converted, into the tensor, in place."""
     def copysign(self, other: Tensor | Number) -> Tensor:
         """The magnitude of x with the sign of y."""
-    def copysign_(self, other: Tensor | Number) -> Tensor:
+    def copysign_(self, other: Tensor | Number) -> Self:
         """The magnitude of x with the sign of y."""
     def cos(self) -> Tensor:
         """The cosine of x."""
-    def cos_(self) -> Tensor:
+    def cos_(self) -> Self:
         """The cosine of x."""
     def cosh(self) -> Tensor:
         """The hyperbolic cosine of x."""
-    def cosh_(self) -> Tensor:
+    def cosh_(self) -> Self:
         """The hyperbolic cosine of x."""
     def count_nonzero(self, dim: Dims = None) -> Tensor:
         """How many elements (along some dimensions) are not zero."""
@@ -300,15 +300,15 @@ class TensorMethods:
         """The smallest element so far and its (latest) index."""
     def cumprod(self, dim: _int, *, dtype: DType | None = None) -> Tensor:
         """The running product: y[i] = x[0] * ... * x[i]; its gradient is exact also at zeros."""
-    def cumprod_(self, dim: _int, *, dtype: DType | None = None) -> Tensor:
+    def cumprod_(self, dim: _int, *, dtype: DType | None = None) -> Self:
         """The running product: y[i] = x[0] * ... * x[i]; its gradient is exact also at zeros."""
     def cumsum(self, dim: _int, *, dtype: DType | None = None) -> Tensor:
         """The running sum: y[i] = x[0] + ... + x[i]."""
-    def cumsum_(self, dim: _int, *, dtype: DType | None = None) -> Tensor:
+    def cumsum_(self, dim: _int, *, dtype: DType | None = None) -> Self:
         """The running sum: y[i] = x[0] + ... + x[i]."""
     def deg2rad(self) -> Tensor:
         """Degrees to radians."""
-    def deg2rad_(self) -> Tensor:
+    def deg2rad_(self) -> Self:
         """Degrees to radians."""
     def det(self) -> Tensor:
         """The determinant. Its gradient, the matrix of cofactors, is exact for singular matrices, too."""
@@ -326,17 +326,17 @@ class TensorMethods:
         """The n-th differences along ``dim``: x[i+1] - x[i], n times."""
     def digamma(self) -> Tensor:
         """The derivative of lgamma at x."""
-    def digamma_(self) -> Tensor:
+    def digamma_(self) -> Self:
         """The derivative of lgamma at x."""
     def dist(self, other: Tensor, p: _float = 2) -> Tensor:
         """The p-norm of ``input - other``."""
     def div(self, other: Any, *, rounding_mode: str | None = None) -> Any:
         """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
-    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Any:
+    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Self:
         """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
     def divide(self, other: Any, *, rounding_mode: str | None = None) -> Any:
         """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
-    def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Any:
+    def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Self:
         """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
     def dot(self, tensor: Tensor) -> Tensor:
         """The dot product of two vectors."""
@@ -346,29 +346,29 @@ class TensorMethods:
         """Pieces one behind the other: along the third dimension."""
     def eq(self, other: Tensor | Number) -> Tensor:
         """Whether x equals y."""
-    def eq_(self, other: Tensor | Number) -> Tensor:
+    def eq_(self, other: Tensor | Number) -> Self:
         """Whether x equals y."""
     def equal(self, other: Tensor) -> _bool:
         """Whether two tensors have the same shape and elements."""
     def erf(self) -> Tensor:
         """The error function of x."""
-    def erf_(self) -> Tensor:
+    def erf_(self) -> Self:
         """The error function of x."""
     def erfc(self) -> Tensor:
         """1 - erf(x)"""
-    def erfc_(self) -> Tensor:
+    def erfc_(self) -> Self:
         """1 - erf(x)"""
     def erfinv(self) -> Tensor:
         """The inverse of erf at x."""
-    def erfinv_(self) -> Tensor:
+    def erfinv_(self) -> Self:
         """The inverse of erf at x."""
     def exp(self) -> Tensor:
         """e to the power x."""
     def exp2(self) -> Tensor:
         """2 to the power x."""
-    def exp2_(self) -> Tensor:
+    def exp2_(self) -> Self:
         """2 to the power x."""
-    def exp_(self) -> Tensor:
+    def exp_(self) -> Self:
         """e to the power x."""
     def expand(self, *sizes: _int | Shape) -> Tensor:
         """Dimensions of size 1 repeated to the given sizes without copying; -1 keeps a size."""
@@ -376,15 +376,15 @@ class TensorMethods:
         """``input`` expanded to the shape of ``other``."""
     def expm1(self) -> Tensor:
         """exp(x) - 1, exact for small x."""
-    def expm1_(self) -> Tensor:
+    def expm1_(self) -> Self:
         """exp(x) - 1, exact for small x."""
-    def exponential_(self, lambd: _float = 1, *, generator: Generator | None = None) -> Tensor:
+    def exponential_(self, lambd: _float = 1, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with exponential numbers of rate ``lambd``."""
-    def fill_(self, value: Number | Tensor) -> Tensor:
+    def fill_(self, value: Number | Tensor) -> Self:
         """Fills the tensor with one number (or a tensor without dimensions), in place."""
     def fix(self) -> Tensor:
         """x without its fraction."""
-    def fix_(self) -> Tensor:
+    def fix_(self) -> Self:
         """x without its fraction."""
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """The dimensions from ``start_dim`` to ``end_dim`` as one."""
@@ -398,55 +398,55 @@ class TensorMethods:
         """This tensor as float32."""
     def floor(self) -> Tensor:
         """The integer at or below x."""
-    def floor_(self) -> Tensor:
+    def floor_(self) -> Self:
         """The integer at or below x."""
     def floor_divide(self, other: Tensor | Number) -> Tensor:
         """floor(x / y)"""
-    def floor_divide_(self, other: Tensor | Number) -> Tensor:
+    def floor_divide_(self, other: Tensor | Number) -> Self:
         """floor(x / y)"""
     def fmax(self, other: Tensor | Number) -> Tensor:
         """The larger of x and y; the number if the other is NaN."""
-    def fmax_(self, other: Tensor | Number) -> Tensor:
+    def fmax_(self, other: Tensor | Number) -> Self:
         """The larger of x and y; the number if the other is NaN."""
     def fmin(self, other: Tensor | Number) -> Tensor:
         """The smaller of x and y; the number if the other is NaN."""
-    def fmin_(self, other: Tensor | Number) -> Tensor:
+    def fmin_(self, other: Tensor | Number) -> Self:
         """The smaller of x and y; the number if the other is NaN."""
     def fmod(self, other: Tensor | Number) -> Tensor:
         """The rest of x / y with the sign of x."""
-    def fmod_(self, other: Tensor | Number) -> Tensor:
+    def fmod_(self, other: Tensor | Number) -> Self:
         """The rest of x / y with the sign of x."""
     def frac(self) -> Tensor:
         """x - trunc(x)"""
-    def frac_(self) -> Tensor:
+    def frac_(self) -> Self:
         """x - trunc(x)"""
     def gather(self, dim: _int, index: Tensor) -> Tensor:
         """Elements chosen along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``."""
     def ge(self, other: Tensor | Number) -> Tensor:
         """Whether x >= y."""
-    def ge_(self, other: Tensor | Number) -> Tensor:
+    def ge_(self, other: Tensor | Number) -> Self:
         """Whether x >= y."""
-    def geometric_(self, p: _float, *, generator: Generator | None = None) -> Tensor:
+    def geometric_(self, p: _float, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with the number of trials of probability p up to the first success."""
     def ger(self, vec2: Tensor) -> Tensor:
         """All products of an element of one vector and an element of another."""
     def greater(self, other: Tensor | Number) -> Tensor:
         """Whether x > y."""
-    def greater_(self, other: Tensor | Number) -> Tensor:
+    def greater_(self, other: Tensor | Number) -> Self:
         """Whether x > y."""
     def greater_equal(self, other: Tensor | Number) -> Tensor:
         """Whether x >= y."""
-    def greater_equal_(self, other: Tensor | Number) -> Tensor:
+    def greater_equal_(self, other: Tensor | Number) -> Self:
         """Whether x >= y."""
     def gt(self, other: Tensor | Number) -> Tensor:
         """Whether x > y."""
-    def gt_(self, other: Tensor | Number) -> Tensor:
+    def gt_(self, other: Tensor | Number) -> Self:
         """Whether x > y."""
     def half(self) -> Tensor:
         """This tensor as float16."""
     def heaviside(self, other: Tensor | Number) -> Tensor:
         """0 for x < 0, y at x = 0, 1 for x > 0."""
-    def heaviside_(self, other: Tensor | Number) -> Tensor:
+    def heaviside_(self, other: Tensor | Number) -> Self:
         """0 for x < 0, y at x = 0, 1 for x > 0."""
     def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor:
         """How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max`` (the smallest and the largest element, if both are equal); elements outside do not count."""
@@ -454,26 +454,26 @@ class TensorMethods:
         """Pieces side by side: along the second dimension, of a vector along the first."""
     def hypot(self, other: Tensor | Number) -> Tensor:
         """sqrt(x*x + y*y)"""
-    def hypot_(self, other: Tensor | Number) -> Tensor:
+    def hypot_(self, other: Tensor | Number) -> Self:
         """sqrt(x*x + y*y)"""
     @property
     def imag(self) -> Any:
         """The imaginary part of a complex tensor."""
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _float = 1) -> Tensor:
         """``input`` with ``alpha`` times the slices of ``source`` added at the places in ``index``."""
-    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _float = 1) -> Tensor:
+    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _float = 1) -> Self:
         """``input`` with ``alpha`` times the slices of ``source`` added at the places in ``index``."""
     def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
         """``input`` with the slices at the places in ``index`` replaced by those of ``source``."""
-    def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+    def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Self:
         """``input`` with the slices at the places in ``index`` replaced by those of ``source``."""
     def index_fill(self, dim: _int, index: Tensor, value: Number | Tensor) -> Tensor:
         """``input`` with the slices at the places in ``index`` filled with one number."""
-    def index_fill_(self, dim: _int, index: Tensor, value: Number | Tensor) -> Tensor:
+    def index_fill_(self, dim: _int, index: Tensor, value: Number | Tensor) -> Self:
         """``input`` with the slices at the places in ``index`` filled with one number."""
     def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Tensor:
         """``input`` with ``input[indices] = values`` done, or ``+=`` with ``accumulate`` (where an element named twice gets both)."""
-    def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Tensor:
+    def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Self:
         """``input`` with ``input[indices] = values`` done, or ``+=`` with ``accumulate`` (where an element named twice gets both)."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices of ``input`` along ``dim`` that a vector of integers names."""
@@ -503,41 +503,41 @@ class TensorMethods:
         """The ``k``-th smallest element along ``dim`` (``k=1`` is the smallest), and where it is."""
     def le(self, other: Tensor | Number) -> Tensor:
         """Whether x <= y."""
-    def le_(self, other: Tensor | Number) -> Tensor:
+    def le_(self, other: Tensor | Number) -> Self:
         """Whether x <= y."""
     def lerp(self, end: Tensor, weight: Any) -> Tensor:
         """input + weight * (end - input)"""
-    def lerp_(self, end: Tensor, weight: Any) -> Tensor:
+    def lerp_(self, end: Tensor, weight: Any) -> Self:
         """input + weight * (end - input)"""
     def less(self, other: Tensor | Number) -> Tensor:
         """Whether x < y."""
-    def less_(self, other: Tensor | Number) -> Tensor:
+    def less_(self, other: Tensor | Number) -> Self:
         """Whether x < y."""
     def less_equal(self, other: Tensor | Number) -> Tensor:
         """Whether x <= y."""
-    def less_equal_(self, other: Tensor | Number) -> Tensor:
+    def less_equal_(self, other: Tensor | Number) -> Self:
         """Whether x <= y."""
     def lgamma(self) -> Tensor:
         """log |gamma(x)|"""
-    def lgamma_(self) -> Tensor:
+    def lgamma_(self) -> Self:
         """log |gamma(x)|"""
     def log(self) -> Tensor:
         """The natural logarithm of x."""
     def log10(self) -> Tensor:
         """The logarithm of x to base 10."""
-    def log10_(self) -> Tensor:
+    def log10_(self) -> Self:
         """The logarithm of x to base 10."""
     def log1p(self) -> Tensor:
         """log(1 + x), exact for small x."""
-    def log1p_(self) -> Tensor:
+    def log1p_(self) -> Self:
         """log(1 + x), exact for small x."""
     def log2(self) -> Tensor:
         """The logarithm of x to base 2."""
-    def log2_(self) -> Tensor:
+    def log2_(self) -> Self:
         """The logarithm of x to base 2."""
-    def log_(self) -> Tensor:
+    def log_(self) -> Self:
         """The natural logarithm of x."""
-    def log_normal_(self, mean: _float = 1, std: _float = 2, *, generator: Generator | None = None) -> Tensor:
+    def log_normal_(self, mean: _float = 1, std: _float = 2, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with exp of normal numbers of this mean and standard deviation."""
     def log_softmax(self, dim: _int, dtype: DType | None = None) -> Tensor:
         """log(softmax(x)) along ``dim``, exact where softmax is close to 0."""
@@ -545,9 +545,9 @@ class TensorMethods:
         """log(exp(x) + exp(y)), without overflow."""
     def logaddexp2(self, other: Tensor | Number) -> Tensor:
         """log2(2**x + 2**y), without overflow."""
-    def logaddexp2_(self, other: Tensor | Number) -> Tensor:
+    def logaddexp2_(self, other: Tensor | Number) -> Self:
         """log2(2**x + 2**y), without overflow."""
-    def logaddexp_(self, other: Tensor | Number) -> Tensor:
+    def logaddexp_(self, other: Tensor | Number) -> Self:
         """log(exp(x) + exp(y)), without overflow."""
     def logcumsumexp(self, dim: _int) -> Tensor:
         """The running logsumexp: y[i] = log(exp(x[0]) + ... + exp(x[i])), without overflow."""
@@ -555,23 +555,23 @@ class TensorMethods:
         """The logarithm of the determinant: NaN if that is negative, -inf if it is zero."""
     def logical_and(self, other: Tensor | Number) -> Tensor:
         """Whether x and y are both nonzero."""
-    def logical_and_(self, other: Tensor | Number) -> Tensor:
+    def logical_and_(self, other: Tensor | Number) -> Self:
         """Whether x and y are both nonzero."""
     def logical_not(self) -> Tensor:
         """Whether x is zero."""
-    def logical_not_(self) -> Tensor:
+    def logical_not_(self) -> Self:
         """Whether x is zero."""
     def logical_or(self, other: Tensor | Number) -> Tensor:
         """Whether x or y is nonzero."""
-    def logical_or_(self, other: Tensor | Number) -> Tensor:
+    def logical_or_(self, other: Tensor | Number) -> Self:
         """Whether x or y is nonzero."""
     def logical_xor(self, other: Tensor | Number) -> Tensor:
         """Whether exactly one of x and y is nonzero."""
-    def logical_xor_(self, other: Tensor | Number) -> Tensor:
+    def logical_xor_(self, other: Tensor | Number) -> Self:
         """Whether exactly one of x and y is nonzero."""
     def logit(self, eps: _float | None = None) -> Tensor:
         """log(x / (1 - x)), with x first limited to [eps, 1 - eps] if ``eps`` is given."""
-    def logit_(self, eps: _float | None = None) -> Tensor:
+    def logit_(self, eps: _float | None = None) -> Self:
         """log(x / (1 - x)), with x first limited to [eps, 1 - eps] if ``eps`` is given."""
     def logsumexp(self, dim: Dims, keepdim: _bool = False) -> Tensor:
         """log(sum(exp(input))), without overflow."""
@@ -579,7 +579,7 @@ class TensorMethods:
         """This tensor as int64."""
     def lt(self, other: Tensor | Number) -> Tensor:
         """Whether x < y."""
-    def lt_(self, other: Tensor | Number) -> Tensor:
+    def lt_(self, other: Tensor | Number) -> Self:
         """Whether x < y."""
     @property
     def mH(self) -> Tensor:
@@ -589,11 +589,11 @@ class TensorMethods:
         """The last two dimensions exchanged: ``x.mT``."""
     def masked_fill(self, mask: Tensor, value: Number | Tensor) -> Tensor:
         """``input`` with one number where the mask holds; the mask is broadcast."""
-    def masked_fill_(self, mask: Tensor, value: Number | Tensor) -> Tensor:
+    def masked_fill_(self, mask: Tensor, value: Number | Tensor) -> Self:
         """``input`` with one number where the mask holds; the mask is broadcast."""
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """``input`` with the elements of ``source``, in order, where the mask holds."""
-    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Self:
         """``input`` with the elements of ``source``, in order, where the mask holds."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the mask holds, as a vector; both are broadcast."""
@@ -617,7 +617,7 @@ class TensorMethods:
         """The largest of all elements; with ``dim``, the largest along it and their indices."""
     def maximum(self, other: Tensor | Number) -> Tensor:
         """The larger of x and y; at a tie each gets half of the gradient."""
-    def maximum_(self, other: Tensor | Number) -> Tensor:
+    def maximum_(self, other: Tensor | Number) -> Self:
         """The larger of x and y; at a tie each gets half of the gradient."""
     def mean(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
         """The mean over all elements, or along some dimensions."""
@@ -641,7 +641,7 @@ class TensorMethods:
         """The smallest of all elements; with ``dim``, the smallest along it and their indices."""
     def minimum(self, other: Tensor | Number) -> Tensor:
         """The smaller of x and y; at a tie each gets half of the gradient."""
-    def minimum_(self, other: Tensor | Number) -> Tensor:
+    def minimum_(self, other: Tensor | Number) -> Self:
         """The smaller of x and y; at a tie each gets half of the gradient."""
     def mm(self, mat2: Tensor) -> Tensor:
         """The product of two matrices."""
@@ -655,19 +655,19 @@ class TensorMethods:
         """The elements in order along the first dimension."""
     def mul(self, other: Tensor | Number) -> Tensor:
         """x * y"""
-    def mul_(self, other: Tensor | Number) -> Tensor:
+    def mul_(self, other: Tensor | Number) -> Self:
         """x * y"""
     def multinomial(self, num_samples: _int, replacement: _bool = False, *, generator: Generator | None = None) -> Tensor:
         """Indices drawn with probabilities proportional to the weights in each row of ``input``."""
     def multiply(self, other: Tensor | Number) -> Tensor:
         """x * y"""
-    def multiply_(self, other: Tensor | Number) -> Tensor:
+    def multiply_(self, other: Tensor | Number) -> Self:
         """x * y"""
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """``input`` with NaN replaced by ``nan`` and infinities by the given or largest numbers."""
-    def nan_to_num_(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
+    def nan_to_num_(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Self:
         """``input`` with NaN replaced by ``nan`` and infinities by the given or largest numbers."""
     def nanmean(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
         """The mean of the elements that are not NaN."""
@@ -687,15 +687,15 @@ class TensorMethods:
         """The number of dimensions."""
     def ne(self, other: Tensor | Number) -> Tensor:
         """Whether x differs from y."""
-    def ne_(self, other: Tensor | Number) -> Tensor:
+    def ne_(self, other: Tensor | Number) -> Self:
         """Whether x differs from y."""
     def neg(self) -> Tensor:
         """-x"""
-    def neg_(self) -> Tensor:
+    def neg_(self) -> Self:
         """-x"""
     def negative(self) -> Tensor:
         """-x"""
-    def negative_(self) -> Tensor:
+    def negative_(self) -> Self:
         """-x"""
     def nelement(self) -> builtins.int:
         """The number of elements."""
@@ -717,11 +717,11 @@ class TensorMethods:
         """Where the elements are not zero: a row for each, or with ``as_tuple`` a vector per dimension."""
     def norm(self, p: _float | str | None = 'fro', dim: Dims = None, keepdim: _bool = False, dtype: DType | None = None) -> Tensor:
         """(sum |x|^p)^(1/p); the largest |x| for p = inf, the smallest for -inf, nonzeros for 0."""
-    def normal_(self, mean: _float = 0, std: _float = 1, *, generator: Generator | None = None) -> Tensor:
+    def normal_(self, mean: _float = 0, std: _float = 1, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with normal numbers."""
     def not_equal(self, other: Tensor | Number) -> Tensor:
         """Whether x differs from y."""
-    def not_equal_(self, other: Tensor | Number) -> Tensor:
+    def not_equal_(self, other: Tensor | Number) -> Self:
         """Whether x differs from y."""
     def outer(self, vec2: Tensor) -> Tensor:
         """All products of an element of one vector and an element of another."""
@@ -733,7 +733,7 @@ class TensorMethods:
         """``input`` itself."""
     def pow(self, other: Tensor | Number) -> Tensor:
         """x to the power y."""
-    def pow_(self, other: Tensor | Number) -> Tensor:
+    def pow_(self, other: Tensor | Number) -> Self:
         """x to the power y."""
     def prod(self, dim: _int | None = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
         """The product of all elements, or along one dimension; its gradient is exact also at zeros."""
@@ -741,9 +741,9 @@ class TensorMethods:
         """The q-th quantiles of all elements or along ``dim``; several q give a dimension in front."""
     def rad2deg(self) -> Tensor:
         """Radians to degrees."""
-    def rad2deg_(self) -> Tensor:
+    def rad2deg_(self) -> Self:
         """Radians to degrees."""
-    def random_(self, from_: _int | None = None, to: _int | None = None, *, generator: Generator | None = None) -> Tensor:
+    def random_(self, from_: _int | None = None, to: _int | None = None, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with integers from ``from_`` (0) up to, without, ``to``."""
     def ravel(self) -> Tensor:
         """The elements in one dimension, one after the other: a view, or else a copy."""
@@ -752,17 +752,17 @@ class TensorMethods:
         """The real part; a real tensor is returned as it is."""
     def reciprocal(self) -> Tensor:
         """1 / x"""
-    def reciprocal_(self) -> Tensor:
+    def reciprocal_(self) -> Self:
         """1 / x"""
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Calls ``hook(gradient)`` when the tensor's gradient is known; what it returns replaces it."""
     def relu(self) -> Tensor:
         """max(x, 0)"""
-    def relu_(self) -> Tensor:
+    def relu_(self) -> Self:
         """max(x, 0)"""
     def remainder(self, other: Tensor | Number) -> Tensor:
         """The rest of x / y with the sign of y."""
-    def remainder_(self, other: Tensor | Number) -> Tensor:
+    def remainder_(self, other: Tensor | Number) -> Self:
         """The rest of x / y with the sign of y."""
     def repeat(self, *repeats: _int | Shape) -> Tensor:
         """``input`` laid out as many times as given for each dimension."""
@@ -782,51 +782,51 @@ class TensorMethods:
         """The nearest number with that many decimals; halves go to the even neighbour."""
     def rsqrt(self) -> Tensor:
         """1 / sqrt(x)"""
-    def rsqrt_(self) -> Tensor:
+    def rsqrt_(self) -> Self:
         """1 / sqrt(x)"""
     def scatter(self, dim: _int, index: Tensor, src: Tensor | Number | None = None, *, value: Number | Tensor | None = None, reduce: str | None = None) -> Tensor:
         """``input`` with the elements that ``index`` names along ``dim`` replaced by those of ``src`` (or by a number): ``out[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
-    def scatter_(self, dim: _int, index: Tensor, src: Tensor | Number | None = None, *, value: Number | Tensor | None = None, reduce: str | None = None) -> Tensor:
+    def scatter_(self, dim: _int, index: Tensor, src: Tensor | Number | None = None, *, value: Number | Tensor | None = None, reduce: str | None = None) -> Self:
         """``input`` with the elements that ``index`` names along ``dim`` replaced by those of ``src`` (or by a number): ``out[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
         """``input`` with the elements of ``src`` added where ``index`` says along ``dim``."""
-    def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+    def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Self:
         """``input`` with the elements of ``src`` added where ``index`` says along ``dim``."""
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
         """Groups of ``src`` by ``index`` along ``dim``, each reduced to one element: by "sum", "prod", "mean", "amax" or "amin". ``include_self`` counts the element of ``input`` as one of its group."""
-    def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+    def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Self:
         """Groups of ``src`` by ``index`` along ``dim``, each reduced to one element: by "sum", "prod", "mean", "amax" or "amin". ``include_self`` counts the element of ``input`` as one of its group."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """``input[:, ..., index]`` with the index at ``dim``; a view."""
     def sgn(self) -> Any:
         """The sign, and for complex numbers x / |x| (0 at 0)."""
-    def sgn_(self) -> Any:
+    def sgn_(self) -> Self:
         """The sign, and for complex numbers x / |x| (0 at 0)."""
     def short(self) -> Tensor:
         """This tensor as int16."""
     def sigmoid(self) -> Tensor:
         """1 / (1 + exp(-x))"""
-    def sigmoid_(self) -> Tensor:
+    def sigmoid_(self) -> Self:
         """1 / (1 + exp(-x))"""
     def sign(self) -> Tensor:
         """-1, 0 or 1, by the sign of x."""
-    def sign_(self) -> Tensor:
+    def sign_(self) -> Self:
         """-1, 0 or 1, by the sign of x."""
     def signbit(self) -> Tensor:
         """Whether the sign bit of x is set."""
-    def signbit_(self) -> Tensor:
+    def signbit_(self) -> Self:
         """Whether the sign bit of x is set."""
     def sin(self) -> Tensor:
         """The sine of x."""
-    def sin_(self) -> Tensor:
+    def sin_(self) -> Self:
         """The sine of x."""
     def sinc(self) -> Tensor:
         """sin(pi x) / (pi x), 1 at 0."""
-    def sinc_(self) -> Tensor:
+    def sinc_(self) -> Self:
         """sin(pi x) / (pi x), 1 at 0."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine of x."""
-    def sinh_(self) -> Tensor:
+    def sinh_(self) -> Self:
         """The hyperbolic sine of x."""
     def slogdet(self) -> Slogdet:
         """The sign of the determinant and the logarithm of its absolute value (-inf if singular)."""
@@ -840,11 +840,11 @@ class TensorMethods:
         """Views of pieces of the listed sizes."""
     def sqrt(self) -> Tensor:
         """The square root of x."""
-    def sqrt_(self) -> Tensor:
+    def sqrt_(self) -> Self:
         """The square root of x."""
     def square(self) -> Tensor:
         """x * x"""
-    def square_(self) -> Tensor:
+    def square_(self) -> Self:
         """x * x"""
     def squeeze(self, dim: Dims = None) -> Tensor:
         """Without the dimensions of size 1 (all, or those named)."""
@@ -852,11 +852,11 @@ class TensorMethods:
         """The standard deviation, the root of :func:`var`; its gradient is 0 where it is 0."""
     def sub(self, other: Any, *, alpha: _float = 1) -> Any:
         """input - alpha * other"""
-    def sub_(self, other: Any, *, alpha: _float = 1) -> Any:
+    def sub_(self, other: Any, *, alpha: _float = 1) -> Self:
         """input - alpha * other"""
     def subtract(self, other: Any, *, alpha: _float = 1) -> Any:
         """input - alpha * other"""
-    def subtract_(self, other: Any, *, alpha: _float = 1) -> Any:
+    def subtract_(self, other: Any, *, alpha: _float = 1) -> Self:
         """input - alpha * other"""
     def sum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
         """The sum over all elements, or along some dimensions; integers are summed as int64."""
@@ -872,11 +872,11 @@ class TensorMethods:
         """Elements chosen along ``dim`` with broadcasting: what ``argsort`` and ``argmax`` return fits."""
     def tan(self) -> Tensor:
         """The tangent of x."""
-    def tan_(self) -> Tensor:
+    def tan_(self) -> Self:
         """The tangent of x."""
     def tanh(self) -> Tensor:
         """The hyperbolic tangent of x."""
-    def tanh_(self) -> Tensor:
+    def tanh_(self) -> Self:
         """The hyperbolic tangent of x."""
     def tensor_split(self, indices_or_sections: Sizes | Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
         """Views of as many pieces as asked for, equal if possible, or of the pieces between indices."""
@@ -899,19 +899,19 @@ class TensorMethods:
         """Two dimensions exchanged."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The lower triangle of each matrix, the other elements zero."""
-    def tril_(self, diagonal: _int = 0) -> Tensor:
+    def tril_(self, diagonal: _int = 0) -> Self:
         """The lower triangle of each matrix, the other elements zero."""
     def triu(self, diagonal: _int = 0) -> Tensor:
         """The upper triangle of each matrix, the other elements zero."""
-    def triu_(self, diagonal: _int = 0) -> Tensor:
+    def triu_(self, diagonal: _int = 0) -> Self:
         """The upper triangle of each matrix, the other elements zero."""
     def true_divide(self, other: Tensor | Number) -> Tensor:
         """x / y"""
-    def true_divide_(self, other: Tensor | Number) -> Tensor:
+    def true_divide_(self, other: Tensor | Number) -> Self:
         """x / y"""
     def trunc(self) -> Tensor:
         """x without its fraction."""
-    def trunc_(self) -> Tensor:
+    def trunc_(self) -> Self:
         """x without its fraction."""
     @overload
     def type(self) -> str:
@@ -927,7 +927,7 @@ class TensorMethods:
         """One dimension as several; one size may be -1, to be worked out."""
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
         """A view of the windows of ``size`` elements along a dimension, ``step`` elements apart."""
-    def uniform_(self, from_: _float = 0, to: _float = 1, *, generator: Generator | None = None) -> Tensor:
+    def uniform_(self, from_: _float = 0, to: _float = 1, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with numbers uniform in [from_, to)."""
     @overload
     def unique(self, sorted: _bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None) -> Tensor:
@@ -961,7 +961,7 @@ class TensorMethods:
         """Pieces one below the other: along the first dimension."""
     def xlogy(self, other: Tensor | Number) -> Tensor:
         """x * log(y), 0 where x is 0."""
-    def xlogy_(self, other: Tensor | Number) -> Tensor:
+    def xlogy_(self, other: Tensor | Number) -> Self:
         """x * log(y), 0 where x is 0."""
-    def zero_(self) -> Tensor:
+    def zero_(self) -> Self:
         """Fills the tensor with zeros, in place."""

@@ -10,7 +10,7 @@ Operators and methods such as ``x.tanh()`` are attached in ``ops/methods.py`` an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from chainrule.backend import K, dtypes
 from chainrule.graph import Box, mode, Mode, next_seq, Node, Storage
@@ -182,7 +182,7 @@ class Tensor(TensorMethods):
     def requires_grad(self, value: bool) -> None:
         self.requires_grad_(value)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Asks for a gradient of this tensor (or stops asking), in place."""
         if self._node is not None:
             if requires_grad:
@@ -274,7 +274,7 @@ class Tensor(TensorMethods):
         out._store = self.storage()
         return out
 
-    def detach_(self) -> Tensor:
+    def detach_(self) -> Self:
         """Forgets this tensor's history, in place."""
         if self._view is not None:
             raise RuntimeError(

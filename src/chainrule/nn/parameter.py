@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import Any, Self, TypeGuard
 
 from chainrule.autograd.forward_ad import Dual
 from chainrule.autograd.modes import no_grad
@@ -88,7 +88,7 @@ class _Uninitialized(Tensor):
         """Says what type the tensor will have."""
         self._dtype = dtype
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         self.needs_grad = requires_grad
         return self
 
