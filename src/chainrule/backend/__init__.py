@@ -32,8 +32,10 @@ from chainrule.backend.numpy_kernels import (
     recurrent_deep,
     recurrent_peephole,
     reduce,
+    slopes,
     softmax,
     sort,
+    special,
     update,
 )
 
@@ -58,6 +60,8 @@ _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
     "numpy": (
         memory,
         elementwise,
+        special,
+        slopes,
         reduce,
         index,
         rearrange,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import numpy as np
 
-from chainrule.backend.numpy_kernels.elementwise import erf, sigmoid, special, where
+from chainrule.backend.numpy_kernels.elementwise import where
+from chainrule.backend.numpy_kernels.special import erf, sigmoid, special
 from chainrule.backend.numpy_kernels.operands import Operand
 
 __all__ = [

@@ -10,14 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from chainrule.backend.numpy_kernels.elementwise import (
-    relu,
-    relu_backward,
-    sigmoid,
-    sigmoid_backward,
-    tanh,
-    tanh_backward,
-)
+from chainrule.backend.numpy_kernels.elementwise import relu, tanh
+from chainrule.backend.numpy_kernels.slopes import relu_backward, sigmoid_backward, tanh_backward
+from chainrule.backend.numpy_kernels.special import sigmoid
 from chainrule.backend.numpy_kernels.operands import Operand, Result
 
 __all__ = [

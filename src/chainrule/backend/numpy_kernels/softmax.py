@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainrule.backend.numpy_kernels.elementwise import sigmoid
+from chainrule.backend.numpy_kernels.special import sigmoid
 from chainrule.backend.numpy_kernels.operands import Result
 
 if TYPE_CHECKING:

@@ -1,0 +1,125 @@
+"""Special functions: SciPy's, and what is faster than SciPy's.
+
+SciPy is imported when first used, for it takes longer to import than all the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule.backend.numpy_kernels.operands import Operand
+
+__all__ = [
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "hyp0f1",
+    "lgamma",
+    "polygamma",
+    "sigmoid",
+    "xlogy",
+    "zeta",
+]
+
+
+def special(name: str) -> Callable[..., np.ndarray]:
+    """A function of ``scipy.special``, imported when it is first called."""
+    loaded: list[Callable[..., np.ndarray]] = []
+
+    def function(*args: Any) -> np.ndarray:
+        if not loaded:
+            import scipy.special
+
+            loaded.append(getattr(scipy.special, name))
+        # SciPy has no float16 and would answer in a wider type.
+        out = loaded[0](*args)
+        return out.astype(np.float16) if args[-1].dtype.char == "e" else out
+
+    function.__name__ = name
+    return function
+
+
+_erf, erfc, erfinv = special("erf"), special("erfc"), special("erfinv")
+lgamma, digamma, _xlogy = special("gammaln"), special("psi"), special("xlogy")
+zeta, _expit = special("zeta"), special("expit")
+_gamma, _hyp0f1 = special("gamma"), special("hyp0f1")
+
+# From these sizes on, several passes of NumPy are faster than one loop of SciPy (measured: sigmoid
+# 4, erf 8 times on 256k random float32 numbers).
+_MANY, _VERY_MANY = 512, 4096
+
+
+def sigmoid(a: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-a)); where exp overflows, the quotient is 0."""
+    if a.size < _MANY or a.dtype.char == "e":
+        return _expit(a)
+    out = np.negative(a)
+    np.exp(out, out=out)
+    out += 1
+    return np.reciprocal(out, out=out)
+
+
+# The rational approximation of erf in [-4, 4] that Eigen uses for float32: x p(x^2) / q(x^2), with
+# an error below 4e-7.
+_ERF_P = (
+    -2.72614225801306e-10,
+    2.77068142495902e-08,
+    -2.10102402082508e-06,
+    -5.69250639462346e-05,
+    -7.34990630326855e-04,
+    -2.95459980854025e-03,
+    -1.60960333262415e-02,
+)
+_ERF_Q = (
+    -1.45660718464996e-05,
+    -2.13374055278905e-04,
+    -1.68282697438203e-03,
+    -7.37332916720468e-03,
+    -1.42647390514189e-02,
+)
+
+
+def erf(a: np.ndarray) -> np.ndarray:
+    """2 / sqrt(pi) times the integral of exp(-t^2) from 0 to a."""
+    if a.size < _VERY_MANY or a.dtype.char != "f":
+        return _erf(a)
+    x = np.clip(a, -4, 4)
+    square_of_x = x * x
+    numerator = _polynomial(_ERF_P, square_of_x)
+    numerator *= x
+    numerator /= _polynomial(_ERF_Q, square_of_x)
+    return numerator
+
+
+def _polynomial(coefficients: tuple[float, ...], a: np.ndarray) -> np.ndarray:
+    """The polynomial with these coefficients, the highest power first."""
+    out = a * coefficients[0]
+    for c in coefficients[1:-1]:
+        out += c
+        out *= a
+    out += coefficients[-1]
+    return out
+
+
+def xlogy(a: Operand, b: Operand) -> np.ndarray:
+    """a log(b), and 0 where a is 0, whatever b is."""
+    # SciPy takes a Python number for a float64, NumPy for whatever the array is.
+    dtype = np.result_type(a, b)
+    return _xlogy(np.asarray(a, dtype), np.asarray(b, dtype))
+
+
+def polygamma(a: np.ndarray, n: int) -> np.ndarray:
+    """The n-th derivative of digamma: (-1)^(n+1) n! zeta(n + 1, a)."""
+    if n == 0:
+        return digamma(a)
+    order = a.dtype.type(n + 1)
+    return a.dtype.type((-1.0) ** (n + 1)) * _gamma(order) * zeta(order, a)
+
+
+def hyp0f1(a: np.ndarray, b: float) -> np.ndarray:
+    """sum_k a^k / (b (b + 1) ... (b + k - 1) k!)"""
+    return _hyp0f1(b, a)

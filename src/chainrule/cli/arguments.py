@@ -1,0 +1,114 @@
+"""What the arguments of a command mean: tables, folders of images, settings, places to write."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chainrule.data import Table
+    from chainrule.train import Settings
+
+__all__ = [
+    "UserError",
+    "check_writable",
+    "image_size",
+    "is_image_folder",
+    "prepared",
+    "read",
+    "settings_of",
+]
+
+
+class UserError(Exception):
+    """A mistake in a command, to be told in one line."""
+
+
+def is_image_folder(data: str) -> bool:
+    """Whether the data is a folder, which holds images by class."""
+    return Path(data).is_dir()
+
+
+def read(data: str) -> tuple[Table, str | None]:
+    """The table that an argument names, and its usual target: embedded, or a file."""
+    from chainrule.data import EMBEDDED, embedded, read_table
+
+    if data in EMBEDDED:
+        return embedded(data).table, embedded(data).target
+    if not Path(data).exists():
+        raise UserError(
+            f"there is no file {data!r}, and no embedded table of that name; the embedded ones are "
+            f"{', '.join(sorted(EMBEDDED))}"
+        )
+    return read_table(data), None
+
+
+def prepared(options: argparse.Namespace) -> tuple[Table, str]:
+    """The table with its choices of columns, and the target."""
+    table, usual = read(options.data)
+    for name in options.drop:
+        table[name]  # an error that lists the columns
+    target = options.target or usual or table.names[-1]
+    table[target]
+    if target in options.drop:
+        raise UserError(f"--drop {target}: that is the target")
+    table = table.without(*options.drop).with_categories(options.categorical)
+    return table, target
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """The settings of a training: those given, and the defaults for tables or images."""
+    from chainrule.train import Settings
+    from chainrule.train.automatic import hidden_sizes
+
+    hidden = hidden_sizes(options.hidden) if options.hidden is not None else None
+    given = {
+        name: getattr(options, name)
+        for name in (
+            "activation",
+            "dropout",
+            "norm",
+            "optimizer",
+            "lr",
+            "weight_decay",
+            "epochs",
+            "batch_size",
+            "patience",
+            "class_weight",
+            "test_size",
+            "validation_size",
+            "seed",
+        )
+        if getattr(options, name, None) is not None
+    }
+    images = is_image_folder(options.data)
+    default = Settings(hidden=(64,), epochs=60, patience=10) if images else Settings()
+    if hidden is not None:
+        given["hidden"] = tuple(hidden)
+    return Settings(**{**vars(default), **given})
+
+
+def image_size(text: str | None) -> list[int] | None:
+    """ "32,32", "32x32" or "32" as height and width."""
+    if text is None:
+        return None
+    parts = text.replace("x", ",").split(",")
+    if not all(p.strip().isdigit() and int(p) > 0 for p in parts) or len(parts) not in (1, 2):
+        raise UserError(f"--size {text}: expected HEIGHT,WIDTH like 32,32")
+    sizes = [int(p) for p in parts]
+    return sizes * 2 if len(sizes) == 1 else sizes
+
+
+def check_writable(out: Path) -> None:
+    """Before any work is done: whether the results can be written."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"--out {out}: that is a file; give the name of a folder")
+    parent = out
+    while not parent.exists():
+        parent = parent.parent
+    if not parent.is_dir():
+        raise UserError(f"--out {out}: {parent} is a file, not a folder")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise UserError(f"--out {out}: no permission to write in {parent}")

@@ -1,0 +1,177 @@
+"""The commands: each prints what it found, and returns it for ``--json``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chainrule.cli.arguments import (
+    UserError,
+    check_writable,
+    image_size,
+    is_image_folder,
+    prepared,
+    read,
+    settings_of,
+)
+from chainrule.cli.installation import facts, info
+
+if TYPE_CHECKING:
+    from chainrule.data import Column
+    from chainrule.train import FittedNetwork
+    from chainrule.train.fitted import Raw
+
+__all__ = ["cv", "datasets", "evaluate", "fit", "predict", "show_info"]
+
+
+def fit(options: argparse.Namespace) -> dict[str, Any]:
+    """Trains a network and writes it with its history and report."""
+    from chainrule.data import EMBEDDED
+    from chainrule.train import fit_table, html_report, text_report
+
+    out = Path(options.out or f"chainrule-{Path(options.data).resolve().stem}")
+    check_writable(out)
+    settings, progress = settings_of(options), not (options.quiet or options.json)
+    if is_image_folder(options.data):
+        from chainrule.train.automatic_images import fit_images
+
+        network = fit_images(
+            options.data,
+            settings,
+            size=image_size(options.size),
+            channels=options.channels,
+            progress=progress,
+        )
+    else:
+        table, target = prepared(options)
+        network = fit_table(
+            table, target, options.task, settings, source=options.data, progress=progress
+        )
+        network.inputs.left_out |= dict.fromkeys(options.drop, "dropped by --drop")
+        network.about["embedded"] = options.data in EMBEDDED
+    command = shlex.join(["chainrule", *options.arguments])
+    _write(network, out, html_report(network, command))
+    if not options.json:
+        print(text_report(network))
+        print(f"model, history.csv and report.html are in {out}{os.sep}")
+    return {**network.about, "out": str(out)}
+
+
+def _write(network: FittedNetwork, out: Path, page: str) -> None:
+    from chainrule.files import write_atomically
+
+    network.save(out)
+    network.history.to_csv(out / "history.csv")
+    write_atomically(out / "report.html", page.encode())
+
+
+def _load(path: str) -> FittedNetwork:
+    from chainrule.train import FittedNetwork
+
+    if not Path(path).exists():
+        raise UserError(f"there is no model {path!r}; make one with `chainrule fit`")
+    return FittedNetwork.load(path)
+
+
+def _inputs_for(network: FittedNetwork, data: str) -> tuple[Raw, Column | None]:
+    """The rows to predict, and their target column if it is there."""
+    if network.about.get("images"):
+        from chainrule.data import Column
+        from chainrule.data.image_encoder import image_files
+
+        paths, classes = image_files(data)
+        return paths, Column("class", "category", classes)
+    table, _ = read(data)
+    return table, table.columns.get(network.about["target"])
+
+
+def predict(options: argparse.Namespace) -> dict[str, Any]:
+    """Labels or numbers for new data, as a table."""
+    import csv
+    import io
+
+    from chainrule.files import write_atomically
+
+    network = _load(options.model)
+    rows, _ = _inputs_for(network, options.data)
+    predicted = network.predict(rows)
+    name = network.about["target"]
+    columns: dict[str, list[Any]] = {}
+    if network.about.get("images"):
+        columns["image"] = [str(p) for p in rows]
+    columns[name] = predicted
+    if network.task == "classification":
+        p = network.predict_proba(rows)
+        for k, label in enumerate(network.about["classes"]):
+            columns[f"p({label})"] = [round(v, 6) for v in p[:, k].tolist()]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    if options.out:
+        write_atomically(Path(options.out), text.getvalue().encode())
+        if not options.json:
+            print(f"{len(predicted)} predictions are in {options.out}")
+    elif not options.json:
+        print(text.getvalue(), end="")
+    return {"rows": len(predicted), "predictions": predicted, "out": options.out}
+
+
+def evaluate(options: argparse.Namespace) -> dict[str, Any]:
+    """The scores of a network on data with the target."""
+    network = _load(options.model)
+    rows, target = _inputs_for(network, options.data)
+    if target is None:
+        raise UserError(
+            f"{options.data} has no column {network.about['target']!r}, the target of the model"
+        )
+    scores = network.evaluate(rows, target)
+    if not options.json:
+        print(f"{len(target.values)} rows of {options.data}:")
+        for name, value in scores.items():
+            print(f"  {name:<10} {value:.4f}")
+    return {"rows": len(target.values), "scores": scores}
+
+
+def cv(options: argparse.Namespace) -> dict[str, Any]:
+    """Cross-validation of a table."""
+    from chainrule.train.automatic import cross_validate_table
+
+    if is_image_folder(options.data):
+        raise UserError("cv: cross-validation is for tables; use `chainrule fit` for images")
+    table, target = prepared(options)
+    result = cross_validate_table(
+        table, target, options.task, settings_of(options), options.folds, options.jobs
+    )
+    if not options.json:
+        print(result)
+    return {
+        "folds": result.folds.rows,
+        "mean": result.mean,
+        "std": result.std,
+        "target": target,
+    }
+
+
+def datasets(options: argparse.Namespace) -> dict[str, Any]:
+    """The tables that come with the package."""
+    from chainrule.data import EMBEDDED
+
+    if not options.json:
+        for name, t in sorted(EMBEDDED.items()):
+            print(f"{name:<14} {t.task:<15} {t.description}\n{'':<14} {'':<15} {t.source}")
+    return {
+        name: {"task": t.task, "target": t.target, "description": t.description}
+        for name, t in EMBEDDED.items()
+    }
+
+
+def show_info(options: argparse.Namespace) -> dict[str, Any]:
+    """What is installed."""
+    rows = facts()
+    if not options.json:
+        print(info())
+    return rows

@@ -1,0 +1,134 @@
+"""The command ``chainrule``: its options, and what becomes of errors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from chainrule.cli import commands
+from chainrule.cli.arguments import UserError
+from chainrule.cli.installation import version
+
+__all__ = ["main"]
+
+EXAMPLES = """examples:
+  chainrule fit iris                          an embedded table, with a report in ./chainrule-iris
+  chainrule fit houses.csv --target price     a file; the task is detected
+  chainrule fit photos/ --size 32,32          a folder with one subfolder of images for each class
+  chainrule predict chainrule-iris new.csv    labels for new rows
+  chainrule cv wine --folds 10                cross-validation instead of one split
+"""
+
+
+def _training_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "data",
+        metavar="DATA",
+        help="a CSV, TSV or Parquet file, a folder of images by class, or "
+        "the name of an embedded table",
+    )
+    add("--target", metavar="COL", help="the column to predict (default: the last one)")
+    add("--task", choices=["auto", "classification", "regression"], default="auto")
+    add("--drop", metavar="COL", nargs="+", default=[], help="columns to leave out")
+    add(
+        "--categorical",
+        metavar="COL",
+        nargs="+",
+        default=[],
+        help="columns of numbers that are categories",
+    )
+    add("--hidden", metavar="N,N", help='widths of the hidden layers, "" for none (64,64)')
+    add("--activation", help="of the hidden layers (relu)")
+    add("--dropout", type=float, help="probability of dropping a hidden unit (0)")
+    add("--norm", choices=["batch", "layer"], help="normalization of the hidden layers")
+    add("--optimizer", help="any optimizer of chainrule.optim (adam)")
+    add("--lr", type=float, help="learning rate (the optimizer's own)")
+    add("--weight-decay", type=float, help="weight decay (0)")
+    add("--epochs", type=int, help="at most so many (200)")
+    add("--batch-size", type=int, help="samples in a batch (32)")
+    add("--patience", type=int, help="epochs without improvement before stopping (20)")
+    add("--class-weight", choices=["balanced"], help="weigh rare classes up")
+    add("--seed", type=int, default=0, help="of split, start and order (0)")
+
+
+def _common_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="chainrule",
+        description="Neural networks in Python, with every derivative in sight.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"chainrule {version('chainrule')}")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable[..., Any], help: str) -> argparse.ArgumentParser:
+        sub = subparsers.add_parser(
+            name,
+            help=help,
+            description=help,
+            epilog=EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        sub.set_defaults(run=run)
+        _common_options(sub)
+        return sub
+
+    fit = command(
+        "fit", commands.fit, "train a network on data, with a report and a file of the model"
+    )
+    _training_options(fit)
+    fit.add_argument("--test-size", type=float, help="fraction held out for the scores (0.2)")
+    fit.add_argument("--validation-size", type=float, help="fraction to stop early by (0.15)")
+    fit.add_argument("--size", metavar="H,W", help="resize images")
+    fit.add_argument("--channels", type=int, choices=[1, 3], default=3, help="of images")
+    fit.add_argument("--out", metavar="DIR", help="where to write (default: chainrule-NAME)")
+    fit.add_argument("--quiet", action="store_true", help="no progress bar")
+
+    predict = command("predict", commands.predict, "labels or numbers for new data")
+    predict.add_argument("model", metavar="MODEL", help="the folder that `fit` wrote")
+    predict.add_argument("data", metavar="DATA")
+    predict.add_argument("--out", metavar="FILE", help="a CSV file (default: print)")
+
+    evaluate = command("evaluate", commands.evaluate, "scores of a model on data with the target")
+    evaluate.add_argument("model", metavar="MODEL", help="the folder that `fit` wrote")
+    evaluate.add_argument("data", metavar="DATA")
+
+    cv = command("cv", commands.cv, "cross-validation: train and score on each of several folds")
+    _training_options(cv)
+    cv.add_argument("--folds", type=int, default=5)
+    cv.add_argument("--jobs", type=int, default=1, help="folds at once (needs joblib)")
+
+    command("datasets", commands.datasets, "the tables that come with the package")
+    command("info", commands.show_info, "say what is installed, and which kernels compute and why")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit status: 2 for a user's mistake."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = _parser().parse_args(given)
+    options.arguments = given
+    try:
+        result = options.run(options)
+    except KeyboardInterrupt:
+        print("chainrule: interrupted", file=sys.stderr)
+        return 130
+    except (UserError, ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
+        if options.debug:
+            traceback.print_exc()
+        text = " ".join(str(error).split())
+        print(f"chainrule {options.command}: error: {text}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps(result))
+    return 0
