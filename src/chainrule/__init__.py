@@ -51,16 +51,21 @@ from chainrule.ops.shape.diagonal import (
 )
 from chainrule.ops.linalg.einsum import einsum, tensordot
 from chainrule.ops.elementwise.functions import (
-    acos, acosh, add, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan,
-    atan2, atanh, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
-    bitwise_xor, ceil, clamp, clip, copysign, cos, cosh, digamma, div, divide, eq, erf, erfc,
-    erfinv, exp, exp2, expm1, fix, floor, floor_divide, fmax, fmin, fmod, frac, ge, greater,
-    greater_equal, gt, heaviside, hypot, isfinite, isinf, isnan, isneginf, isposinf, le, less,
-    less_equal, lgamma, log, log10, log1p, log2, logaddexp, logaddexp2, logical_and, logical_not,
-    logical_or, logical_xor, lt, maximum, minimum, mul, multiply, nan_to_num, ne, neg, negative,
-    not_equal, polygamma, pow, reciprocal, relu, remainder, round, rsqrt, sigmoid, sign, signbit,
-    sin, sinc, sinh, softplus, sqrt, square, sub, subtract, tan, tanh, true_divide, trunc, where,
-    xlogy,
+    acos, acosh, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan,
+    atan2, atanh, ceil, copysign, cos, cosh, digamma, erf, erfc, erfinv, exp, exp2, expm1, fix,
+    floor, floor_divide, fmax, fmin, fmod, frac, heaviside, hypot, lgamma, log, log10, log1p, log2,
+    logaddexp, logaddexp2, maximum, minimum, mul, multiply, neg, negative, polygamma, pow,
+    reciprocal, relu, remainder, rsqrt, sigmoid, sign, sin, sinc, sinh, softplus, sqrt, square, tan,
+    tanh, true_divide, trunc, xlogy,
+)
+from chainrule.ops.elementwise.logic import (
+    bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, eq,
+    ge, greater, greater_equal, gt, isfinite, isinf, isnan, isneginf, isposinf, le, less,
+    less_equal, logical_and, logical_not, logical_or, logical_xor, lt, ne, not_equal, signbit,
+    where,
+)
+from chainrule.ops.elementwise.options import (
+    add, clamp, clip, div, divide, nan_to_num, round, sub, subtract,
 )
 from chainrule.ops.creation.from_data import as_tensor, asarray, from_dlpack, from_numpy, tensor
 from chainrule.ops.index.reading import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chainrule.autograd.modes import no_grad
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import one_hot
 from chainrule.ops.reduce.order import amax, amin, argmin, min
 from chainrule.ops.core.promotion import cast

@@ -228,6 +228,30 @@ def test_functions_are_methods_and_have_forms_in_place() -> None:
         np.testing.assert_array_equal(y.numpy(), getattr(chainrule, name)(x).numpy())
 
 
+def test_functions_of_numpy_are_operations_on_tensors() -> None:
+    x = of("float64", -0.25, 0.5).requires_grad_()
+    for function, ours in [
+        (np.sin, chainrule.sin),
+        (np.arctan, chainrule.atan),
+        (np.absolute, chainrule.abs),
+        (np.conjugate, chainrule.conj),
+        (np.deg2rad, chainrule.deg2rad),
+        (np.isnan, chainrule.isnan),
+        (np.logical_not, chainrule.logical_not),
+    ]:
+        out = function(x)
+        assert isinstance(out, chainrule.Tensor)
+        assert chainrule.equal(out, ours(x))
+    for function, ours in [
+        (np.subtract, chainrule.sub),
+        (np.power, chainrule.pow),
+        (np.less_equal, chainrule.le),
+    ]:
+        assert chainrule.equal(function(np.array([1.0, 2.0]), x), ours(np.array([1.0, 2.0]), x))
+    np.exp(x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.exp([-0.25, 0.5]))
+
+
 # --- errors ---------------------------------------------------------------------------------------
 
 RUNTIME_ERRORS: list[tuple[Any, str]] = [

@@ -26,7 +26,8 @@ from chainrule.nn.module.evaluation import Prediction, evaluating
 from chainrule.nn.module.names import Where
 from chainrule.ops.linalg.decompositions import cholesky, eigh, eigvalsh
 from chainrule.ops.shape.diagonal import diagonal
-from chainrule.ops.elementwise.functions import sigmoid, sqrt, where
+from chainrule.ops.elementwise.functions import sigmoid, sqrt
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum as sum_over
 from chainrule.ops.creation.sampling import randn

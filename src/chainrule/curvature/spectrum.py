@@ -16,7 +16,8 @@ from chainrule.curvature.estimates import Multiply, random_signs
 from chainrule.curvature.memory import CHUNK_BYTES, at_once, check_matrix
 from chainrule.ops.linalg.decompositions import eigh, svd
 from chainrule.ops.shape.diagonal import diag, diag_embed
-from chainrule.ops.elementwise.functions import exp, sqrt, where
+from chainrule.ops.elementwise.functions import exp, sqrt
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.linalg.matrices import vector_norm
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum as sum_over

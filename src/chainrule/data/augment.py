@@ -17,7 +17,7 @@ from chainrule.data.image_transform import (
     interval,
     uniform,
 )
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.creation.sampling import randperm
 from chainrule.random import Generator

@@ -20,7 +20,7 @@ from chainrule.data.image_transform import (
     uniform,
 )
 from chainrule.ops.creation.patterns import arange
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.shape.joining import unbind
 from chainrule.ops.core.promotion import cast

@@ -19,15 +19,9 @@ from chainrule.data.image_arguments import (
 )
 from chainrule.ops.layers.conv import conv2d
 from chainrule.ops.creation.patterns import arange, full_like
-from chainrule.ops.elementwise.functions import (
-    bitwise_and,
-    clamp,
-    floor,
-    maximum,
-    minimum,
-    round,
-    where,
-)
+from chainrule.ops.elementwise.functions import floor, maximum, minimum
+from chainrule.ops.elementwise.logic import bitwise_and, where
+from chainrule.ops.elementwise.options import clamp, round
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import gather
 from chainrule.ops.reduce.order import amax, amin

@@ -19,7 +19,7 @@ from chainrule.ops.core.arguments import made
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.index.reading import getitem, nonzero
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.creation.sampling import randperm
 from chainrule.ops.shape.stacking import cat
 from chainrule.ops.reduce.sort import argsort, bucketize

@@ -10,7 +10,8 @@ from chainrule.backend import dtypes
 from chainrule.data.table import CATEGORY, NUMBER, Column, Table, TableError
 from chainrule.nn.module.base import Module
 from chainrule.ops.creation.patterns import arange
-from chainrule.ops.elementwise.functions import isinf, isnan, sqrt, where
+from chainrule.ops.elementwise.functions import sqrt
+from chainrule.ops.elementwise.logic import isinf, isnan, where
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import any as any_of

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from chainrule.autograd.modes import no_grad
 from chainrule.data.splits import codes, count_of, pick, random_stream
 from chainrule.ops.creation.patterns import arange
-from chainrule.ops.elementwise.functions import eq, ne
+from chainrule.ops.elementwise.logic import eq, ne
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.index.reading import getitem, nonzero
 from chainrule.ops.creation.sampling import randperm

@@ -15,7 +15,7 @@ from chainrule.nn.layers.grid import affine_grid, grid_sample
 from chainrule.nn.layers.upsample import interpolate
 from chainrule.ops.shape import padding as P
 from chainrule.ops.creation.patterns import ones_like
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.index.reading import index_select
 from chainrule.ops.core.promotion import cast

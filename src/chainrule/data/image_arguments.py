@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.elementwise.functions import clamp, round
+from chainrule.ops.elementwise.options import clamp, round
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor

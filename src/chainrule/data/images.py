@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from chainrule.backend import K, dtypes
 from chainrule.data.image_arguments import PerChannel, check_image, floating
 from chainrule.ops.core.arguments import made
-from chainrule.ops.elementwise.functions import clamp, maximum, minimum, round
+from chainrule.ops.elementwise.functions import maximum, minimum
+from chainrule.ops.elementwise.options import clamp, round
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.reduce.order import amax, amin
 from chainrule.ops.shape.padding import pad

@@ -8,7 +8,7 @@ from typing import Self
 from chainrule.backend import dtypes
 from chainrule.data.preprocess import Transform, across, floating
 from chainrule.ops.creation.patterns import full_like
-from chainrule.ops.elementwise.functions import isinf, isnan, where
+from chainrule.ops.elementwise.logic import isinf, isnan, where
 from chainrule.ops.reduce.quantiles import nanquantile
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import all as all_of

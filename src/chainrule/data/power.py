@@ -7,7 +7,8 @@ from typing import Self
 
 from chainrule.data.preprocess import Transform, check_finite, floating, training_part
 from chainrule.ops.creation.patterns import ones_like
-from chainrule.ops.elementwise.functions import exp, expm1, isnan, log, log1p, sqrt, where
+from chainrule.ops.elementwise.functions import exp, expm1, log, log1p, sqrt
+from chainrule.ops.elementwise.logic import isnan, where
 from chainrule.ops.reduce.order import amax, amin
 from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.ops.reduce.reductions import mean, var

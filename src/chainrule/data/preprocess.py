@@ -10,7 +10,7 @@ from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Buffer, UninitializedBuffer, is_lazy
-from chainrule.ops.elementwise.functions import isfinite, isnan
+from chainrule.ops.elementwise.logic import isfinite, isnan
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.core.promotion import cast, to_floating
 from chainrule.ops.reduce.reductions import all as all_of

@@ -6,7 +6,9 @@ from typing import Self
 
 from chainrule.data.preprocess import Transform, training_part
 from chainrule.ops.creation.patterns import ones_like, zeros_like
-from chainrule.ops.elementwise.functions import clamp, sqrt, where
+from chainrule.ops.elementwise.functions import sqrt
+from chainrule.ops.elementwise.logic import where
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.reduce.order import amax, amin
 from chainrule.ops.reduce.quantiles import quantile

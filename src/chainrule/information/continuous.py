@@ -11,7 +11,8 @@ from chainrule.backend import dtypes
 from chainrule.information.discrete import log_base
 from chainrule.nn.activations.moments import legendre
 from chainrule.ops.creation.patterns import arange, zeros_like
-from chainrule.ops.elementwise.functions import exp, where
+from chainrule.ops.elementwise.functions import exp
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.linalg.matrices import logdet
 from chainrule.ops.linalg.matmul import matmul

@@ -10,7 +10,8 @@ from typing import Any
 from chainrule import nn
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.ops.elementwise.functions import sigmoid, where
+from chainrule.ops.elementwise.functions import sigmoid
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.reduce.order import argmax
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import reshape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from chainrule.ops.creation import conversion, filling, from_data, patterns, sampling
-from chainrule.ops.elementwise import complex_numbers, derived, functions
+from chainrule.ops.elementwise import complex_numbers, derived, functions, logic, options
 from chainrule.ops.index import assignment, reading, replacing, scatter
 from chainrule.ops.layers import avg_pool, columns, conv, max_pool, norm, softmax
 from chainrule.ops.linalg import einsum, matmul, matrices, norms, products
@@ -14,7 +14,7 @@ from chainrule.ops.reduce import order, product, quantiles, reductions, scan, so
 from chainrule.ops.shape import diagonal, joining, padding, rearrange, stacking, views
 
 families: tuple[ModuleType, ...] = (
-    *(functions, derived, complex_numbers),
+    *(functions, logic, options, derived, complex_numbers),
     *(views, stacking, rearrange, joining, diagonal, padding),
     *(reductions, product, order, quantiles, scan, sort),
     *(reading, assignment, replacing, scatter),

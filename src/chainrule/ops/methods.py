@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from chainrule.ops.elementwise import functions as E
 from chainrule.ops import families
 from chainrule.ops.shape import rearrange
 from chainrule.ops.index.assignment import setitem
-from chainrule.ops.elementwise.complex_numbers import abs, imag, real
-from chainrule.ops.elementwise.derived import positive
+from chainrule.ops.elementwise import complex_numbers, derived, functions, logic, options
 from chainrule.ops.index.reading import getitem
 from chainrule.ops.core.inplace import in_place, in_place_operator
 from chainrule.ops.linalg.matmul import matmul
@@ -46,32 +44,37 @@ def _operator(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 BINARY_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": E._add,
-    "sub": E._sub,
-    "mul": E.mul,
-    "truediv": E.true_divide,
-    "floordiv": E.floor_divide,
-    "mod": E.remainder,
-    "pow": E.pow,
-    "and": E.bitwise_and,
-    "or": E.bitwise_or,
-    "xor": E.bitwise_xor,
-    "lshift": E.bitwise_left_shift,
-    "rshift": E.bitwise_right_shift,
+    "add": functions.plus,
+    "sub": functions.minus,
+    "mul": functions.mul,
+    "truediv": functions.true_divide,
+    "floordiv": functions.floor_divide,
+    "mod": functions.remainder,
+    "pow": functions.pow,
+    "and": logic.bitwise_and,
+    "or": logic.bitwise_or,
+    "xor": logic.bitwise_xor,
+    "lshift": logic.bitwise_left_shift,
+    "rshift": logic.bitwise_right_shift,
 }
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": E.eq,
-    "ne": E.ne,
-    "lt": E.lt,
-    "le": E.le,
-    "gt": E.gt,
-    "ge": E.ge,
+    "eq": logic.eq,
+    "ne": logic.ne,
+    "lt": logic.lt,
+    "le": logic.le,
+    "gt": logic.gt,
+    "ge": logic.ge,
 }
-UNARY_OPERATORS = {"neg": E.neg, "pos": positive, "abs": abs, "invert": E.bitwise_not}
+UNARY_OPERATORS = {
+    "neg": functions.neg,
+    "pos": derived.positive,
+    "abs": complex_numbers.abs,
+    "invert": logic.bitwise_not,
+}
 
 PROPERTIES = {
-    "real": real,
-    "imag": imag,
+    "real": complex_numbers.real,
+    "imag": complex_numbers.imag,
     "T": rearrange.transpose_all,
     "mT": rearrange.matrix_transpose,
     "mH": rearrange.adjoint,
@@ -100,13 +103,19 @@ UFUNCS = {
     "greater": "gt",
     "greater_equal": "ge",
     "invert": "bitwise_not",
+    "conjugate": "conj",
+}
+_ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    name: getattr(family, name)
+    for family in (functions, logic, options, derived, complex_numbers)
+    for name in family.METHODS
 }
 
 
 def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """``np.sin(tensor)`` and ``array * tensor`` are operations of this library."""
     name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
-    function = matmul if name == "matmul" else getattr(E, name, None)
+    function = matmul if name == "matmul" else _ELEMENTWISE.get(name)
     if function is None or method != "__call__" or kwargs:
         return NotImplemented
     return function(*inputs)

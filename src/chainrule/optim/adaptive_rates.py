@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.complex_numbers import complex, real
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.shape.views import expand
 from chainrule.optim.optimizer import Optimizer, decayed, fused
 from chainrule.optim.settings import FRACTION, NOT_NEGATIVE, Implementation

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chainrule.ops.linalg.decompositions import svd
-from chainrule.ops.elementwise.functions import sqrt, where
+from chainrule.ops.elementwise.functions import sqrt
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum
 from chainrule.optim.second_derivatives import Residuals

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from chainrule.autograd.modes import no_grad
 from chainrule.backend.dtypes import float64
 from chainrule.ops.creation.patterns import zeros_like
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import gather
 from chainrule.ops.reduce.order import argmin

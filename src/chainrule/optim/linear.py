@@ -20,7 +20,8 @@ from chainrule.linalg import qr, solve, svd, svdvals
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.creation.patterns import ones, zeros
 from chainrule.ops.shape.diagonal import diag
-from chainrule.ops.elementwise.functions import sqrt, where
+from chainrule.ops.elementwise.functions import sqrt
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import amax, max
 from chainrule.ops.core.promotion import cast

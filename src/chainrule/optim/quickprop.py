@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, Unpack
 
-from chainrule.ops.elementwise.functions import sign, where
+from chainrule.ops.elementwise.functions import sign
+from chainrule.ops.elementwise.logic import where
 from chainrule.optim.optimizer import Optimizer, decayed, fused
 from chainrule.optim.settings import NOT_NEGATIVE, Implementation, Interval
 from chainrule.typing import Params, Rates, Value

@@ -6,7 +6,9 @@ from typing import Any, TypedDict, Unpack
 
 from chainrule.ops.elementwise.complex_numbers import complex, real
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.elementwise.functions import clamp, sign, where
+from chainrule.ops.elementwise.functions import sign
+from chainrule.ops.elementwise.logic import where
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.shape.views import expand
 from chainrule.optim.optimizer import Optimizer, fused
 from chainrule.optim.settings import Capturable, check_pair

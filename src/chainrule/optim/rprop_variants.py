@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Unpack, overload
 
-from chainrule.ops.elementwise.functions import sign, where
+from chainrule.ops.elementwise.functions import sign
+from chainrule.ops.elementwise.logic import where
 from chainrule.optim.optimizer import Loss, fused
 from chainrule.optim.rprop import Limits, Rprop, adapted
 from chainrule.tensor import Tensor

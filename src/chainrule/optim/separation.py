@@ -14,7 +14,8 @@ from chainrule.backend import dtypes
 from chainrule.linalg import lstsq, svd
 from chainrule.ops.creation.patterns import ones, zeros
 from chainrule.ops.creation.from_data import tensor
-from chainrule.ops.elementwise.functions import eq, ne, relu, sqrt, where
+from chainrule.ops.elementwise.functions import relu, sqrt
+from chainrule.ops.elementwise.logic import eq, ne, where
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import argmax, max, min
 from chainrule.ops.reduce.reductions import mean, sum

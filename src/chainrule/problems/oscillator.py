@@ -9,7 +9,8 @@ from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.creation.patterns import arange, eye, zeros
-from chainrule.ops.elementwise.functions import clamp, cos, exp, sign, sin, sqrt
+from chainrule.ops.elementwise.functions import cos, exp, sign, sin, sqrt
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import amax
 from chainrule.ops.core.promotion import cast

@@ -12,17 +12,9 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.ops.creation.patterns import arange
-from chainrule.ops.elementwise.functions import (
-    atan2,
-    clamp,
-    cos,
-    hypot,
-    minimum,
-    remainder,
-    round,
-    sin,
-    where,
-)
+from chainrule.ops.elementwise.functions import atan2, cos, hypot, minimum, remainder, sin
+from chainrule.ops.elementwise.logic import where
+from chainrule.ops.elementwise.options import clamp, round
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.reduce.order import argmin
 from chainrule.ops.core.promotion import cast

@@ -12,7 +12,8 @@ from chainrule.nn.module.evaluation import evaluating
 from chainrule.nn.module.names import Where, check_where, describe
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.creation.patterns import ones_like, zeros_like
-from chainrule.ops.elementwise.functions import log, sqrt, where
+from chainrule.ops.elementwise.functions import log, sqrt
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import reshape, unsqueeze
 from chainrule.ops.shape.stacking import cat

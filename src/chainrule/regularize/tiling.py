@@ -9,7 +9,7 @@ from chainrule import nn, optim
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.ops.creation.patterns import ones
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import argmax, max, min

@@ -14,7 +14,7 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.ops.creation.patterns import arange, zeros
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean, sum

@@ -16,7 +16,6 @@ from chainrule.ops.elementwise.activation import binary_step, gelu_tanh
 from chainrule.ops.elementwise.activation import log_sigmoid as logsigmoid
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.elementwise.functions import (
-    clamp,
     exp,
     expm1,
     log,
@@ -25,8 +24,9 @@ from chainrule.ops.elementwise.functions import (
     sign,
     square,
     tanh,
-    where,
 )
+from chainrule.ops.elementwise.logic import where
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.elementwise.functions import relu as _relu
 from chainrule.ops.elementwise.functions import softplus as _softplus
 from chainrule.ops.index.reading import narrow, one_hot

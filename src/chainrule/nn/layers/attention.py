@@ -12,7 +12,7 @@ from chainrule.backend import dtypes
 from chainrule.nn.layers.dropout import dropout
 from chainrule.ops.creation.patterns import ones, zeros
 from chainrule.ops.shape.diagonal import tril
-from chainrule.ops.elementwise.functions import isneginf, where
+from chainrule.ops.elementwise.logic import isneginf, where
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.shape.rearrange import repeat_interleave
 from chainrule.ops.reduce.reductions import all

@@ -8,7 +8,8 @@ from chainrule.autograd.modes import no_grad
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import arange, empty, ones, zeros
-from chainrule.ops.elementwise.functions import clamp, eq, ne, where
+from chainrule.ops.elementwise.logic import eq, ne, where
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.index.reading import choose, index_select, integer_index, one_hot
 from chainrule.ops.reduce.order import amax
 from chainrule.ops.core.promotion import cast

@@ -11,7 +11,9 @@ from typing import Any
 from chainrule.backend import dtypes
 from chainrule.nn.layers.upsample import _cubic
 from chainrule.ops.creation.patterns import linspace, ones
-from chainrule.ops.elementwise.functions import clamp, floor, round, where
+from chainrule.ops.elementwise.functions import floor
+from chainrule.ops.elementwise.logic import where
+from chainrule.ops.elementwise.options import clamp, round
 from chainrule.ops.index.reading import gather
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.core.promotion import cast

@@ -15,7 +15,8 @@ from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import empty, ones
-from chainrule.ops.elementwise.functions import exp, sigmoid, sqrt, where
+from chainrule.ops.elementwise.functions import exp, sigmoid, sqrt
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import one_hot
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean

@@ -15,7 +15,9 @@ from typing import Any
 from chainrule.backend import dtypes
 from chainrule.nn.module.base import Module
 from chainrule.ops.creation.patterns import arange
-from chainrule.ops.elementwise.functions import clamp, floor, where
+from chainrule.ops.elementwise.functions import floor
+from chainrule.ops.elementwise.logic import where
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.index.reading import index_select, one_hot
 from chainrule.ops.linalg.matmul import linear, matmul
 from chainrule.ops.layers.avg_pool import (

@@ -12,7 +12,8 @@ from chainrule.nn.losses.reduction import (
     reduction_of,
 )
 from chainrule.ops.layers import softmax as ops
-from chainrule.ops.elementwise.functions import clamp, softplus
+from chainrule.ops.elementwise.functions import softplus
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.reduce.order import argmax
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.index.subscript import numbers_of

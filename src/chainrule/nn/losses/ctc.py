@@ -9,7 +9,7 @@ from chainrule.backend import dtypes
 from chainrule.nn.losses.reduction import Loss, check_floating, check_tensors, reduced, reduction_of
 from chainrule.ops.creation.patterns import full
 from chainrule.ops.layers.ctc import ctc_log_likelihood
-from chainrule.ops.elementwise.functions import isposinf, where
+from chainrule.ops.elementwise.logic import isposinf, where
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import gather
 from chainrule.ops.core.promotion import cast

@@ -14,7 +14,9 @@ from chainrule.nn.losses.reduction import (
     reduced,
     reduction_of,
 )
-from chainrule.ops.elementwise.functions import clamp, eq, minimum, sqrt, square, where
+from chainrule.ops.elementwise.functions import minimum, sqrt, square
+from chainrule.ops.elementwise.logic import eq, where
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.core.promotion import broadcast_shapes, promote
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.linalg.norms import norm

@@ -19,7 +19,8 @@ from chainrule.nn.losses.reduction import (
     reduction_of,
 )
 from chainrule.ops.layers.class_targets import REDUCTIONS
-from chainrule.ops.elementwise.functions import exp, log, square, where, xlogy
+from chainrule.ops.elementwise.functions import exp, log, square, xlogy
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import unsqueeze
 from chainrule.tensor import Tensor

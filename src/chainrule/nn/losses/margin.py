@@ -13,7 +13,9 @@ from chainrule.nn.losses.reduction import (
     reduced,
     reduction_of,
 )
-from chainrule.ops.elementwise.functions import clamp, eq, ne, square, where
+from chainrule.ops.elementwise.functions import square
+from chainrule.ops.elementwise.logic import eq, ne, where
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.index.reading import gather, one_hot
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import any as any_of

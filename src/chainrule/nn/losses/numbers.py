@@ -14,7 +14,8 @@ from chainrule.nn.losses.reduction import (
     reduction_of,
 )
 from chainrule.ops.elementwise.complex_numbers import abs
-from chainrule.ops.elementwise.functions import clamp, square
+from chainrule.ops.elementwise.functions import square
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.layers.fused import squared_error
 from chainrule.tensor import Tensor

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from chainrule.backend import dtypes
 from chainrule.nn.module.base import Module
 from chainrule.ops.layers.class_targets import REDUCTIONS
-from chainrule.ops.elementwise.functions import clamp
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.index.subscript import numbers_of

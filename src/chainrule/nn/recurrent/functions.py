@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from chainrule.backend import dtypes
 from chainrule.nn.layers.dropout import dropout as drop
 from chainrule.ops.creation.conversion import contiguous
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import getitem
 from chainrule.ops.linalg.matmul import linear
 from chainrule.ops.recurrent.gru import gru_sequence

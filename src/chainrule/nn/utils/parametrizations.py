@@ -15,7 +15,9 @@ from chainrule.ops.creation.patterns import eye, ones_like, zeros, zeros_like
 from chainrule.ops.creation.sampling import randn
 from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril, triu
 from chainrule.ops.elementwise.complex_numbers import sgn
-from chainrule.ops.elementwise.functions import clamp, sign, where
+from chainrule.ops.elementwise.functions import sign
+from chainrule.ops.elementwise.logic import where
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.reduce.reductions import allclose
 from chainrule.ops.shape.views import flatten, movedim
 from chainrule.ops.shape.stacking import cat

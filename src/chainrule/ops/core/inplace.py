@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.ops.elementwise.functions import where, zeros_like_of
+from chainrule.ops.elementwise.functions import zeros_like_of
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.pointwise import F32, F64
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.apply import INFERENCE

@@ -12,7 +12,8 @@ import math
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.ops.elementwise.functions import exp, on_arrays, sigmoid, tanh, where, zeros_like_of
+from chainrule.ops.elementwise.functions import exp, on_arrays, sigmoid, tanh, zeros_like_of
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.pointwise import binary, unary
 from chainrule.ops.core.primitive import Elementwise
 from chainrule.tensor import Tensor

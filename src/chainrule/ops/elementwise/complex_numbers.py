@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from chainrule.ops.elementwise.functions import atan2, isnan, real_abs, sign, where, zeros_like_of
+from chainrule.ops.elementwise.functions import atan2, real_abs, sign, zeros_like_of
+from chainrule.ops.elementwise.logic import isnan, where
 from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.core.arguments import tensor_argument
 from chainrule.ops.core.promotion import broadcast_shapes, cast, to_floating

@@ -7,7 +7,9 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise.complex_numbers import abs
-from chainrule.ops.elementwise.functions import clamp, eq, isfinite, isnan, log, log1p
+from chainrule.ops.elementwise.functions import log, log1p
+from chainrule.ops.elementwise.logic import eq, isfinite, isnan
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.core.promotion import result_type, to_floating
 from chainrule.tensor import Tensor
 

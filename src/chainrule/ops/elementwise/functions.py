@@ -11,43 +11,84 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from chainrule.backend import K, dtypes
-from chainrule.ops.core.pointwise import binary, comparison, unary
-from chainrule.ops.core.promotion import (
-    NUMBERS,
-    broadcast_shapes,
-    cast,
-    check_kind,
-    promote,
-    result_type,
-    to_floating,
-)
-from chainrule.ops.core.apply import apply, as_operand
+from chainrule.backend import K
+from chainrule.ops.core.pointwise import binary, unary
+from chainrule.ops.core.promotion import NUMBERS, to_floating
 from chainrule.ops.core.primitive import Elementwise
+from chainrule.ops.elementwise.logic import where
 from chainrule.tensor import Tensor
 
 __all__ = [
-    "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift",
-    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clamp", "clip",
-    "copysign", "cos", "cosh", "digamma", "div", "divide", "eq", "erf", "erfc", "erfinv", "exp",
-    "exp2", "expm1", "fix", "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "ge",
-    "greater", "greater_equal", "gt", "heaviside", "hypot", "isfinite", "isinf", "isnan",
-    "isneginf", "isposinf", "le", "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2",
-    "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
-    "maximum", "minimum", "mul", "multiply", "nan_to_num", "ne", "neg", "negative", "not_equal",
-    "polygamma", "pow", "reciprocal", "relu", "remainder", "round", "rsqrt", "sigmoid", "sign",
-    "signbit", "sin", "sinc", "sinh", "softplus", "sqrt", "square", "sub", "subtract", "tan",
-    "tanh", "true_divide", "trunc", "where", "xlogy",
-]  # fmt: skip
+    "acos",
+    "acosh",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "ceil",
+    "copysign",
+    "cos",
+    "cosh",
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp",
+    "exp2",
+    "expm1",
+    "fix",
+    "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "frac",
+    "heaviside",
+    "hypot",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "logaddexp2",
+    "maximum",
+    "minimum",
+    "mul",
+    "multiply",
+    "neg",
+    "negative",
+    "polygamma",
+    "pow",
+    "reciprocal",
+    "relu",
+    "remainder",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinc",
+    "sinh",
+    "softplus",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "true_divide",
+    "trunc",
+    "xlogy",
+]
 
-METHODS = tuple(name for name in __all__ if name not in ("where", "polygamma", "softplus"))
-INPLACE = tuple(
-    name
-    for name in METHODS
-    if name not in ("real", "imag", "angle", "conj", "isclose", "positive", "round")
-    and not name.startswith("is")
-)
+METHODS = tuple(name for name in __all__ if name not in ("polygamma", "softplus"))
+INPLACE = METHODS
 
 
 def zeros_like_of(x: Any) -> Any:
@@ -160,15 +201,6 @@ trunc = unary(
     "trunc", lambda d: zeros_like_of(d), "x without its fraction.", floating=False, kinds="iuf"
 )
 frac = unary("frac", lambda d: d, "x - trunc(x)", floating=False, kinds="f")
-isnan = unary("isnan", None, "Whether x is not a number.", floating=False)
-isinf = unary("isinf", None, "Whether x is infinite.", floating=False)
-isfinite = unary("isfinite", None, "Whether x is neither infinite nor NaN.", floating=False)
-isposinf = unary("isposinf", None, "Whether x is +inf.", floating=False, kinds="biuf")
-isneginf = unary("isneginf", None, "Whether x is -inf.", floating=False, kinds="biuf")
-signbit = unary("signbit", None, "Whether the sign bit of x is set.", floating=False, kinds="biuf")
-logical_not = unary("logical_not", None, "Whether x is zero.", floating=False)
-bitwise_not = unary("bitwise_not", None, "x with every bit flipped.", floating=False, kinds="biu")
-
 _SQRTPI = math.sqrt(math.pi)
 _2_SQRTPI = 2 / _SQRTPI
 
@@ -183,8 +215,8 @@ def _sinc_slope(x: Any) -> Any:
 
 # --- two inputs -----------------------------------------------------------------------------------
 
-_add = binary("add", lambda d: d, lambda d: d, "x + y")
-_sub = binary(
+plus = binary("add", lambda d: d, lambda d: d, "x + y")
+minus = binary(
     "sub",
     lambda d: d,
     on_arrays("neg", lambda d: -d),
@@ -312,21 +344,6 @@ trunc_divide = binary(
 )
 heaviside = binary("heaviside", None, None, "0 for x < 0, y at x = 0, 1 for x > 0.", kinds="biuf")
 
-eq = comparison("eq", "Whether x equals y.")
-ne = comparison("ne", "Whether x differs from y.")
-lt = comparison("lt", "Whether x < y.", kinds="biuf")
-le = comparison("le", "Whether x <= y.", kinds="biuf")
-gt = comparison("gt", "Whether x > y.", kinds="biuf")
-ge = comparison("ge", "Whether x >= y.", kinds="biuf")
-logical_and = comparison("logical_and", "Whether x and y are both nonzero.")
-logical_or = comparison("logical_or", "Whether x or y is nonzero.")
-logical_xor = comparison("logical_xor", "Whether exactly one of x and y is nonzero.")
-bitwise_and = comparison("bitwise_and", "The bits set in both x and y.", kinds="biu")
-bitwise_or = comparison("bitwise_or", "The bits set in x or y.", kinds="biu")
-bitwise_xor = comparison("bitwise_xor", "The bits set in exactly one of x and y.", kinds="biu")
-bitwise_left_shift = comparison("bitwise_left_shift", "x shifted left by y bits.", kinds="iu")
-bitwise_right_shift = comparison("bitwise_right_shift", "x shifted right by y bits.", kinds="iu")
-
 
 def _twice(d: Any, x: Any) -> Any:
     """2 d x: the change of a square."""
@@ -373,39 +390,9 @@ def _times_log(d: Any, x: Any, y: Any) -> Any:
     return where((x == 0) & (y <= 0), 0.0, d * slope)
 
 
-# --- with parameters ------------------------------------------------------------------------------
+# --- with a parameter -----------------------------------------------------------------------------
 
-_where = Elementwise(
-    "where",
-    [None, lambda d, x: where(x, d, 0.0), lambda d, x: where(x, 0.0, d)],
-)
 _polygamma = Elementwise("polygamma", [lambda d, x, n: d * polygamma(n + 1, x)])
-_round = Elementwise("round", [lambda d: zeros_like_of(d)])
-_clamp = Elementwise("clamp", [lambda d, x, low, high: where(_inside(x, low, high), d, 0.0)])
-_nan_to_num = Elementwise("nan_to_num", [lambda d, x: where(isfinite(x), d, 0.0)])
-
-
-def where(condition: Any, input: Any = None, other: Any = None) -> Any:
-    """``input`` where the condition holds, ``other`` elsewhere; both are broadcast.
-
-    >>> import chainrule
-    >>> x = chainrule.tensor([-1.0, 2.0])
-    >>> chainrule.where(x > 0, x, 0.0)
-    tensor([0., 2.])
-    """
-    if not any(isinstance(v, Tensor) for v in (condition, input, other)):
-        return K.where(condition, input, other)
-    condition = as_operand(condition)
-    if condition.array.dtype.kind != "b":
-        raise RuntimeError(
-            f"where: expected condition to be a boolean tensor, but got {condition.dtype}; "
-            "compare first, for example x != 0"
-        )
-    if isinstance(input, NUMBERS) or isinstance(other, NUMBERS) or input.dtype != other.dtype:
-        input, other = promote(input, other)
-    input, other = as_operand(input), as_operand(other)
-    broadcast_shapes(condition.array.shape, input.array.shape, other.array.shape, op="where")
-    return apply(_where, (condition, input, other), {})
 
 
 def polygamma(n: int, input: Any) -> Any:
@@ -415,83 +402,8 @@ def polygamma(n: int, input: Any) -> Any:
     return _polygamma(to_floating(input), n=n)
 
 
-def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """The nearest number with that many decimals; halves go to the even neighbour."""
-    check_kind("round", "iuf", input.array.dtype)
-    return _round(input, decimals=decimals)
-
-
-def nan_to_num(
-    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> Tensor:
-    """``input`` with NaN replaced by ``nan`` and infinities by the given or largest numbers."""
-    if input.dtype.category <= dtypes.INTEGER:
-        return input.clone()
-    return _nan_to_num(input, nan=nan, posinf=posinf, neginf=neginf)
-
-
-# --- with a choice ------------------------------------------------------------------------------
-
-
-def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
-    """input + alpha * other"""
-    return _add(input, other if alpha == 1 else _scaled("add", input, other, alpha))
-
-
-def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
-    """input - alpha * other"""
-    return _sub(input, other if alpha == 1 else _scaled("sub", input, other, alpha))
-
-
-def _scaled(op: str, input: Any, other: Any, alpha: float) -> Any:
-    if isinstance(alpha, float) and result_type(input, other).category <= dtypes.INTEGER:
-        raise RuntimeError(
-            f"{op}: for integral input tensors, argument alpha must not be a floating point "
-            f"number, got {alpha}; convert with .float() first"
-        )
-    return other * alpha
-
-
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
-    if rounding_mode is None:
-        return true_divide(input, other)
-    if rounding_mode == "floor":
-        return floor_divide(input, other)
-    if rounding_mode == "trunc":
-        return trunc_divide(input, other)
-    raise RuntimeError(
-        f"div: expected rounding_mode to be one of None, 'trunc' or 'floor' but found "
-        f"{rounding_mode!r}"
-    )
-
-
-def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
-    if min is None and max is None:
-        raise RuntimeError("clamp: at least one of 'min' or 'max' must not be None")
-    d = result_type(*[v for v in (input, min, max) if v is not None])
-    out = cast(input, d)
-    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
-        return _clamp(out, low=min, high=max)
-    if min is not None:
-        out = where(out < min, min, out)
-    if max is not None:
-        out = where(out > max, max, out)
-    return out
-
-
-def _inside(x: Any, low: Any, high: Any) -> Any:
-    """Where x lies between the limits, of which one may be missing."""
-    if low is None:
-        return x <= high
-    return x >= low if high is None else (x >= low) & (x <= high)
-
-
 # --- other names ----------------------------------------------------------------------------------
 
-negative, multiply, divide, subtract = neg, mul, div, sub
+negative, multiply, fix = neg, mul, trunc
 arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2
 arcsinh, arccosh, arctanh = asinh, acosh, atanh
-clip, fix = clamp, trunc
-greater, greater_equal, less, less_equal, not_equal = gt, ge, lt, le, ne

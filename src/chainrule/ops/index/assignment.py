@@ -6,7 +6,7 @@ from __future__ import annotations
 from chainrule.backend import K, dtypes
 from chainrule.ops.index.choice import index_put as put
 from chainrule.ops.index.choice import slice_view
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.inplace import adopt, assign, check_writable, touch
 from chainrule.ops.core.promotion import NUMBERS, cast
 from chainrule.ops.core.apply import as_operand

@@ -14,7 +14,7 @@ from chainrule.ops.index.choice import (
     read,
     slice_view,
 )
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.promotion import broadcast_shapes, cast
 from chainrule.ops.core.apply import apply
 from chainrule.ops.core.primitive import broadcast_to

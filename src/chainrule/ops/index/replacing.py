@@ -12,7 +12,7 @@ from chainrule.ops.index.choice import (
     index_place,
 )
 from chainrule.ops.index.choice import index_put as put
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import (
     check_mask,
     check_range,

@@ -13,7 +13,8 @@ from chainrule.ops.index.choice import (
     scatter_along,
     slice_view,
 )
-from chainrule.ops.elementwise.functions import floor_divide, isnan, where
+from chainrule.ops.elementwise.functions import floor_divide
+from chainrule.ops.elementwise.logic import isnan, where
 from chainrule.ops.index.reading import (
     check_index_shape,
     check_range,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from chainrule.backend import dtypes
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.primitive import Nondifferentiable, Primitive
 from chainrule.ops.reduce.reductions import sum

@@ -8,7 +8,9 @@ from typing import Any
 from chainrule.backend import K
 from chainrule.ops.core.batching import spread
 from chainrule.ops.creation.patterns import full
-from chainrule.ops.elementwise.functions import clamp, exp, logaddexp, where
+from chainrule.ops.elementwise.functions import exp, logaddexp
+from chainrule.ops.elementwise.logic import where
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import gather
 from chainrule.ops.core.primitive import Op, Primitive

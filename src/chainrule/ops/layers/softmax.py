@@ -27,7 +27,8 @@ from chainrule.ops.layers.class_targets import (
     none_ignored,
     one_hot,
 )
-from chainrule.ops.elementwise.functions import exp, log, log1p, sigmoid, softplus, where
+from chainrule.ops.elementwise.functions import exp, log, log1p, sigmoid, softplus
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.pointwise import F32, F64, binary
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.apply import apply

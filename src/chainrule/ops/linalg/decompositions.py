@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 
 from chainrule.backend import K
 from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import narrow
 from chainrule.ops.core.primitive import Nondifferentiable, Primitive
 from chainrule.ops.shape.views import unsqueeze

@@ -17,7 +17,7 @@ from chainrule.ops.linalg.decompositions import cholesky, eigvalsh, svdvals
 from chainrule.ops.shape.diagonal import diagonal as _diagonal
 from chainrule.ops.elementwise.complex_numbers import abs, conj
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import amax, amin
 from chainrule.ops.core.promotion import cast

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chainrule.ops.elementwise.functions import sigmoid, tanh, where
+from chainrule.ops.elementwise.functions import sigmoid, tanh
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.shape.joining import chunk
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.recurrent.support import ACTIVATIONS, DENSE, steps, time_order

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, overload
 
 from chainrule.backend import K
 from chainrule.ops.core.batching import Rule, spread
-from chainrule.ops.elementwise.functions import relu, sigmoid, tanh, where, zeros_like_of
+from chainrule.ops.elementwise.functions import relu, sigmoid, tanh, zeros_like_of
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.linalg.matmul import as_rows, matmul
 from chainrule.ops.core.primitive import Op, Primitive, broadcast_to
 from chainrule.ops.core.promotion import cast

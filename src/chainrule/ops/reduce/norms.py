@@ -7,7 +7,8 @@ import math
 from chainrule.backend import dtypes
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.elementwise.complex_numbers import abs
-from chainrule.ops.elementwise.functions import pow, sign, where, zeros_like_of
+from chainrule.ops.elementwise.functions import pow, sign, zeros_like_of
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.reduce.order import amax, amin
 from chainrule.ops.reduce.reductions import _count, _over, need_floating, reduction
 from chainrule.ops.shape.views import canonical_dims

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, overload
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.index.choice import gather_along, gather_place
-from chainrule.ops.elementwise.functions import isnan, maximum, minimum
+from chainrule.ops.elementwise.functions import maximum, minimum
+from chainrule.ops.elementwise.logic import isnan
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.primitive import Nondifferentiable, Op
 from chainrule.ops.reduce.reductions import _sum, array_of, reduction

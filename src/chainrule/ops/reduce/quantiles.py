@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.elementwise.functions import ceil, floor, isnan, round, where
+from chainrule.ops.elementwise.functions import ceil, floor
+from chainrule.ops.elementwise.logic import isnan, where
+from chainrule.ops.elementwise.options import round
 from chainrule.ops.index.choice import gather_along
 from chainrule.ops.reduce.reductions import _any, _sum, array_of
 from chainrule.ops.reduce.sort import sort

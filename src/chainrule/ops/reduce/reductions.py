@@ -15,7 +15,8 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise.derived import isclose
-from chainrule.ops.elementwise.functions import exp, isnan, where
+from chainrule.ops.elementwise.functions import exp
+from chainrule.ops.elementwise.logic import isnan, where
 from chainrule.ops.core.promotion import cast, to_floating
 from chainrule.ops.core.recording import one
 from chainrule.ops.core.primitive import Linear, Nondifferentiable, Primitive

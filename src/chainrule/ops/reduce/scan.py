@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.backend import dtypes
-from chainrule.ops.elementwise.functions import exp, logical_xor, where
+from chainrule.ops.elementwise.functions import exp
+from chainrule.ops.elementwise.logic import logical_xor, where
 from chainrule.ops.reduce.order import Selection, ValuesIndices, select
 from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.primitive import Linear, Op, Primitive

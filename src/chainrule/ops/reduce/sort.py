@@ -11,7 +11,7 @@ from typing import Any, Literal, overload
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.index.choice import data_dependent, gather_along
-from chainrule.ops.elementwise.functions import logical_not
+from chainrule.ops.elementwise.logic import logical_not
 from chainrule.ops.index.reading import gather, integer_index
 from chainrule.ops.reduce.order import ValuesIndices
 from chainrule.ops.core.promotion import NUMBERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 from chainrule.backend import K
-from chainrule.ops.elementwise.functions import where
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.promotion import promote
 from chainrule.ops.core.primitive import Linear
 from chainrule.ops.shape.views import canonical_dim, reshape

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import SupportsFloat, TypedDict, Unpack
 
 from chainrule.autograd.modes import no_grad
-from chainrule.ops.elementwise.functions import maximum, where
+from chainrule.ops.elementwise.functions import maximum
+from chainrule.ops.elementwise.logic import where
 from chainrule.optim.lr_scheduler.base import EPOCH_WARNING, LRScheduler, check_optimizer, each
 from chainrule.optim.optimizer import Optimizer, check_range
 from chainrule.tensor import Tensor

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chainrule.ops.elementwise.functions import logical_and, where
+from chainrule.ops.elementwise.logic import logical_and, where
 from chainrule.ops.reduce.reductions import count_nonzero
 from chainrule.ops.index.scatter import scatter
 from chainrule.ops.creation.patterns import zeros

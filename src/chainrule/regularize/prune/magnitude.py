@@ -8,7 +8,7 @@ from chainrule.backend import dtypes
 from chainrule.linalg import vector_norm
 from chainrule.nn.module.base import Module
 from chainrule.nn.module.names import Where
-from chainrule.ops.elementwise.functions import logical_and
+from chainrule.ops.elementwise.logic import logical_and
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import flatten, movedim, reshape
 from chainrule.ops.creation.from_data import tensor

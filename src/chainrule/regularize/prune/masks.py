@@ -27,7 +27,7 @@ from chainrule.nn.utils.parametrize import (
     remove_parametrizations,
 )
 from chainrule.ops.creation.patterns import ones_like
-from chainrule.ops.elementwise.functions import logical_and, where
+from chainrule.ops.elementwise.logic import logical_and, where
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import count_nonzero
 from chainrule.regularize.where import select_weights

@@ -12,7 +12,7 @@ from chainrule.backend import dtypes
 from chainrule.nn.module.base import Module
 from chainrule.nn.module.names import Where
 from chainrule.ops.creation.patterns import ones_like, zeros
-from chainrule.ops.elementwise.functions import where as choose
+from chainrule.ops.elementwise.logic import where as choose
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import argmin

@@ -14,7 +14,7 @@ from chainrule.nn.module.base import Module
 from chainrule.nn.module.evaluation import evaluating
 from chainrule.nn.module.names import Where, check_where, describe, matches
 from chainrule.ops.creation.patterns import zeros
-from chainrule.ops.elementwise.functions import logical_and
+from chainrule.ops.elementwise.logic import logical_and
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import index_select
 from chainrule.ops.linalg.matmul import matmul

@@ -17,7 +17,9 @@ from chainrule import nn, optim
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.elementwise.functions import clamp, isfinite, sqrt, where
+from chainrule.ops.elementwise.functions import sqrt
+from chainrule.ops.elementwise.logic import isfinite, where
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.reduce.reductions import all as all_of, sum as sum_of
 from chainrule.ops.shape.views import expand, flatten, reshape

@@ -1,0 +1,114 @@
+"""Elementwise functions with options: a factor, a rounding, limits.
+
+They check what they are told and then apply one of several primitives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chainrule.backend import dtypes
+from chainrule.ops.core.primitive import Elementwise
+from chainrule.ops.core.promotion import cast, check_kind, result_type
+from chainrule.ops.elementwise.functions import (
+    plus,
+    minus,
+    floor_divide,
+    true_divide,
+    trunc_divide,
+    zeros_like_of,
+)
+from chainrule.ops.elementwise.logic import isfinite, where
+from chainrule.tensor import Tensor
+
+__all__ = [
+    "add",
+    "clamp",
+    "clip",
+    "div",
+    "divide",
+    "nan_to_num",
+    "round",
+    "sub",
+    "subtract",
+]
+
+METHODS = tuple(__all__)
+INPLACE = tuple(name for name in __all__ if name != "round")
+
+_round = Elementwise("round", [lambda d: zeros_like_of(d)])
+_clamp = Elementwise("clamp", [lambda d, x, low, high: where(_inside(x, low, high), d, 0.0)])
+_nan_to_num = Elementwise("nan_to_num", [lambda d, x: where(isfinite(x), d, 0.0)])
+
+
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """The nearest number with that many decimals; halves go to the even neighbour."""
+    check_kind("round", "iuf", input.array.dtype)
+    return _round(input, decimals=decimals)
+
+
+def nan_to_num(
+    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """``input`` with NaN replaced by ``nan`` and infinities by the given or largest numbers."""
+    if input.dtype.category <= dtypes.INTEGER:
+        return input.clone()
+    return _nan_to_num(input, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """input + alpha * other"""
+    return plus(input, other if alpha == 1 else _scaled("add", input, other, alpha))
+
+
+def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """input - alpha * other"""
+    return minus(input, other if alpha == 1 else _scaled("sub", input, other, alpha))
+
+
+def _scaled(op: str, input: Any, other: Any, alpha: float) -> Any:
+    if isinstance(alpha, float) and result_type(input, other).category <= dtypes.INTEGER:
+        raise RuntimeError(
+            f"{op}: for integral input tensors, argument alpha must not be a floating point "
+            f"number, got {alpha}; convert with .float() first"
+        )
+    return other * alpha
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
+    if rounding_mode is None:
+        return true_divide(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode == "trunc":
+        return trunc_divide(input, other)
+    raise RuntimeError(
+        f"div: expected rounding_mode to be one of None, 'trunc' or 'floor' but found "
+        f"{rounding_mode!r}"
+    )
+
+
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
+    if min is None and max is None:
+        raise RuntimeError("clamp: at least one of 'min' or 'max' must not be None")
+    d = result_type(*[v for v in (input, min, max) if v is not None])
+    out = cast(input, d)
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor):
+        return _clamp(out, low=min, high=max)
+    if min is not None:
+        out = where(out < min, min, out)
+    if max is not None:
+        out = where(out > max, max, out)
+    return out
+
+
+def _inside(x: Any, low: Any, high: Any) -> Any:
+    """Where x lies between the limits, of which one may be missing."""
+    if low is None:
+        return x <= high
+    return x >= low if high is None else (x >= low) & (x <= high)
+
+
+clip, divide, subtract = clamp, div, sub
