@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chainrule.optim import lr_scheduler, theory
-from chainrule.optim.adam import Adam, AdamW, Adamax, NAdam, RAdam
+from chainrule.optim.adam import Adam, AdamW
+from chainrule.optim.adam_variants import Adamax, NAdam, RAdam
 from chainrule.optim.adaptive import Adadelta, Adagrad, RMSprop
 from chainrule.optim.adaptive_rates import DeltaBarDelta, DeltaDelta
 from chainrule.optim.asgd import ASGD
