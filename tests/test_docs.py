@@ -1,8 +1,8 @@
-"""The programs in the README and in ``docs/`` run and print what the page says.
+"""The programs on the pages run and print what the page says; what they quote and name is there.
 
 Each page is one program: its ``python`` blocks share one namespace, in order. Results are written
 as ``expression  # -> value`` (or ``print(...)  # -> text``), or as an interactive session with
-``>>>``.
+``>>>``. Blocks that quote the source are marked (see ``tools/quote.py``).
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import quote
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = quote.pages()
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 _BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -124,3 +125,96 @@ def test_local_links_lead_somewhere() -> None:
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert not missing, "\n".join(missing)
+
+
+# --- paths ----------------------------------------------------------------------------------------
+
+# A folder, a path below one, or a file with an ending of ours.
+PATH = re.compile(
+    r"[\w.*-]+(?:/[\w.*-]+)*/|[\w.*-]+(?:/[\w.*-]+)+"
+    r"|[\w.*-]+\.(?:pyi?|md|hpp|cpp|inc|toml|svg|ya?ml|sh)"
+)
+
+
+def paths(page: str) -> list[str]:
+    """What a page names as files and folders, in the text and in its tables."""
+    text = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
+    marked = [word.split("::")[0] for word in re.findall(r"`([^`\n]+)`", text)]
+    return [word for word in marked if PATH.fullmatch(word)]
+
+
+def missing_paths(page: str, *folders: Path) -> list[str]:
+    """The paths that none of the folders has. A word in capitals stands for any."""
+    return [
+        path
+        for path in paths(page)
+        if not any(any(folder.glob(re.sub("[A-Z]{3,}", "*", path))) for folder in folders)
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_paths_exist(page: Path) -> None:
+    """From the root, from the package, or from the folder of the kernels."""
+    folders = (ROOT, ROOT / "src" / "chainrule", ROOT / "native")
+    assert missing_paths(page.read_text("utf-8"), *folders) == []
+
+
+def test_a_path_that_is_not_there_is_found() -> None:
+    page = "See `ops/core/`, `ops/gone.py`, `tests/gone/`, `graph.py`, `tests/test_docs.py::test`."
+    assert paths(page)[-1] == "tests/test_docs.py"
+    assert missing_paths(page, ROOT, ROOT / "src" / "chainrule") == ["ops/gone.py", "tests/gone/"]
+    assert missing_paths("`FAMILY.hpp` `FAMILY.hop/`", ROOT / "native") == ["FAMILY.hop/"]
+    assert paths("A `number / 2`, `x.y`, `chainrule.ops`.\n```py\nx = `a/b`\n```\n") == []
+
+
+# --- quotations -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_quotations_are_the_source(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert text.count("<!-- from:") == len(quote.QUOTATION.findall(text))
+    assert quote.current(text) == text, "run python tools/quote.py"
+
+
+def test_the_tour_quotes() -> None:
+    text = (ROOT / "docs" / "tour.md").read_text("utf-8")
+    assert len(quote.QUOTATION.findall(text)) >= 3
+
+
+SOURCE = """
+LIMIT: int = 3
+first, second = 1, 2
+
+@decorated
+def function():
+    return 1
+
+class Class:
+    def method(self):
+        return 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("LIMIT", "LIMIT: int = 3\n"),
+        ("second", "first, second = 1, 2\n"),
+        ("function", "@decorated\ndef function():\n    return 1\n"),
+        ("Class.method", "def method(self):\n    return 2\n"),
+    ],
+)
+def test_a_definition_is_found(name: str, expected: str) -> None:
+    assert quote.definition(SOURCE, name) == expected
+
+
+def test_a_name_that_is_gone_is_an_error() -> None:
+    with pytest.raises(LookupError, match="no gone"):
+        quote.definition(SOURCE, "gone")
+
+
+def test_a_changed_quotation_is_written_anew(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(SOURCE)
+    page = "Text.\n\n<!-- from: a.py: LIMIT -->\n```py\n{}\n```\nMore.\n"
+    assert quote.current(page.format("LIMIT = 2"), tmp_path) == page.format("LIMIT: int = 3")
