@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,3 +129,39 @@ def test_a_wrong_import_is_caught(module: str, source: str) -> None:
 )
 def test_a_right_import_passes(module: str, source: str) -> None:
     assert not violations(module, source)
+
+
+# --- the page that shows them ---------------------------------------------------------------------
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def rooms_of_table(page: str, heading: str) -> tuple[tuple[str, ...], ...]:
+    """The names in the first column of the table with this heading, row by row."""
+    lines = page[page.index(f"\n| {heading} |") :].splitlines()[3:]
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines)
+    return tuple(tuple(re.findall(r"`([^`]+)`", row.split("|")[1])) for row in rows)
+
+
+def sub_rooms(room: str) -> set[str]:
+    return {path.parent.name for path in (PACKAGE / room).glob("*/__init__.py")}
+
+
+def test_the_page_lists_the_rooms_in_their_order() -> None:
+    page = (DOCS / "architecture.md").read_text("utf-8")
+    assert rooms_of_table(page, "room") == ROOMS
+    _, after = page.split("rooms of their own. `ops`:")
+    of_ops, of_nn = after.split("and `nn`:")
+    for room, text in (("ops", of_ops), ("nn", of_nn)):
+        names = [name for row in rooms_of_table(text, "sub-room") for name in row]
+        assert sorted(names) == sorted(sub_rooms(room))
+
+
+def test_the_picture_shows_the_rooms_in_their_order() -> None:
+    """From left to right and from the top down, as they are written in the file."""
+    picture = (DOCS / "rooms.svg").read_text("utf-8")
+    shown = re.findall(r'<text class="(?:middle )?room[^"]*"[^>]*>([^<]+)</text>', picture)
+    assert tuple(shown) == tuple(name for room in ROOMS for name in room)
+    for room in ("ops", "nn"):
+        parts = re.findall(rf'<text class="middle sub {room}"[^>]*>([^<]+)</text>', picture)
+        assert sorted(parts) == sorted(sub_rooms(room))
