@@ -11,6 +11,7 @@ from chainrule.ops.reduce.order import Selection, ValuesIndices, select
 from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.primitive import Linear, Op, Primitive
 from chainrule.ops.reduce.reductions import array_of, as_summands, sum
+from chainrule.ops.index.reading import narrow
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.ops.shape.stacking import cat
 from chainrule.typing import DType, Tangents, V, Value
@@ -227,8 +228,6 @@ def _differences(x: V, dim: int) -> V:
 
 def _neighbours(x: V, dim: int) -> tuple[V, V]:
     """All elements along ``dim`` but the last, and all but the first."""
-    from chainrule.ops.index.reading import narrow
-
     count = max(x.shape[dim] - 1, 0)
     return narrow(x, dim, 0, count), narrow(x, dim, x.shape[dim] - count, count)
 

@@ -7,6 +7,9 @@ from chainrule.backend import K
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.promotion import promote
 from chainrule.ops.core.primitive import Linear
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.patterns import empty
+from chainrule.ops.shape.padding import pad
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
@@ -73,8 +76,6 @@ def diag_embed(input: V, offset: int = 0, dim1: int = -2, dim2: int = -1) -> V:
 
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix with a given diagonal."""
-    from chainrule.ops.creation.conversion import clone
-
     if input.ndim == 1:
         return diag_embed(input, diagonal)
     if input.ndim != 2:
@@ -126,9 +127,6 @@ def _matrices(op: str, input: V) -> V:
 
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with the given matrices along its diagonal; vectors count as rows."""
-    from chainrule.ops.creation.patterns import empty
-    from chainrule.ops.shape.padding import pad
-
     if not tensors:
         return empty(1, 0)
     for i, t in enumerate(tensors):

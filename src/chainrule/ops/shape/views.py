@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from chainrule.backend import K
 from chainrule.ops.core.primitive import Linear, broadcast_to
 from chainrule.tensor import Tensor
 from chainrule.typing import Dims, Shape, Sizes, V, Value
@@ -141,8 +142,6 @@ def _complete(op: str, input: Value, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def view(input: Tensor, *shape: int | Shape) -> Tensor:
     """Like :func:`reshape`, but never copies: the memory must allow it."""
-    from chainrule.backend import K
-
     out = reshape(input, *shape)
     if not K.may_share_memory(out.array, input.array) and input.numel():
         raise RuntimeError(
