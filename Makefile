@@ -82,8 +82,10 @@ bench: $(PEERS)/.ready
 house: $(VENV)/.tools
 	$(BIN)/python tools/house.py
 
-# What editors and type checkers see of the methods of Tensor, from the functions behind them.
+# What follows from the sources: the lists of public names, and the methods of Tensor as editors and
+# type checkers see them.
 stub: $(VENV)/.tools
+	$(BIN)/python tools/names.py
 	$(BIN)/python tools/stub.py
 
 clean:

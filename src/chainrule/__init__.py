@@ -1,6 +1,6 @@
 """chainrule: neural networks in Python, with PyTorch's names and derivatives one can look at."""
 
-# Lists of names, packed.
+# Lists of names, packed; tools/names.py writes what is marked, and __all__.
 # fmt: off
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from chainrule.backend.dtypes import (
     float, float64, float64 as double, get_default_dtype, int16, int16 as short, int32, int32 as
     int, int64, int64 as long, int8, promote_types, set_default_dtype, uint8,
 )
-from chainrule.ops.elementwise.complex_numbers import (
+from chainrule.ops.elementwise.complex_numbers import (  # all of it
     abs, absolute, angle, complex, conj, imag, real, sgn,
 )
-from chainrule.ops.elementwise.derived import (
+from chainrule.ops.elementwise.derived import (  # all of it
     addcdiv, addcmul, clamp_max, clamp_min, deg2rad, isclose, lerp, logit, positive, rad2deg,
 )
-from chainrule.ops.layers.columns import col2im, im2col
-from chainrule.ops.layers.conv import (
+from chainrule.ops.layers.columns import col2im, im2col  # all of it
+from chainrule.ops.layers.conv import (  # all of it
     conv1d, conv2d, conv3d, conv_output_size, conv_transpose1d, conv_transpose2d, conv_transpose3d,
     conv_transpose_output_size,
 )
-from chainrule.ops.creation.conversion import (
+from chainrule.ops.creation.conversion import (  # all of it
     clone, is_complex, is_floating_point, is_nonzero, is_tensor, numel,
 )
-from chainrule.ops.creation.patterns import (
+from chainrule.ops.creation.patterns import (  # all of it
     arange, empty, empty_like, eye, full, full_like, linspace, logspace, ones, ones_like,
     scalar_tensor, tril_indices, triu_indices, zeros, zeros_like,
 )
-from chainrule.ops.shape.diagonal import (
+from chainrule.ops.shape.diagonal import (  # all of it
     block_diag, diag, diag_embed, diagflat, diagonal, diagonal_scatter, tril, triu,
 )
-from chainrule.ops.linalg.einsum import einsum, tensordot
-from chainrule.ops.elementwise.functions import (
+from chainrule.ops.linalg.einsum import einsum, tensordot  # all of it
+from chainrule.ops.elementwise.functions import (  # all of it
     acos, acosh, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan,
     atan2, atanh, ceil, copysign, cos, cosh, digamma, erf, erfc, erfinv, exp, exp2, expm1, fix,
     floor, floor_divide, fmax, fmin, fmod, frac, heaviside, hypot, lgamma, log, log10, log1p, log2,
@@ -58,79 +58,81 @@ from chainrule.ops.elementwise.functions import (
     reciprocal, relu, remainder, rsqrt, sigmoid, sign, sin, sinc, sinh, softplus, sqrt, square, tan,
     tanh, true_divide, trunc, xlogy,
 )
-from chainrule.ops.elementwise.logic import (
+from chainrule.ops.elementwise.logic import (  # all of it
     bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, eq,
     ge, greater, greater_equal, gt, isfinite, isinf, isnan, isneginf, isposinf, le, less,
     less_equal, logical_and, logical_not, logical_or, logical_xor, lt, ne, not_equal, signbit,
     where,
 )
-from chainrule.ops.elementwise.options import (
+from chainrule.ops.elementwise.options import (  # all of it
     add, clamp, clip, div, divide, nan_to_num, round, sub, subtract,
 )
-from chainrule.ops.creation.from_data import as_tensor, asarray, from_dlpack, from_numpy, tensor
-from chainrule.ops.index.reading import (
+from chainrule.ops.creation.from_data import (  # all of it
+    as_tensor, asarray, from_dlpack, from_numpy, tensor,
+)
+from chainrule.ops.index.reading import (  # all of it
     argwhere, gather, index_select, masked_select, narrow, nonzero, one_hot, select, take,
     take_along_dim,
 )
-from chainrule.ops.shape.joining import (
+from chainrule.ops.shape.joining import (  # all of it
     chunk, column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack, row_stack, split,
     tensor_split, unbind, vsplit, vstack,
 )
-from chainrule.ops.linalg.matrices import (
+from chainrule.ops.linalg.matrices import (  # all of it
     chain_matmul, cholesky, cholesky_solve, det, inverse, logdet, matrix_exp, matrix_power,
     pinverse, slogdet,
 )
-from chainrule.ops.linalg.matmul import linear, matmul
-from chainrule.ops.reduce.order import (
+from chainrule.ops.linalg.matmul import linear, matmul  # all of it
+from chainrule.ops.reduce.order import (  # all of it
     amax, amin, aminmax, argmax, argmin, max, median, min, mode, nanmedian,
 )
-from chainrule.ops.reduce.quantiles import nanquantile, quantile
-from chainrule.ops.shape.padding import pad
-from chainrule.ops.layers.avg_pool import (
+from chainrule.ops.reduce.quantiles import nanquantile, quantile  # all of it
+from chainrule.ops.shape.padding import pad  # all of it
+from chainrule.ops.layers.avg_pool import (  # all of it
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, avg_pool1d, avg_pool2d,
     avg_pool3d, lp_pool1d, lp_pool2d, lp_pool3d,
 )
-from chainrule.ops.layers.max_pool import (
+from chainrule.ops.layers.max_pool import (  # all of it
     adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d, max_pool1d, max_pool2d,
     max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d,
 )
-from chainrule.ops.linalg.products import (
+from chainrule.ops.linalg.products import (  # all of it
     addbmm, addmm, addmv, addr, baddbmm, bmm, cross, dot, ger, inner, kron, mm, mv, outer, trace,
     vdot,
 )
 from chainrule.ops.core.promotion import broadcast_shapes, result_type
-from chainrule.ops.shape.rearrange import (
+from chainrule.ops.shape.rearrange import (  # all of it
     adjoint, atleast_1d, atleast_2d, atleast_3d, broadcast_tensors, broadcast_to, cartesian_prod,
     combinations, flip, fliplr, flipud, meshgrid, moveaxis, ravel, repeat_interleave, roll, rot90,
     swapdims, t, tile, unflatten,
 )
-from chainrule.ops.reduce.reductions import (
+from chainrule.ops.reduce.reductions import (  # all of it
     all, allclose, any, count_nonzero, equal, logsumexp, mean, nanmean, nansum, std, std_mean, sum,
     var, var_mean,
 )
-from chainrule.ops.linalg.norms import dist, norm
-from chainrule.ops.reduce.product import prod
-from chainrule.ops.creation.sampling import (
+from chainrule.ops.linalg.norms import dist, norm  # all of it
+from chainrule.ops.reduce.product import prod  # all of it
+from chainrule.ops.creation.sampling import (  # all of it
     bernoulli, default_generator, Generator, get_rng_state, initial_seed, manual_seed, multinomial,
     normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,
     set_rng_state,
 )
-from chainrule.ops.reduce.scan import (
+from chainrule.ops.reduce.scan import (  # all of it
     cummax, cummin, cumprod, cumsum, cumulative_trapezoid, diff, logcumsumexp, trapezoid, trapz,
 )
-from chainrule.ops.index.replacing import (
+from chainrule.ops.index.replacing import (  # all of it
     index_add, index_copy, index_fill, index_put, masked_fill, masked_scatter,
 )
-from chainrule.ops.index.scatter import scatter, scatter_add, scatter_reduce
-from chainrule.ops.shape.views import (
+from chainrule.ops.index.scatter import scatter, scatter_add, scatter_reduce  # all of it
+from chainrule.ops.shape.views import (  # all of it
     expand, flatten, movedim, permute, reshape, squeeze, swapaxes, transpose, unsqueeze, view,
 )
-from chainrule.ops.shape.stacking import cat, stack
-from chainrule.ops.layers.softmax import (
+from chainrule.ops.shape.stacking import cat, stack  # all of it
+from chainrule.ops.layers.softmax import (  # all of it
     binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, log_softmax, nll_loss,
     softmax,
 )
-from chainrule.ops.reduce.sort import (
+from chainrule.ops.reduce.sort import (  # all of it
     argsort, bincount, bucketize, histc, isin, kthvalue, msort, searchsorted, sort, topk, unique,
     unique_consecutive,
 )

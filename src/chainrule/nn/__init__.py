@@ -1,20 +1,22 @@
 """Layers, losses and what they are made of: PyTorch's ``torch.nn``, and the courses' own."""
 
-# Lists of names, packed.
+# Lists of names, packed; tools/names.py writes what is marked, and __all__.
 # fmt: off
 
 from chainrule.nn import functional, init, utils
-from chainrule.nn.activations.learned import ParametricActivation, PReLU
-from chainrule.nn.activations.piecewise import (
+from chainrule.nn.activations.learned import ParametricActivation, PReLU  # all of it
+from chainrule.nn.activations.piecewise import (  # all of it
     BinaryStep, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, ReLU, ReLU6, RReLU, Sign,
     Softshrink, Threshold,
 )
 from chainrule.nn.activations.properties import activation_properties
-from chainrule.nn.activations.smooth import (
+from chainrule.nn.activations.smooth import (  # all of it
     CELU, ELU, Gaussian, GELU, LeCunTanh, LogSigmoid, Mish, SELU, Sigmoid, SiLU, SobolevaTanh,
     Softplus, Softsign, Tanh, Tanhshrink,
 )
-from chainrule.nn.activations.vector import GLU, LogSoftmax, Softmax, Softmax2d, Softmin
+from chainrule.nn.activations.vector import (  # all of it
+    GLU, LogSoftmax, Softmax, Softmax2d, Softmin,
+)
 from chainrule.nn.layers import arithmetic
 from chainrule.nn.layers.adaptive_pooling import (
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
@@ -92,9 +94,9 @@ __all__ = [
     "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvLSTM", "ConvLSTMCell",
     "ConvRNN", "ConvRNNCell", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
     "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "CTCLoss", "DeepRNN", "Dropout",
-    "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingBag", "feedback_alignment",
-    "FeedbackLinear", "FeatureAlphaDropout", "Flatten", "Fold", "functional", "Gaussian",
-    "GaussianNLLLoss", "GaussianNoise", "GELU", "GLU", "GroupNorm", "GRU", "GRUCell",
+    "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingBag",
+    "FeatureAlphaDropout", "feedback_alignment", "FeedbackLinear", "Flatten", "Fold", "functional",
+    "Gaussian", "GaussianNLLLoss", "GaussianNoise", "GELU", "GLU", "GroupNorm", "GRU", "GRUCell",
     "HalfSquaredLoss", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "Highway",
     "HingeEmbeddingLoss", "HuberLoss", "Identity", "init", "InstanceNorm1d", "InstanceNorm2d",
     "InstanceNorm3d", "KLDivLoss", "L1Loss", "LayerNorm", "LazyBatchNorm1d", "LazyBatchNorm2d",

@@ -1,9 +1,9 @@
 """The layers as functions: PyTorch's ``torch.nn.functional``."""
 
-# Lists of names, packed.
+# Lists of names, packed; tools/names.py writes what is marked, and __all__.
 # fmt: off
 
-from chainrule.nn.activations.functions import (
+from chainrule.nn.activations.functions import (  # all of it
     binary_step, celu, celu_, elu, elu_, gaussian, gelu, glu, gumbel_softmax, hardshrink,
     hardsigmoid, hardswish, hardtanh, hardtanh_, leaky_relu, leaky_relu_, lecun_tanh, log_softmax,
     logsigmoid, mish, prelu, relu, relu6, relu_, rrelu, rrelu_, selu, selu_, sigmoid, sign, silu,
