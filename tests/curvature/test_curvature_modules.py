@@ -1,15 +1,15 @@
-"""The curvature of modules by parameter name, and error bars from it."""
+"""The curvature of modules by parameter name."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers import assert_close
 from small_network import normal, softmax, tensor
+from curvature.modules import Case, MODELS
 
 import chainrule
 from chainrule import Tensor, curvature, nn
@@ -21,33 +21,14 @@ from chainrule.curvature import (
     Hessian,
     Laplace,
     cramer_rao,
-    lanczos_eigenpairs,
     last_layer,
     memory,
     ravel,
-    spectral_density,
 )
 from chainrule.func import functional_call, grad, vmap
 
+
 F = nn.functional
-
-
-class Residual(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner, self.head = nn.Linear(3, 3), nn.Linear(3, 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(x + self.inner(x).tanh())
-
-
-class Recurrent(nn.Module):
-    def __init__(self, kind: Any, layers: int = 1) -> None:
-        super().__init__()
-        self.cells, self.head = kind(2, 3, layers, batch_first=True), nn.Linear(3, 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.cells(x)[0][:, -1])
 
 
 def mlp() -> nn.Module:
@@ -57,57 +38,6 @@ def mlp() -> nn.Module:
 def conv_bn() -> nn.Module:
     layers = [nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten()]
     return nn.Sequential(*layers, nn.Linear(8, 2))
-
-
-MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], bool]] = {
-    "mlp": (mlp, (3,), True),
-    "layer norm": (
-        lambda: nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.GELU(), nn.Linear(4, 2)),
-        (3,),
-        True,
-    ),
-    "conv and batch norm in training": (conv_bn, (1, 6, 6), True),
-    "conv and batch norm in evaluation": (conv_bn, (1, 6, 6), False),
-    "residual": (Residual, (3,), True),
-    "LSTM": (lambda: Recurrent(nn.LSTM), (4, 2), True),
-    "LSTM of two layers": (lambda: Recurrent(nn.LSTM, 2), (3, 2), True),
-    "GRU": (lambda: Recurrent(nn.GRU), (4, 2), True),
-}
-
-
-class Case:
-    """A model in double precision with data and a loss."""
-
-    def __init__(self, name: str, samples: int = 5):
-        make, shape, training = MODELS[name]
-        chainrule.manual_seed(3)
-        self.model = make().double().train(training)
-        for key, b in self.model.named_buffers():
-            if key.endswith("running_var"):
-                b.copy_(b + 0.5)
-        self.x = tensor(normal(samples, *shape, seed=1))
-        self.y = tensor(np.arange(samples) % 2)
-        self.params = {name: p.detach().clone() for name, p in self.model.named_parameters()}
-
-    def loss(self, out: Tensor) -> Tensor:
-        return F.cross_entropy(out, self.y)
-
-    def output(self, p: Any) -> Tensor:
-        spare = {name: b.detach().clone() for name, b in self.model.named_buffers()}
-        return functional_call(self.model, {**spare, **p}, (self.x,))
-
-    def of_vector(self) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        vector, unravel = ravel(self.params)
-        return vector, lambda v: self.loss(self.output(unravel(v)))
-
-    def hessian(self) -> np.ndarray:
-        vector, f = self.of_vector()
-        return functional.hessian(f, vector).numpy()
-
-    def jacobian(self) -> np.ndarray:
-        vector, unravel = ravel(self.params)
-        found = functional.jacobian(lambda v: self.output(unravel(v)), vector)
-        return found.reshape(-1, vector.numel()).numpy()
 
 
 @pytest.fixture(params=[*MODELS], scope="module")
@@ -121,13 +51,6 @@ def flat(tree: Any) -> np.ndarray:
 
 def generator(seed: int = 0) -> chainrule.Generator:
     return chainrule.Generator().manual_seed(seed)
-
-
-def symmetric(eigenvalues: Any, seed: int = 0) -> tuple[np.ndarray, Callable[[Tensor], Tensor]]:
-    """A matrix with these eigenvalues, and its products."""
-    q, _ = np.linalg.qr(normal(len(eigenvalues), len(eigenvalues), seed=seed))
-    matrix = (q * np.asarray(eigenvalues)) @ q.T
-    return matrix, lambda rows: rows @ tensor(matrix)
 
 
 # --- matrices of any module -----------------------------------------------------------------------
@@ -355,366 +278,6 @@ def test_single_precision_stays() -> None:
         assert result.dtype is chainrule.float32
     laplace = Laplace(model.float(), x, "gaussian")
     assert laplace.predict(x).std.dtype is chainrule.float32
-
-
-# --- spectra --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("which", ["largest", "smallest", "magnitude"])
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.linspace(-3, 10, 250),
-        np.r_[10.0, 10.0, 10.0, np.linspace(0, 9, 97)],  # an eigenvalue that occurs three times
-        np.r_[np.full(60, 1e-3), 5.0, -100.0],
-        np.ones(30),
-        np.zeros(7),
-        np.array([2.0, 1.0, -4.0, 0.5]),
-    ],
-    ids=["dense", "repeated", "gaps", "identity", "zero", "as many as there are"],
-)
-def test_lanczos_finds_known_spectra(values: np.ndarray, which: str) -> None:
-    matrix, multiply = symmetric(values)
-    found = lanczos_eigenpairs(
-        multiply, len(values), 4, chainrule.float64, which=which, generator=generator()
-    )
-    key = {"largest": -values, "smallest": values, "magnitude": -np.abs(values)}[which]
-    scale = np.abs(values).max()
-    assert found.converged
-    assert found.products <= len(values) + 4
-    assert_close(
-        found.values, values[np.argsort(key, kind="stable")][:4], rtol=0, atol=1e-8 * scale
-    )
-    v = found.vectors.numpy()
-    assert_close(v @ v.T, np.eye(4), atol=1e-12)
-    errors = np.linalg.norm(v @ matrix - found.values.numpy()[:, None] * v, axis=1)
-    assert_close(found.residuals, errors, rtol=1e-3, atol=1e-11 * scale)
-
-
-def test_lanczos_restarts_when_its_basis_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.linspace(-1, 10, 300)
-    _, multiply = symmetric(values)
-    monkeypatch.setattr(curvature.spectrum, "CHUNK_BYTES", 1)  # 32 vectors
-    found = lanczos_eigenpairs(multiply, 300, 2, chainrule.float64, generator=generator())
-    assert found.converged
-    assert found.products > 64
-    assert_close(found.values, values[:-3:-1].copy(), rtol=1e-8)
-    tight = lanczos_eigenpairs(
-        multiply, 300, 2, chainrule.float64, tolerance=1e-10, generator=generator()
-    )
-    assert float(tight.residuals.max()) <= 1e-9 < float(found.residuals.max())
-
-
-def test_lanczos_says_if_it_did_not_converge() -> None:
-    values = np.linspace(0, 1, 200)
-    _, multiply = symmetric(values)
-    with pytest.warns(RuntimeWarning, match=r"after \d+ products \d of 2 pairs have a residual"):
-        found = lanczos_eigenpairs(multiply, 200, 2, chainrule.float64, max_products=10)
-    assert not found.converged
-    errors = np.abs(found.values.numpy()[:, None] - values).min(1)
-    assert (errors <= found.residuals.numpy()).all()  # an eigenvalue lies within the residual
-
-
-def test_spectral_density_has_the_moments_of_the_spectrum() -> None:
-    values = np.r_[np.zeros(150), np.linspace(0.5, 1.5, 40), np.full(10, 5.0)]
-    _, multiply = symmetric(values)
-    density = spectral_density(
-        multiply, 200, chainrule.float64, samples=60, steps=20, generator=generator()
-    )
-    assert density.nodes.shape == (60, 20)
-    assert_close(density.weights.sum(1), np.ones(60))
-    for power in (1, 2, 3):
-        assert density.moment(power) == pytest.approx((values**power).mean(), rel=0.1)
-    assert density.share(-0.1, 0.1) == pytest.approx(0.75, abs=0.03)
-    assert density.share(4.9, 5.1) == pytest.approx(0.05, abs=0.02)
-    x = chainrule.linspace(-2, 8, 2001, dtype=chainrule.float64)
-    assert float(chainrule.trapezoid(density(x, 0.1), x)) == pytest.approx(1, abs=1e-6)
-    exhausted = spectral_density(multiply, 200, chainrule.float64, samples=3, steps=60)
-    assert exhausted.share(4.99, 5.01) == pytest.approx(0.05, abs=0.1)
-    hessian = Hessian(lambda w: (tensor([1.0, 2.0, 3.0]) * w**2).sum(), params=tensor(normal(3)))
-    assert_close(hessian.spectral_density(2, 3).nodes[0], np.array([2.0, 4.0, 6.0]))
-
-
-@pytest.mark.parametrize("method", ["hutchinson", "hutch++"])
-def test_trace_estimates_lie_within_their_errors(method: str) -> None:
-    case = Case("LSTM")
-    hessian = Hessian(case.model, case.x, case.loss)
-    exact = hessian.trace()
-    runs = [
-        hessian.estimate_trace(60, method=method, generator=generator(seed)) for seed in range(40)
-    ]
-    z = np.array([(r.value - exact) / r.error for r in runs])
-    assert np.abs(z.mean()) < 4 / np.sqrt(40)
-    assert (np.abs(z) < 3).mean() > 0.9
-    assert all(r.products == 60 for r in runs)
-    again = hessian.estimate_trace(60, method=method, generator=generator(0))
-    assert again.value == runs[0].value
-
-
-def test_hutch_plus_plus_is_exact_where_few_eigenvalues_are() -> None:
-    _, multiply = symmetric(np.r_[np.zeros(90), np.arange(10.0)])
-    found = curvature.hutch_plus_plus(multiply, 100, 60, chainrule.float64)
-    assert found.value == pytest.approx(45, abs=1e-9)
-    assert found.error < 1e-9
-    plain = curvature.hutchinson_trace(multiply, 100, 60, chainrule.float64)
-    assert plain.error > 0.1
-
-
-def test_diagonal_estimates_lie_within_their_errors() -> None:
-    case = Case("GRU")
-    hessian = Hessian(case.model, case.x, case.loss)
-    fisher = Fisher(case.model, case.x, "categorical")
-    for matrix in (hessian, fisher):
-        exact = flat(matrix.diagonal())
-        z = []
-        for seed in range(10):
-            found = matrix.estimate_diagonal(200, generator=generator(seed))
-            z.append((flat(found.value) - exact) / flat(found.error))
-        assert np.abs(np.mean(z, 0)).max() < 5 / np.sqrt(10)
-        assert np.std(z) == pytest.approx(1, abs=0.2)
-
-
-@pytest.mark.parametrize("likelihood", ["gaussian", "bernoulli", "categorical"])
-def test_fisher_diagonal_by_drawn_targets(likelihood: str) -> None:
-    """All entries have a relative error of about sqrt(2 / samples)."""
-    case = Case("mlp", samples=20)
-    settings: Any = {"variance": 0.3} if likelihood == "gaussian" else {}
-    fisher = Fisher(case.model, case.x, likelihood, **settings)
-    exact = flat(fisher.diagonal())
-    found = fisher.estimate_diagonal(2000, generator=generator())
-    assert (flat(found.value) >= 0).all()
-    assert np.abs(flat(found.value) / exact - 1).max() < 5 * np.sqrt(2 / 2000)
-    assert_close(
-        fisher.matrix(),
-        curvature.fisher(case.model, case.x, likelihood, **settings).numpy(),
-        atol=1e-12,
-    )
-
-
-def test_condition_numbers() -> None:
-    scale = tensor([1.0, 4.0, 50.0])
-    bowl = Hessian(lambda w: (scale * w**2).sum() / 2, params=tensor(normal(3)))
-    assert bowl.condition_number() == pytest.approx(50)
-    assert bowl.condition_number(method="lanczos") == pytest.approx(50)
-    assert bowl.condition_number(damping=10.0) == pytest.approx(60 / 11)
-    saddle = Hessian(lambda w: (tensor([-1.0, 2.0]) * w**2).sum(), params=tensor(normal(2)))
-    assert saddle.condition_number() == pytest.approx(2)
-    with pytest.raises(ValueError, match="reach from -2 to 4"):
-        saddle.condition_number(method="lanczos")
-    flat_direction = Hessian(lambda w: w.sum() ** 2, params=tensor(normal(3)))
-    assert flat_direction.condition_number() == np.inf
-    assert flat_direction.condition_number(damping=1.0) == pytest.approx(7)
-
-
-# --- Laplace --------------------------------------------------------------------------------------
-
-
-def linear_gaussian() -> Any:
-    """Bayesian linear regression in closed form: the posterior and its predictions."""
-    x, noise, prior = normal(30, 3, seed=5), 0.4, 2.5
-    y = x @ np.array([1.0, -2.0, 0.5]) + 3 + np.sqrt(noise) * normal(30, seed=6)
-    design = np.c_[x, np.ones(30)]
-    precision = design.T @ design / noise + prior * np.eye(4)
-    w = np.linalg.solve(precision, design.T @ y / noise)
-    model = nn.Linear(3, 1).double()
-    with chainrule.no_grad():
-        model.weight.copy_(tensor(w[None, :3]))
-        model.bias.copy_(tensor(w[3:]))
-    return model, x, y, noise, prior, np.linalg.inv(precision)
-
-
-def test_laplace_is_bayesian_linear_regression() -> None:
-    model, x, y, noise, prior, covariance = linear_gaussian()
-    new = normal(7, 3, seed=8)
-    design = np.c_[new, np.ones(7)]
-    variance = np.einsum("ni,ij,nj->n", design, covariance, design)[:, None]
-    settings: Any = {"variance": noise, "prior_precision": prior}
-    for targets in (None, tensor(y[:, None])):  # Gauss-Newton and Hessian are equal
-        laplace = Laplace(model, tensor(x), "gaussian", targets=targets, **settings)
-        assert laplace.damping == 0
-        assert_close(laplace.covariance(), covariance)
-        assert_close(laplace.std()["bias"], np.sqrt(covariance[3:, 3]))
-        mean, std = laplace.predict(tensor(new))
-        assert_close(mean, model(tensor(new)).detach().numpy())
-        assert_close(std, np.sqrt(variance))
-        assert_close(laplace.predict(tensor(new), noise=True).std, np.sqrt(variance + noise))
-        assert_close(laplace.predict_covariance(tensor(new)), variance[:, :, None])
-    drawn = laplace.sample(4000, generator=generator())
-    rows = np.c_[drawn["weight"].numpy().reshape(4000, 3), drawn["bias"].numpy()]
-    assert_close(np.cov(rows.T), covariance, rtol=0.15, atol=3e-4)
-    each = Laplace(
-        model,
-        tensor(x),
-        "gaussian",
-        variance=noise,
-        prior_precision=tensor([prior, prior, prior, 0.0]),
-    )
-    precision = np.linalg.inv(covariance) - np.diag([0, 0, 0, prior])
-    assert_close(each.covariance(), np.linalg.inv(precision))
-
-
-def test_laplace_with_a_diagonal() -> None:
-    model, x, _, noise, prior, covariance = linear_gaussian()
-    laplace = Laplace(
-        model, tensor(x), "gaussian", variance=noise, prior_precision=prior, structure="diagonal"
-    )
-    diagonal = 1 / np.diagonal(np.linalg.inv(covariance))
-    assert_close(laplace.covariance(), np.diag(diagonal))
-    assert_close(flat(laplace.std()), np.sqrt(diagonal))
-    design = np.c_[x, np.ones(30)]
-    assert_close(laplace.predict(tensor(x)).std[:, 0], np.sqrt(design**2 @ diagonal))
-    drawn = flat_rows(laplace.sample(4000, generator=generator()))
-    assert_close(drawn.std(0), np.sqrt(diagonal), rtol=0.1)
-
-
-def flat_rows(tree: dict[str, Tensor]) -> np.ndarray:
-    return np.concatenate([t.numpy().reshape(len(t), -1) for t in tree.values()], 1)
-
-
-def test_laplace_of_the_last_layer_is_regression_on_its_inputs() -> None:
-    case = Case("mlp", samples=40)
-    model = case.model
-    assert last_layer(model) == ["2.weight", "2.bias"]
-    settings: Any = {"variance": 0.1, "prior_precision": 0.7, "where": last_layer(model)}
-    laplace = Laplace(model, case.x, "gaussian", **settings)
-    features = model[1](model[0](case.x)).detach().numpy()
-    design = np.c_[features, np.ones(40)]
-    one = np.linalg.inv(design.T @ design / 0.1 + 0.7 * np.eye(6))  # of each of the two outputs
-    variance = np.einsum("ni,ij,nj->n", design, one, design)
-    assert_close(laplace.predict(case.x).std, np.sqrt(np.c_[variance, variance]), rtol=1e-8)
-    outputs = laplace.predict_covariance(case.x)
-    assert_close(outputs, variance[:, None, None] * np.eye(2), rtol=1e-8, atol=1e-14)
-
-
-@pytest.mark.parametrize("name", ["conv and batch norm in training", "residual", "LSTM", "GRU"])
-def test_laplace_through_any_module(name: str) -> None:
-    """J (F + prior)^-1 J^T with the Jacobian of the whole batch, in evaluation."""
-    case = Case(name)
-    modes = [m.training for m in case.model.modules()]
-    laplace = Laplace(case.model, case.x, "categorical", prior_precision=0.5, chunk_size=2)
-    mean, std = laplace.predict(case.x)
-    assert [m.training for m in case.model.modules()] == modes
-    case.model.eval()
-    assert_close(mean, case.model(case.x).detach().numpy())
-    fisher = curvature.fisher(case.model, case.x, "categorical", reduction="sum").numpy()
-    jacobian = case.jacobian()
-    covariance = np.linalg.inv(fisher + 0.5 * np.eye(len(fisher)))
-    expected = np.einsum("oi,ij,oj->o", jacobian, covariance, jacobian)
-    assert_close(std.reshape(-1), np.sqrt(expected), rtol=1e-7)
-    z = mean.numpy() / np.sqrt(1 + np.pi / 8 * std.numpy() ** 2)
-    assert_close(laplace.probabilities(case.x), softmax(z))
-
-
-def test_laplace_is_less_certain_far_from_the_data() -> None:
-    x = tensor(normal(40, 2, seed=2))
-    y = (x[:, :1] > 0).double()
-    chainrule.manual_seed(0)
-    model = nn.Linear(2, 1).double()
-    chainrule.optim.LBFGS(model.parameters(), max_iter=100).step(
-        lambda: _backward(model, F.binary_cross_entropy_with_logits(model(x), y, reduction="sum"))
-    )
-    laplace = Laplace(model, x, "bernoulli", prior_precision=1.0, targets=y)
-    far = tensor([[0.1, 0.0], [20.0, 0.0], [0.1, 30.0]])
-    p, sure = laplace.probabilities(far), model(far).sigmoid()
-    assert ((p - 0.5).abs() < (sure - 0.5).abs()).all()
-    assert float(laplace.predict(far).std[2]) > 5 * float(laplace.predict(far).std[0])
-
-
-def _backward(model: nn.Module, loss: Tensor) -> Tensor:
-    total = loss + sum((p**2).sum() for p in model.parameters()) / 2
-    for p in model.parameters():
-        p.grad = None
-    total.backward()
-    return total
-
-
-def test_a_precision_that_is_not_positive_is_damped_and_said() -> None:
-    case = Case("mlp")
-    with pytest.warns(RuntimeWarning, match=r"not positive definite .* was added to it"):
-        laplace = Laplace(case.model, case.x, "categorical", prior_precision=0.0)
-    assert laplace.damping > 0
-    assert bool(laplace.predict(case.x).std.isfinite().all())
-    with pytest.warns(RuntimeWarning, match="leave out targets"):
-        laplace = Laplace(
-            case.model, case.x, "categorical", prior_precision=1e-3, targets=1 - case.y
-        )
-    hessian = np.linalg.inv(laplace.covariance().numpy())
-    assert np.linalg.eigvalsh(hessian).min() > 0
-    with pytest.warns(RuntimeWarning, match="was added"):
-        Laplace(case.model, 0 * case.x, "categorical", prior_precision=0.0, structure="diagonal")
-
-
-def test_error_bars_by_dropout_have_the_same_form() -> None:
-    """Both are largest far from the data."""
-    chainrule.manual_seed(1)
-    model = nn.Sequential(nn.Linear(1, 50), nn.Tanh(), nn.Dropout(0.2), nn.Linear(50, 1)).double()
-    x = chainrule.linspace(-1, 1, 30, dtype=chainrule.float64).reshape(-1, 1)
-    dropout = F.monte_carlo_predict(model, x, samples=50)
-    laplace = Laplace(model, x, "gaussian", variance=0.01).predict(x)
-    assert type(dropout) is type(laplace) is curvature.Prediction
-    assert dropout.std.shape == laplace.std.shape == (30, 1)
-    model.eval()
-    assert_close(laplace.mean, model(x).detach().numpy())
-
-
-# --- the bound of Cramer and Rao ------------------------------------------------------------------
-
-
-def test_cramer_rao_of_linear_regression_is_reached_by_least_squares() -> None:
-    x, w, noise = normal(25, 2, seed=1), np.array([1.0, -2.0]), 0.3
-    bound = cramer_rao(lambda w, x: x @ w, tensor(x), "gaussian", tensor(w), variance=noise)
-    expected = noise * np.linalg.inv(x.T @ x)
-    assert bound.rank == 2
-    assert_close(bound.covariance(), expected)
-    assert_close(bound.std, np.sqrt(np.diagonal(expected)))
-    y = x @ w + np.sqrt(noise) * normal(20000, 25, seed=2)
-    estimates = y @ np.linalg.pinv(x).T
-    assert_close(estimates.std(0), np.sqrt(np.diagonal(expected)), rtol=0.02)
-    # a function of the parameters: |dg|^2 F^-1
-    found = bound.of(lambda w: w[0] * w[1], tensor(w))
-    g = np.array([w[1], w[0]])
-    assert_close(found, np.sqrt(g @ expected @ g))
-    model = nn.Linear(2, 1).double()
-    named = cramer_rao(model, tensor(x), "gaussian", variance=noise)
-    design = np.c_[x, np.ones(25)]
-    deviations = np.sqrt(np.diagonal(noise * np.linalg.inv(design.T @ design)))
-    assert_close(named.std["weight"], deviations[None, :2])
-    assert_close(named.std["bias"], deviations[2:])
-    total = named.of(lambda p: p["weight"].sum() + p["bias"].sum(), dict(model.named_parameters()))
-    assert_close(total, np.sqrt(named.covariance().numpy().sum()))
-
-
-def test_cramer_rao_of_a_bernoulli_variable() -> None:
-    """N observations of probability p: Var p >= p (1 - p) / N."""
-    count, p = 50, 0.3
-    logit = tensor([np.log(p / (1 - p))])
-    x = chainrule.ones(count, 1, dtype=chainrule.float64)
-    bound = cramer_rao(lambda w, x: x * w, x, "bernoulli", logit)
-    assert_close(bound.of(lambda w: w.sigmoid(), logit), np.sqrt([p * (1 - p) / count]))
-
-
-def test_what_the_data_do_not_determine_has_no_bound() -> None:
-    """The product of two weights is determined, neither of them is; a third one is."""
-    x = tensor(normal(20, 2))
-    w = {"a": tensor(2.0), "b": tensor(3.0), "c": tensor(1.0)}
-    bound = cramer_rao(lambda w, x: w["a"] * w["b"] * x[:, 0] + w["c"] * x[:, 1], x, "gaussian", w)
-    assert bound.rank == 2
-    assert float(bound.std["a"]) == float(bound.std["b"]) == np.inf
-    expected = np.sqrt(np.diagonal(np.linalg.inv(x.numpy().T @ x.numpy())))
-    assert_close(bound.std["c"], expected[1])
-    assert_close(bound.of(lambda w: w["a"] * w["b"], w), expected[0], rtol=1e-7)
-
-
-def test_variance_of_the_residuals() -> None:
-    x, y = normal(20, 2), normal(20, 1, seed=3)
-    model = nn.Linear(2, 1).double()
-    got = curvature.residual_variance(model, tensor(x), tensor(y))
-    r = model(tensor(x)).detach().numpy() - y
-    assert got == pytest.approx((r**2).sum() / 17)
-    with pytest.raises(ValueError, match="2 target values leave nothing over for 3 parameters"):
-        curvature.residual_variance(model, tensor(x[:2]), tensor(y[:2]))
-    with pytest.raises(RuntimeError, match=r"shape of the output \(20, 1\)"):
-        curvature.residual_variance(model, tensor(x), tensor(y[:, 0]))
 
 
 # --- bad input ------------------------------------------------------------------------------------

@@ -1,46 +1,39 @@
-"""Datasets of pictures from their files, and files from the network (a server on this machine)."""
+"""MNIST and folders of images from files, whole and broken."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
-import io
-import os
-import pickle
-import subprocess
-import sys
-import tarfile
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers import assert_close
+from data.image_files import write_mnist
 
 import chainrule
 from chainrule import data
 from chainrule.data import (
     CIFAR10,
-    CIFAR100,
     MNIST,
     DataLoader,
     DatasetError,
-    DownloadError,
     FashionMNIST,
     ImageError,
     ImageFolder,
     ImageNet,
     Subset,
-    download,
     transforms,
     write_image,
 )
 
+
 REAL = Path(__file__).parents[3] / "shared" / "data"  # beside the repository, on some machines
+
+
 TRAIN = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
+
+
 TEST = (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009)
 
 
@@ -51,17 +44,6 @@ def numbers(*shape: int, seed: int = 0, high: int = 256) -> np.ndarray:
 def idx(array: np.ndarray) -> bytes:
     sizes = b"".join(n.to_bytes(4, "big") for n in array.shape)
     return bytes([0, 0, 8, array.ndim]) + sizes + array.tobytes()
-
-
-def write_mnist(folder: Path, n: int = 12, zipped: bool = True, part: str = "train") -> Any:
-    """A small dataset in MNIST's format."""
-    folder.mkdir(parents=True, exist_ok=True)
-    x, y = numbers(n, 28, 28), numbers(n, seed=1, high=10)
-    for name, array in (("images-idx3", x), ("labels-idx1", y)):
-        content = idx(array)
-        name = f"{part}-{name}-ubyte" + (".gz" if zipped else "")
-        (folder / name).write_bytes(gzip.compress(content) if zipped else content)
-    return x, y
 
 
 # --- MNIST ----------------------------------------------------------------------------------------
@@ -249,181 +231,6 @@ def test_labels_that_do_not_fit(tmp_path: Path) -> None:
         MNIST(tmp_path)
 
 
-# --- CIFAR ----------------------------------------------------------------------------------------
-
-
-class Python2(pickle._Pickler):
-    """Pickles text and bytes as Python 2 did, in which CIFAR's files were made."""
-
-    dispatch: ClassVar[Any] = dict(pickle._Pickler.dispatch)
-
-    def save_text(self, value: Any) -> None:
-        content = value.encode("latin1") if isinstance(value, str) else value
-        self.write(pickle.BINSTRING + len(content).to_bytes(4, "little") + content)
-
-    dispatch[str] = dispatch[bytes] = save_text
-
-
-def batch(cifar: type, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    return numbers(n, 3072, seed=seed), numbers(n, seed=seed + 9, high=len(cifar.classes))
-
-
-def binary(cifar: Any, x: np.ndarray, y: np.ndarray) -> bytes:
-    coarse = [y[:, None] // 5] if cifar is CIFAR100 else []
-    return np.concatenate([*coarse, y[:, None], x], 1).astype(np.uint8).tobytes()
-
-
-def python(cifar: Any, x: np.ndarray, y: np.ndarray) -> bytes:
-    told = {
-        "data": x,
-        cifar.label_key: y.tolist(),
-        "batch_label": "batch 1 of 5",
-        "filenames": [f"{i}.png" for i in range(len(y))],
-    }
-    buffer = io.BytesIO()
-    Python2(buffer, 2).dump(told)
-    return buffer.getvalue()
-
-
-def write_cifar(root: Path, cifar: Any, version: str, packed: bool) -> Any:
-    """Small files of both parts; returns the images and labels to train with."""
-    folder = cifar.binary_folder if version == "binary" else cifar.python_folder
-    write, ending = (binary, ".bin") if version == "binary" else (python, "")
-    files, parts = {}, []
-    for i, name in enumerate((*cifar.train_files, *cifar.test_files)):
-        parts.append(batch(cifar, 4, i))
-        files[f"{folder}/{name}{ending}"] = write(cifar, *parts[-1])
-    if packed:
-        root.mkdir(parents=True, exist_ok=True)
-        archive = next(a for a in cifar.archives if version in a)
-        with tarfile.open(root / archive, "w:gz") as tar:
-            for name, content in files.items():
-                info = tarfile.TarInfo(name)
-                info.size = len(content)
-                tar.addfile(info, io.BytesIO(content))
-    else:
-        (root / folder).mkdir(parents=True)
-        for name, content in files.items():
-            (root / name).write_bytes(content)
-    train = parts[: len(cifar.train_files)]
-    return np.concatenate([x for x, _ in train]), np.concatenate([y for _, y in train])
-
-
-@pytest.mark.parametrize("cifar", [CIFAR10, CIFAR100])
-@pytest.mark.parametrize("version", ["binary", "python"])
-@pytest.mark.parametrize("packed", [True, False])
-@pytest.mark.parametrize("place", [".", "sub"])
-def test_cifar(tmp_path: Path, cifar: Any, version: str, packed: bool, place: str) -> None:
-    root = tmp_path if place == "." else tmp_path / cifar.folder_names[0]
-    x, y = write_cifar(root, cifar, version, packed)
-    train = cifar(tmp_path)
-    assert_close(train.data, x.reshape(-1, 3, 32, 32))
-    assert train.targets.tolist() == y.tolist()
-    assert train[1][0].shape == (3, 32, 32)
-    assert len(cifar(tmp_path, train=False)) == 4
-    images, labels = next(iter(DataLoader(train, batch_size=3)))
-    assert images.shape == (3, 3, 32, 32)
-    assert labels.tolist() == y[:3].tolist()
-
-
-def test_the_binary_version_is_preferred(tmp_path: Path) -> None:
-    write_cifar(tmp_path, CIFAR10, "binary", False)
-    (tmp_path / "cifar-10-python.tar.gz").write_bytes(b"not read")
-    assert len(CIFAR10(tmp_path)) == 20
-    assert len(CIFAR10.classes) == 10
-    assert len(CIFAR100.classes) == 100
-    assert sorted(CIFAR100.classes) == list(CIFAR100.classes)
-
-
-def test_arrays_by_columns(tmp_path: Path) -> None:
-    write_cifar(tmp_path, CIFAR10, "python", False)
-    x, y = batch(CIFAR10, 4, 0)
-    file = tmp_path / CIFAR10.python_folder / "test_batch"
-    file.write_bytes(python(CIFAR10, np.asfortranarray(x), y))
-    assert_close(CIFAR10(tmp_path, train=False).data, x.reshape(-1, 3, 32, 32))
-
-
-class Hostile:
-    """Would run a command when unpickled."""
-
-    def __init__(self, *call: Any):
-        self.call = call
-
-    def __reduce__(self) -> Any:
-        return self.call[0], self.call[1:]
-
-
-@pytest.mark.parametrize(
-    "call", [(os.system, "touch {}"), (eval, "open('{}', 'w')"), (open, "{}", "w"), (np.save, "{}")]
-)
-def test_a_pickle_executes_nothing(tmp_path: Path, call: Any) -> None:
-    write_cifar(tmp_path, CIFAR10, "python", False)
-    mark = tmp_path / "executed"
-    told = {"data": Hostile(call[0], *[str(a).format(mark) for a in call[1:]]), "labels": [1]}
-    file = tmp_path / CIFAR10.python_folder / "test_batch"
-    file.write_bytes(pickle.dumps(told, 2))
-    with pytest.raises(DatasetError, match="test_batch .*it asks for .*nothing was executed"):
-        CIFAR10(tmp_path, train=False)
-    assert not mark.exists()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "Ran out of input"),
-        (b"garbage", "is not a batch of the Python version"),
-        (pickle.dumps([1, 2], 2), "is not a batch of the Python version"),
-        (pickle.dumps({"data": 3, "labels": [1]}, 2), "is not a batch of the Python version"),
-    ],
-    ids=["empty", "garbage", "list", "number"],
-)
-def test_damaged_pickles(tmp_path: Path, content: bytes, message: str) -> None:
-    write_cifar(tmp_path, CIFAR10, "python", False)
-    (tmp_path / CIFAR10.python_folder / "test_batch").write_bytes(content)
-    with pytest.raises(DatasetError, match=message):
-        CIFAR10(tmp_path, train=False)
-
-
-def test_pickles_of_other_arrays(tmp_path: Path) -> None:
-    write_cifar(tmp_path, CIFAR10, "python", False)
-    file = tmp_path / CIFAR10.python_folder / "test_batch"
-    x, y = batch(CIFAR10, 4, 0)
-    for wrong, labels, message in (
-        (x.astype(np.float32), y, "not one of bytes in rows"),
-        (x[:, :100], y, "400 bytes of pixels for 4 labels"),
-        (x, y[:2], "12,288 bytes of pixels for 2 labels"),
-        (x, y + 10, "holds the class"),
-    ):
-        file.write_bytes(python(CIFAR10, wrong, labels))
-        with pytest.raises(DatasetError, match=f"CIFAR10: .*test_batch.*{message}"):
-            CIFAR10(tmp_path, train=False)
-
-
-def test_damaged_cifar(tmp_path: Path) -> None:
-    write_cifar(tmp_path / "a", CIFAR10, "binary", False)
-    folder = tmp_path / "a" / CIFAR10.binary_folder
-    file = folder / "data_batch_3.bin"
-    whole = file.read_bytes()
-    file.write_bytes(whole[:-5])
-    with pytest.raises(DatasetError, match=r"data_batch_3.bin is not complete: 12,287 bytes"):
-        CIFAR10(tmp_path / "a")
-    file.write_bytes(b"\xff" + whole[1:])
-    with pytest.raises(DatasetError, match=r"data_batch_3.bin holds the class 255; there are 10"):
-        CIFAR10(tmp_path / "a")
-    file.unlink()
-    with pytest.raises(FileNotFoundError, match=r"data_batch_3.bin is missing, though its compan"):
-        CIFAR10(tmp_path / "a")
-    write_cifar(tmp_path / "b", CIFAR100, "binary", True)
-    archive = tmp_path / "b" / "cifar-100-binary.tar.gz"
-    archive.write_bytes(archive.read_bytes()[:-1000])
-    with pytest.raises(DatasetError, match=r"CIFAR100: .*binary.tar.gz is damaged or not complete"):
-        CIFAR100(tmp_path / "b")
-    with tarfile.open(archive, "w:gz"):
-        pass
-    with pytest.raises(DatasetError, match=r"does not hold cifar-100-binary/train.bin"):
-        CIFAR100(tmp_path / "b")
-
-
 # --- folders --------------------------------------------------------------------------------------
 
 
@@ -502,231 +309,3 @@ def test_imagenet(tmp_path: Path) -> None:
         FileNotFoundError, match=r"no folder 'val' in .*image-net.org.*val/n01440764"
     ):
         ImageNet(tmp_path / "none", "val")
-
-
-# --- the network ----------------------------------------------------------------------------------
-
-CONTENT = numbers(300_000).tobytes()
-MD5 = hashlib.md5(CONTENT).hexdigest()
-
-
-class Server(ThreadingHTTPServer):
-    """Serves files; can break off, ignore or misread ranges, and remembers the requests."""
-
-    files: dict[str, bytes]
-    how = ""
-    ranges: list[str | None]
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        content, asked = self.server.files.get(self.path), self.headers.get("Range")
-        self.server.ranges.append(asked)
-        if content is None:
-            self.send_error(404)
-            return
-        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
-        if self.server.how == "no ranges":
-            start, asked = 0, None
-        if start >= len(content) and asked:
-            self.send_error(416)
-            return
-        self.send_response(206 if asked else 200)
-        if asked:
-            first = start + (7 if self.server.how == "wrong range" else 0)
-            self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
-        self.send_header("Content-Length", str(len(content) - start))
-        self.end_headers()
-        stop = start + 100_000 if self.server.how == "breaks off" else len(content)
-        self.wfile.write(content[start:stop])
-        self.close_connection = True
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def server(monkeypatch: Any) -> Iterator[Server]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    server = Server(("127.0.0.1", 0), Handler)
-    server.files, server.ranges = {"/file.bin": CONTENT}, []
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def address(server: Server, name: str = "file.bin") -> str:
-    return f"http://127.0.0.1:{server.server_port}/{name}"
-
-
-def test_download(tmp_path: Path, server: Server) -> None:
-    path = tmp_path / "new" / "file.bin"
-    sha = hashlib.sha256(CONTENT).hexdigest()
-    assert download(address(server), path, md5=MD5, sha256=sha) == path
-    assert path.read_bytes() == CONTENT
-    assert [p.name for p in path.parent.iterdir()] == ["file.bin"]
-    download(address(server), path, md5=MD5)  # it is there
-    assert server.ranges == [None]
-    path.write_bytes(b"damaged")
-    download(address(server), path, md5=MD5, progress=False)
-    assert path.read_bytes() == CONTENT
-
-
-def test_download_goes_on(tmp_path: Path, server: Server) -> None:
-    part = tmp_path / "file.bin.part"
-    part.write_bytes(CONTENT[:123_456])
-    download(address(server), tmp_path / "file.bin", md5=MD5)
-    assert (tmp_path / "file.bin").read_bytes() == CONTENT
-    assert server.ranges == ["bytes=123456-"]
-    assert not part.exists()
-
-
-def test_an_interrupted_download_goes_on(tmp_path: Path, server: Server) -> None:
-    server.how = "breaks off"
-    path = tmp_path / "file.bin"
-    for kept in ("100,000", "200,000"):
-        message = f"the connection ended after {kept} of 300,000 bytes; {kept} bytes are kept"
-        with pytest.raises(DownloadError, match=message):
-            download(address(server), path, md5=MD5)
-        assert not path.exists()
-    download(address(server), path, md5=MD5)
-    assert path.read_bytes() == CONTENT
-    assert server.ranges == [None, "bytes=100000-", "bytes=200000-"]
-
-
-def test_servers_that_cannot_go_on_send_the_whole(tmp_path: Path, server: Server) -> None:
-    server.how = "no ranges"
-    (tmp_path / "file.bin.part").write_bytes(CONTENT[:1000])
-    download(address(server), tmp_path / "file.bin", md5=MD5)
-    assert (tmp_path / "file.bin").read_bytes() == CONTENT
-    server.how = "wrong range"
-    (tmp_path / "other.bin.part").write_bytes(CONTENT[:1000])
-    with pytest.raises(
-        DownloadError, match="asked to go on at byte 1000, the server sent 'bytes 10"
-    ):
-        download(address(server), tmp_path / "other.bin", md5=MD5)
-
-
-def test_parts_of_another_file_are_dropped(tmp_path: Path, server: Server) -> None:
-    (tmp_path / "file.bin.part").write_bytes(b"x" * 1000)
-    download(address(server), tmp_path / "file.bin", md5=MD5)
-    assert server.ranges == ["bytes=1000-", None]
-    (tmp_path / "b.bin.part").write_bytes(CONTENT)  # whole, but not yet renamed
-    download(address(server), tmp_path / "b.bin", md5=MD5)
-    (tmp_path / "c.bin.part").write_bytes(CONTENT + b"more")
-    download(address(server), tmp_path / "c.bin", md5=MD5)
-    assert {(tmp_path / f"{n}.bin").read_bytes() for n in ("file", "b", "c")} == {CONTENT}
-
-
-def test_a_wrong_checksum(tmp_path: Path, server: Server) -> None:
-    with pytest.raises(
-        DownloadError, match=r"file.bin: the file that arrived has the wrong checks"
-    ):
-        download(address(server), tmp_path / "file.bin", md5="0" * 32)
-    with pytest.raises(DownloadError, match="wrong checksum and was deleted"):
-        download(address(server), tmp_path / "file.bin", sha256="0" * 64)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_other_addresses_are_tried(tmp_path: Path, server: Server) -> None:
-    urls = [address(server, "none.bin"), address(server)]
-    download(urls, tmp_path / "file.bin", md5=MD5)
-    assert (tmp_path / "file.bin").read_bytes() == CONTENT
-    with pytest.raises(DownloadError, match=r"could not download a.bin from .*none.bin: .*404"):
-        download(urls[:1], tmp_path / "a.bin")
-
-
-def test_nobody_answers(tmp_path: Path, server: Server) -> None:
-    with Server(("127.0.0.1", 0), Handler) as closed:
-        url = f"http://127.0.0.1:{closed.server_port}/file.bin"
-    with pytest.raises(
-        DownloadError, match=r"could not download file.bin from http://127.*refused"
-    ):
-        download(url, tmp_path / "file.bin")
-    with pytest.raises(ValueError, match="expected an http or https address, got 'file:///etc"):
-        download("file:///etc/passwd", tmp_path / "file.bin")
-
-
-def test_a_full_disk_is_no_reason_to_ask_another(
-    tmp_path: Path, server: Server, monkeypatch: Any
-) -> None:
-    def full(*args: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("chainrule.data.downloads.os.replace", full)
-    with pytest.raises(OSError, match="No space left") as caught:
-        download([address(server)] * 2, tmp_path / "file.bin")
-    assert not isinstance(caught.value, DownloadError)
-    assert len(server.ranges) == 1
-
-
-def test_progress_is_shown(tmp_path: Path, server: Server) -> None:
-    """On a terminal; a log file gets no bar."""
-    program = (
-        "import sys; from chainrule.data import download\n"
-        "sys.stderr.isatty = lambda: True\n"
-        "download(sys.argv[1], sys.argv[2])"
-    )
-    command = [sys.executable, "-c", program, address(server), str(tmp_path / "a.bin")]
-    seen = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "a.bin: 100%" in seen.stderr
-    quiet = [*command[:2], program.replace("True", "False"), *command[3:]]
-    quiet[-1] = str(tmp_path / "b.bin")
-    assert subprocess.run(quiet, capture_output=True, text=True, check=True).stderr == ""
-
-
-class Small(MNIST):
-    """MNIST from the test's own server."""
-
-    folder_names = ("Small",)
-
-
-def test_mnist_is_downloaded(tmp_path: Path, server: Server, monkeypatch: Any) -> None:
-    x, y = write_mnist(tmp_path / "source")
-    files = {p.name: p.read_bytes() for p in (tmp_path / "source").iterdir()}
-    server.files = {f"/{name}": content for name, content in files.items()}
-    sums = {name: hashlib.md5(content).hexdigest() for name, content in files.items()}
-    monkeypatch.setattr(Small, "resources", sums)
-    monkeypatch.setattr(Small, "mirrors", (address(server, "gone/"), address(server, "")))
-    mnist = Small(tmp_path / "data", download=True)
-    assert_close(mnist.data, x)
-    assert mnist.targets.tolist() == y.tolist()
-    asked = len(server.ranges)
-    assert sorted(p.name for p in (tmp_path / "data/Small/raw").iterdir()) == sorted(files)
-    assert len(Small(tmp_path / "data", download=True)) == 12
-    assert len(server.ranges) == asked  # nothing is fetched twice
-
-
-def test_cifar_is_downloaded(tmp_path: Path, server: Server, monkeypatch: Any) -> None:
-    x, _ = write_cifar(tmp_path / "source", CIFAR10, "binary", True)
-    name = "cifar-10-binary.tar.gz"
-    content = (tmp_path / "source" / name).read_bytes()
-    server.files = {f"/{name}": content}
-    monkeypatch.setattr("chainrule.data.cifar.MIRROR", address(server, ""))
-    sums = CIFAR10.archives | {name: hashlib.md5(content).hexdigest()}
-    monkeypatch.setattr(CIFAR10, "archives", sums)
-    assert_close(CIFAR10(tmp_path / "data", download=True).data, x.reshape(-1, 3, 32, 32))
-    assert (tmp_path / "data" / name).exists()
-
-
-def test_offline_says_what_to_do(tmp_path: Path, server: Server, monkeypatch: Any) -> None:
-    with Server(("127.0.0.1", 0), Handler) as closed:
-        url = f"http://127.0.0.1:{closed.server_port}/"
-    monkeypatch.setattr(Small, "mirrors", (url,))
-    with pytest.raises(DownloadError) as caught:
-        Small(tmp_path, download=True)
-    message = str(caught.value)
-    for part in (
-        "Small: could not download train-images-idx3-ubyte.gz",
-        f"{url}train-images-idx3-ubyte.gz",
-        "Without a network: get train-images-idx3-ubyte.gz",
-        str(tmp_path / "Small" / "raw"),
-        f"looked in {tmp_path / 'Small' / 'raw'}, ",
-    ):
-        assert part in message

@@ -1,23 +1,24 @@
-"""Networks trained together are what they are when trained alone."""
+"""Networks trained at once are as if trained one by one."""
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-import scipy.stats
+from train.many import classes
 
 import chainrule
-from chainrule import backend, models, nn, optim, problems, regularize, train
+from chainrule import models, nn, optim, problems, regularize, train
 from chainrule.data import KFold
 from chainrule.random import fork_rng
-from chainrule.train.batched.program import Program
-from chainrule.train.batched.stacking import Stack, architecture, is_steady
+from chainrule.train.batched.stacking import architecture, is_steady
+
 
 F64 = chainrule.float64
+
+
 SEEDS = range(4)
 
 
@@ -65,12 +66,6 @@ def compare(
         for column in set(one.columns) - {"seconds"}:
             assert other[column] == pytest.approx(one[column], abs=tolerance), column
     return fits
-
-
-def classes(n: int = 50) -> tuple[Any, Any]:
-    g = chainrule.Generator().manual_seed(0)
-    x = chainrule.randn(n, 4, generator=g, dtype=F64)
-    return x, (x[:, 0] + x[:, 1] * x[:, 2] > 0).long()
 
 
 def folds(x: Any, y: Any, count: int = 4) -> tuple[list[Any], list[Any]]:
@@ -421,291 +416,3 @@ def test_wrong_calls() -> None:
         train.fit_many(small(), data, "cross_entropy", seeds=range(2), clip_norm=0.0)
     with pytest.raises(ValueError, match=r"have no shape yet"):
         train.fit_many(lambda: nn.LazyLinear(2), data, "cross_entropy", seeds=range(2))
-
-
-# --- how it is computed ---------------------------------------------------------------------------
-
-
-def test_a_layer_is_one_operation_for_all_networks() -> None:
-    networks = [models.MLP(4, [5], 2) for _ in range(7)]
-    stack = Stack(networks, steady=True)
-    x, y = classes(10)
-
-    def loss(model: nn.Module, x: Any, y: Any) -> Any:
-        return [nn.functional.cross_entropy(model(x), y)], []
-
-    generators = [chainrule.Generator().manual_seed(i) for i in range(7)]
-    streams = chainrule.random.Streams(generators)
-    for _ in range(3):
-        (losses,), _ = stack.differentiate(loss, [x.float(), y], [True, True], streams)
-    (plan,) = stack.plans.values()
-    assert plan.checked
-    names = [s.op.name for s in plan.program.steps]
-    assert names == ["linear", "relu", "linear", "broadcast_to", "cross_entropy"]
-    assert losses.shape == (7,)
-    networks[3].zero_grad()
-    alone = nn.functional.cross_entropy(networks[3](x.float()), y)
-    alone.backward()
-    assert float(losses[3]) == pytest.approx(float(alone.detach()), rel=1e-6)
-    gap = stack.tensors["0.weight"].grad[3] - networks[3][0].weight.grad
-    assert float(gap.abs().max()) < 1e-6
-
-
-@pytest.mark.skipif(backend.current() != "native", reason="of the compiled kernels")
-@pytest.mark.parametrize("rates", [[0.01] * 3, [0.01, 0.02, 0.03]], ids=["one rate", "rates"])
-@pytest.mark.parametrize("batch_size", [16, 100])
-def test_steps_are_not_left_to_numpy(rates: list[float], batch_size: int) -> None:
-    """Also with batches in an order of their own, and a learning rate for each network."""
-    families = backend._IMPLEMENTATIONS["numpy"]
-    kernels = {name: getattr(family, name) for family in families for name in family.__all__}
-    used = []
-
-    def watched(name: str) -> Callable[..., Any]:
-        def kernel(*args: Any, **options: Any) -> Any:
-            used.append(name)
-            return kernels[name](*args, **options)
-
-        return kernel
-
-    native = backend.native_module()
-    native.bind_reference({name: watched(name) for name in kernels})
-    try:
-        train.fit_many(
-            lambda: models.MLP(4, [5], 2, "tanh"),
-            folds(*classes(51), 3)[0],
-            "cross_entropy",
-            "adam",
-            lr=rates,
-            epochs=5,
-            batch_size=batch_size,
-        )
-    finally:
-        native.bind_reference(kernels)
-    step = {"linear", "linear_backward", "tanh", "tanh_backward", "cross_entropy_and_softmax"}
-    assert not (step | {"cross_entropy_backward", "write_updates", "all_finite"}) & set(used)
-
-
-def test_what_a_recording_cannot_repeat_is_not_repeated() -> None:
-    """A constant that should have been an operation shows in the second call."""
-    stack = Stack([nn.Linear(2, 1) for _ in range(3)], steady=True)
-    count = iter(range(100))
-
-    def loss(model: nn.Module, x: Any) -> Any:
-        return [model(x).sum() * float(next(count))], []
-
-    x = chainrule.ones(4, 2)
-    streams = chainrule.random.Streams([chainrule.Generator() for _ in range(3)])
-    before = [stack.differentiate(loss, [x], [True], streams)[0][0] for _ in range(4)]
-    (plan,) = stack.plans.values()
-    assert plan.failed
-    assert bool((before[3] == 3 * before[1]).all())
-
-
-def test_a_program_repeats_values_and_gradients() -> None:
-    g = chainrule.Generator().manual_seed(0)
-    w = chainrule.randn(3, 3, generator=g, dtype=F64).requires_grad_()
-
-    def f(w: Any) -> Any:
-        a, b = w.tanh().split(2)
-        return (a @ w.mT).exp().sum() * w.detach().sum() + b.max()
-
-    program = Program([w])
-    with program.recording():
-        out = f(w)
-    program.finish([out])
-    for _ in range(2):
-        other = chainrule.randn(3, 3, generator=g, dtype=F64).requires_grad_()
-        expected = f(other)
-        expected.backward()
-        assert float(program.forward([other])[0] - expected.detach()) == 0
-        (gradient,) = program.backward([chainrule.ones((), dtype=F64)])
-        assert float((gradient - other.grad).abs().max()) < 1e-14
-
-
-# --- where it is used -----------------------------------------------------------------------------
-
-
-def test_cross_validation_by_many_is_cross_validation() -> None:
-    x, y = classes(61)
-    settings: dict[str, Any] = {"folds": 4, "epochs": 3, "metrics": ["accuracy"], "seed": 2}
-    one = train.cross_validate(small(dropout=0.2), (x, y), "cross_entropy", **settings)
-    other = train.cross_validate(small(dropout=0.2), (x, y), "cross_entropy", many=True, **settings)
-    assert other.folds["size"] == one.folds["size"]
-    for name in ("loss", "accuracy"):
-        assert other.folds[name] == pytest.approx(one.folds[name], abs=1e-9)
-        assert other.mean[name] == pytest.approx(one.mean[name], abs=1e-9)
-    with pytest.raises(ValueError, match=r"many=True does not take \['accumulate'\]"):
-        train.cross_validate(small(), (x, y), "cross_entropy", many=True, accumulate=2)
-    with pytest.raises(ValueError, match="many=True is one job, got n_jobs=2"):
-        train.cross_validate(small(), (x, y), "cross_entropy", many=True, n_jobs=2)
-
-
-def test_a_sweep_by_many(tmp_path: Any) -> None:
-    calls: list[int] = []
-
-    def run(settings: list[dict[str, Any]]) -> list[dict[str, float]]:
-        calls.append(len(settings))
-        rates = [s["lr"] for s in settings]
-        fits = train.fit_many(small(), classes(), "cross_entropy", "sgd", lr=rates, epochs=3)
-        return [{"loss": loss} for loss in fits.last("loss")]
-
-    path = tmp_path / "results.jsonl"
-    table = train.sweep(run, train.grid({"lr": [0.1, 0.2]}), many=True, path=path)
-    again = train.sweep(run, train.grid({"lr": [0.1, 0.2, 0.5]}), many=True, path=path)
-    assert calls == [2, 1]
-    assert again["loss"][:2] == table["loss"]
-    with pytest.raises(TypeError, match="a list of 1 dictionaries"):
-        train.sweep(lambda settings: [], [{"lr": 1.0}], many=True)
-
-
-@pytest.mark.parametrize("method", ["wilson", "exact"])
-@pytest.mark.parametrize(("k", "n"), [(0, 20), (6, 20), (20, 20), (1, 1), (37, 400)])
-def test_binomial_intervals(method: str, k: int, n: int) -> None:
-    expected = scipy.stats.binomtest(k, n).proportion_ci(0.9, method=method)
-    low, high = train.binomial_interval(k, n, 0.9, method)
-    assert low == pytest.approx(expected.low, abs=1e-9)
-    assert high == pytest.approx(expected.high, abs=1e-9)
-
-
-def test_wrong_intervals() -> None:
-    with pytest.raises(ValueError, match="0 <= k <= n"):
-        train.binomial_interval(3, 2)
-    with pytest.raises(ValueError, match="'wilson' or 'exact'"):
-        train.binomial_interval(1, 2, method="normal")
-
-
-def test_the_starting_point_matters_for_xor() -> None:
-    """Document 001: from U(-10, 10) XOR fails 6 of 20 times (here about half of the times), from
-    N(0, 1 / fan_in) never."""
-    x, y = xor()
-
-    def network(start: Callable[[Any], Any]) -> Callable[[], nn.Module]:
-        def make() -> nn.Module:
-            net = models.MLP(2, [4], 1, "sigmoid", output_activation="sigmoid").double()
-            for layer in (net[0], net[2]):
-                start(layer.weight)
-                nn.init.zeros_(layer.bias)
-            return net
-
-        return make
-
-    def rate(start: Callable[[Any], Any]) -> train.FailureRate:
-        return train.failure_rate(
-            network(start),
-            (x, y),
-            "bce",
-            lambda p: optim.SGD(p, lr=0.1, momentum=0.99),
-            solved=lambda output, y: ((output > 0.5) == (y > 0.5)).all(),
-            epochs=1000,
-            batch_size=4,
-        )
-
-    wide = rate(lambda w: nn.init.uniform_(w, -10, 10))
-    narrow = rate(lambda w: nn.init.normal_(w, 0, 1 / math.sqrt(w.shape[1])))
-    assert narrow.failures == 0
-    assert 5 <= wide.failures <= 16
-    assert wide.interval[0] < 0.52 < wide.interval[1]  # the rate over many starts
-    assert f"failed {wide.failures} of 20 times" in str(wide)
-    assert wide.fits.jobs == 1
-
-
-def test_a_start_that_diverges_is_a_failure() -> None:
-    x = chainrule.linspace(-1, 1, 16).reshape(-1, 1)
-    result = train.failure_rate(
-        lambda: nn.Linear(1, 1), (x, x), "mse", "sgd", solved=1.0, starts=3, lr=1e6, epochs=40
-    )
-    assert result.failures == 3
-    with pytest.raises(ValueError, match="starts must be positive"):
-        train.failure_rate(lambda: nn.Linear(1, 1), (x, x), "mse", solved=1.0, starts=0)
-
-
-# --- the operations behind it ---------------------------------------------------------------------
-
-
-def layers(x: Any, w: Any, b: Any) -> Any:
-    return nn.functional.linear(x, w, b)
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_linear_layers_with_weights_of_their_own(shared: bool) -> None:
-    """vmap over the weights, and its derivatives of first and second order in both modes."""
-    g = chainrule.Generator().manual_seed(0)
-
-    def normal(*shape: int) -> Any:
-        return chainrule.randn(*shape, generator=g, dtype=F64)
-
-    x, w, b = normal(*(() if shared else (3,)), 5, 4), normal(3, 2, 4), normal(3, 2)
-    over = chainrule.func.vmap(layers, in_dims=(None if shared else 0, 0, 0))
-
-    def loop(x: Any, w: Any, b: Any) -> Any:
-        each = [x] * 3 if shared else list(x)
-        return chainrule.stack([layers(each[i], w[i], b[i]) for i in range(3)])
-
-    def total(f: Any) -> Any:
-        return lambda *args: (f(*args) ** 3).sum()
-
-    tangents = tuple(normal(*t.shape) for t in (x, w, b))
-    for f in (over, loop):
-        assert f(x, w, b).shape == (3, 5, 2)
-    pairs = [(chainrule.func.grad(total(f), (0, 1, 2))(x, w, b)) for f in (over, loop)]
-    pairs += [chainrule.func.jvp(f, (x, w, b), tangents) for f in (over, loop)]
-    pairs += [chainrule.func.hvp(total(f), (x, w, b), tangents) for f in (over, loop)]
-    for i in (0, 2, 4):
-        for p, q in zip(flat(pairs[i]), flat(pairs[i + 1]), strict=True):
-            assert float((p - q).abs().max()) < 1e-12
-
-
-def flat(tree: Any) -> list[Any]:
-    return [t for part in tree for t in flat(part)] if isinstance(tree, tuple) else [tree]
-
-
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("shape", [(6,), (2, 3)])
-def test_cross_entropy_of_many(reduction: str, shape: tuple[int, ...]) -> None:
-    """One operation for all, also where targets are ignored, nested, and differentiated twice."""
-    g = chainrule.Generator().manual_seed(1)
-    x = chainrule.randn(2, 3, shape[0], 4, *shape[1:], generator=g, dtype=F64)
-    y = chainrule.randint(4, (2, 3, *shape), generator=g)
-
-    def loss(x: Any, y: Any) -> Any:
-        return nn.functional.cross_entropy(x, y, ignore_index=2, reduction=reduction)
-
-    def cube(x: Any, y: Any) -> Any:
-        return (loss(x, y) ** 3).sum()
-
-    vmap, grad = chainrule.func.vmap, chainrule.func.grad
-    for f in (loss, grad(cube), grad(lambda x, y: (grad(cube)(x, y) ** 2).sum())):
-        got = vmap(vmap(f))(x, y)
-        for i in range(2):
-            for j in range(3):
-                expected = f(x[i, j], y[i, j])
-                assert bool(got[i, j].isclose(expected, 1e-10, 1e-12).all())
-    y[0, 1] = 2  # of one, all are ignored
-    assert vmap(loss)(x[0], y[0])[1].isnan().all() if reduction == "mean" else True
-    x.requires_grad_()
-    vmap(vmap(loss))(x, y).nansum().backward()
-    assert bool((x.grad[0, 1] == 0).all())
-    assert bool((x.grad[1, 1] != 0).any())
-
-
-@pytest.mark.parametrize(
-    ("penalty", "message"),
-    [
-        (regularize.Normalized(regularize.L2(1.0), 0.1), "changes the gradient"),
-        (regularize.SoftWeightSharing(0.1), "has parameters of its own"),
-        (regularize.Tikhonov(0.1), "needs the inputs"),
-    ],
-    ids=["normalized", "soft-sharing", "tikhonov"],
-)
-def test_penalties_that_cannot_be_stacked_are_refused(penalty: Any, message: str) -> None:
-    x = chainrule.randn(8, 2)
-    with pytest.raises(ValueError, match=f"fit_many: the penalty .* {message}"):
-        train.fit_many(
-            lambda: nn.Linear(2, 1),
-            (x, x[:, :1]),
-            "mse",
-            "sgd",
-            seeds=range(2),
-            epochs=1,
-            penalties=[penalty],
-        )
