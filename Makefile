@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 TORCH := torch==2.13.0
 PEERS := .venv-peers
 WORKERS ?= auto
+NATIVE := $(wildcard native/*.cpp native/*.hpp native/*.inc)
 
 # A copy of the sources, without what another target built in place.
 define copy_tree
@@ -14,7 +15,7 @@ mkdir $(1)
 tar --exclude='./.*' --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
-.PHONY: demo test fallback sanitize parity bench house stub lint clean
+.PHONY: demo test fallback sanitize parity bench house stub lint format clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -46,7 +47,13 @@ demo: $(VENV)/.library
 lint: $(VENV)/.tools
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run -Werror $(NATIVE)
 	$(BIN)/mypy
+
+# All sources in the style of ruff's settings and of .clang-format.
+format: $(VENV)/.tools
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(NATIVE)
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS)

@@ -6,7 +6,7 @@
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include <Python.h>  // before all others: it says which version of POSIX they declare
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define PY_ARRAY_UNIQUE_SYMBOL chainrule_numpy
 #if !defined(CHAINRULE_MODULE)

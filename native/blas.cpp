@@ -1,7 +1,7 @@
-#include "blas.hpp"
-
 #define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include <Python.h>  // before all others: it says which version of POSIX they declare
+
+#include "blas.hpp"
 
 #include <pthread.h>
 

@@ -1,5 +1,4 @@
 // Convolution, its gradients and windows as columns: the twins of backend/numpy_kernels/conv.py.
-#include "conv.hpp"
 #include "window_arguments.hpp"
 
 namespace chainrule {

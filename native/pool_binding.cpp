@@ -1,8 +1,7 @@
 // Pooling: the twins of backend/numpy_kernels/pool.py.
-#include <atomic>
-
-#include "pool.hpp"
 #include "window_arguments.hpp"
+
+#include <atomic>
 
 namespace chainrule {
 namespace {

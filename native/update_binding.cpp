@@ -1,9 +1,9 @@
 // The twins of backend/numpy_kernels/update.py: all parameters of a step in one call.
+#include "arguments.hpp"
+
 #include <atomic>
 #include <cmath>
 #include <limits>
-
-#include "arguments.hpp"
 
 namespace chainrule {
 namespace {
