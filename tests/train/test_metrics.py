@@ -157,3 +157,83 @@ def test_one_hot_and_single_score_targets() -> None:
 def test_bad_input(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()  # type: ignore[operator]
+
+
+# --- what an output and a label may look like -----------------------------------------------------
+
+
+def test_a_perfect_xor_network_is_right_whatever_its_scores_and_labels_are() -> None:
+    logits = np.array([-3.0, 2.0, 0.3, -0.1])
+    targets = np.array([0, 1, 1, 0])
+    for output in (logits, 1 / (1 + np.exp(-logits)), logits[:, None], logits > 0):
+        for target in (targets, targets.astype(float), targets[:, None], np.eye(2)[targets]):
+            assert metrics.accuracy(output, target) == 1
+            assert metrics.f1(output, target) == 1
+    for output in (logits, 2 * (logits > 0) - 1):
+        assert metrics.accuracy(output, 2 * targets - 1) == 1
+        assert metrics.accuracy(output, 2.0 * targets - 1) == 1
+        assert metrics.confusion_matrix(output, 2 * targets - 1).tolist() == [[2, 0], [0, 2]]
+    two = np.stack([-logits, logits], 1)
+    assert metrics.accuracy(two, 2 * targets - 1) == metrics.accuracy(two, targets) == 1
+
+
+def test_scores_say_where_to_cut() -> None:
+    scores, true = np.array([0.2, 0.4, 0.7]), np.array([1, 1, 1])
+    assert metrics.accuracy(scores, true) == pytest.approx(1 / 3)
+    assert metrics.accuracy(scores, true, scores="probabilities") == pytest.approx(1 / 3)
+    assert metrics.accuracy(scores, true, scores="logits") == 1
+    assert metrics.accuracy(scores, [0, 0, 1], scores="labels") == 1
+    assert metrics.accuracy(scores, [-1, 1, 1], scores="labels") == pytest.approx(2 / 3)
+    assert metrics.accuracy([-0.1, 0.2, 1.1], [0, 0, 1], scores="labels") == 1
+    assert metrics.accuracy(scores, [-1, -1, 1], scores="probabilities") == 1
+
+
+@pytest.mark.parametrize(
+    ("output", "target", "options", "message"),
+    [
+        ([0.2, 0.9], [-1, 1], {}, "labels of -1 and \\+1 can be read in two ways"),
+        ([0.2, 0.9], [1, 1], {"scores": "labels"}, "labels of \\+1 alone can be read in two"),
+        ([0.2, 1.9], [0, 1], {"scores": "probabilities"}, r"in \[0, 1\], got .* 0.2 to 1.9"),
+        ([0.2, 0.9], [0, 1], {"scores": "odds"}, "scores must be 'logits', .*got 'odds'"),
+        ([0.2, 0.9], [1, 2], {}, "must be 0 and 1, or -1 and \\+1, got labels from 1 to 2"),
+        ([0.2, 0.9], [0.0, 0.9], {}, "whole numbers, got 0.9"),
+        ([0.2, 0.9], [0.0, float("nan")], {}, "whole numbers, got nan"),
+        ([[0.0, 1.0, 0.0]], [3], {}, "samples with 3 scores must be 0 to 2, got labels from 3"),
+        ([[0.0, 1.0, 0.0]], [-100], {}, "leave out samples without a class"),
+        ([[0.0, 1.0, 0.0]], [[1.0, 1.0, 0.0]], {}, "names no class or several"),
+        ([[0.0, 1.0, 0.0]], [[1.0, 0.0]], {}, "3 scores and targets of 2 columns"),
+        ([0, 1], [-1, 1], {}, r"\[0, 1\] and targets \[-1, 1\] mix labels"),
+        (np.zeros((2, 3, 4)), [0, 1], {}, r"got \(2, 3, 4\); bring the classes"),
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_refused(
+    output: object, target: object, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        metrics.accuracy(output, target, **options)  # type: ignore[arg-type]
+
+
+def test_nll_of_large_logits_and_of_probabilities() -> None:
+    assert metrics.nll([-800.0, 800.0], [1, 1]) == 400
+    assert metrics.nll([-800.0, 800.0], [-1, 1]) == 0
+    assert metrics.nll([[800.0, 0.0], [0.0, 800.0]], [1, 1]) == 400
+    logits, true = np.array([-1.5, 0.5, 2.0]), np.array([0, 1, 0])
+    expected = metrics.nll(logits, true)
+    p = 1 / (1 + np.exp(-logits))
+    assert metrics.nll(p, true) == pytest.approx(expected)
+    assert metrics.nll(np.stack([1 - p, p], 1), true) == pytest.approx(expected)
+    inside = np.array([0.25, 0.75])
+    softplus = np.log1p(np.exp(-inside))
+    assert metrics.nll(inside, [1, 1], scores="logits") == pytest.approx(softplus.mean())
+    assert metrics.nll(inside, [1, 1]) == pytest.approx(-np.log(inside).mean())
+    with pytest.raises(ValueError, match="sum to 1 in each row"):
+        metrics.nll([[0.5, 0.7]], [1], scores="probabilities")
+
+
+@pytest.mark.parametrize("name", ["accuracy", "nll", "roc_auc", "mse"])
+@pytest.mark.parametrize("kind", ["tuple", "dict"])
+def test_several_outputs_are_refused_with_what_to_do(name: str, kind: str) -> None:
+    parts = (chainrule.zeros(3, 2), chainrule.zeros(3))
+    output = parts if kind == "tuple" else dict(zip("ab", parts, strict=True))
+    with pytest.raises(TypeError, match=f"{name}: the output is a {kind} of several tensors"):
+        getattr(metrics, name)(output, chainrule.zeros(3))

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from chainrule import nn
+from chainrule.autograd.modes import no_grad
+from chainrule.autograd.nested import flatten, map_tree
 from chainrule.backend import dtypes
 from chainrule.data import DataLoader, Dataset, TensorDataset
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.core.promotion import cast
-from chainrule.random import Generator
+from chainrule.nn.module.evaluation import evaluating
+from chainrule.random import Generator, fork_rng
 from chainrule.tensor import Tensor
 from chainrule.typing import Features
 
-__all__ = ["Batch", "FirstBatches", "as_loader", "batches", "floating_dtype", "to_tensor"]
+__all__ = [
+    "Batch",
+    "FirstBatches",
+    "as_loader",
+    "batches",
+    "floating_dtype",
+    "to_features",
+    "to_tensor",
+]
 
 
 # A loader or any other iterable of batches, a dataset, (x, y) or (x, y, sample_weight).
@@ -32,7 +43,9 @@ class Batch(NamedTuple):
     def size(self) -> int:
         """The number of samples."""
         first = self.inputs[0]
-        return int(first.shape[0]) if isinstance(first, Tensor) and first.ndim else 1
+        if not isinstance(first, Tensor):
+            first = next((t for t in flatten(self.inputs)[0] if isinstance(t, Tensor)), None)
+        return 1 if first is None or not first.ndim else int(first.shape[0])
 
 
 def floating_dtype(model: nn.Module) -> dtypes.dtype:
@@ -55,6 +68,39 @@ def to_tensor(value: Features, dtype: dtypes.dtype) -> Tensor:
     return t
 
 
+def to_features(inputs: Sequence[Any], model: nn.Module) -> list[Any]:
+    """The arguments of a model as tensors: arrays, frames and lists, or dicts of them.
+
+    Integers become numbers of the model's dtype where the model does not take them as they are, as
+    one that begins with an embedding does.
+    """
+    dtype = floating_dtype(model)
+    given = [_mapped(lambda v: to_tensor(v, dtype), part) for part in inputs]
+    if not any(_is_integer(t) for t in flatten(given)[0]) or _takes(model, given):
+        return given
+    return [_mapped(lambda t: cast(t, dtype) if _is_integer(t) else t, part) for part in given]
+
+
+def _mapped(function: Callable[[Any], Tensor], value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: function(v) for k, v in value.items()}
+    return function(value)
+
+
+def _is_integer(t: Tensor) -> bool:
+    return not (t.dtype.is_floating_point or t.dtype.is_complex)
+
+
+def _takes(model: nn.Module, inputs: list[Any]) -> bool:
+    """Whether a model can compute with inputs of these dtypes; seen from one sample."""
+    with evaluating(model), no_grad(), fork_rng():
+        try:
+            model(*map_tree(lambda t: t[:1], inputs))
+        except (RuntimeError, TypeError, ValueError, IndexError):
+            return False
+    return True
+
+
 def as_loader(
     data: DataLike,
     model: nn.Module,
@@ -75,7 +121,9 @@ def as_loader(
                 f"Trainer: expected data as (x, y) or (x, y, sample_weight), got {len(data)} parts"
             )
         dtype = floating_dtype(model)
-        data = TensorDataset(*[to_tensor(part, dtype) for part in data if part is not None])
+        (x,) = to_features(data[:1], model)
+        rest = [to_tensor(part, dtype) for part in data[1:] if part is not None]
+        data = TensorDataset(x, *rest)
     if not isinstance(data, Dataset):
         raise TypeError(
             "Trainer: expected a DataLoader, a Dataset, or a tuple (x, y) of tensors or arrays, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,8 +31,11 @@ class Callback:
     def on_epoch_start(self, trainer: Trainer) -> None:
         """Before the batches of an epoch."""
 
+    def on_backward_end(self, trainer: Trainer) -> None:
+        """When the gradients of an update are there, before they are clipped."""
+
     def on_batch_end(self, trainer: Trainer) -> None:
-        """After an update; gradients are still there."""
+        """After an update; the gradients are those it was made with."""
 
     def on_epoch_end(self, trainer: Trainer) -> None:
         """After validation, when the row of the epoch stands in ``trainer.history``."""
@@ -70,6 +73,8 @@ class LambdaCallback(Callback):
 class EarlyStopping(Callback):
     """Stops when a column of the history has not improved for some epochs.
 
+    The trainer then restores the weights of the epoch in which that column was best.
+
     Args:
         patience: how many epochs without improvement to wait.
         monitor: the column: "val_loss", or "loss" where there is no validation.
@@ -94,18 +99,21 @@ class EarlyStopping(Callback):
         self.patience, self.monitor, self.min_delta, self.mode = patience, monitor, min_delta, mode
         self.best, self.waited = math.inf, 0
 
-    def on_fit_start(self, trainer: Watched) -> None:
-        if not len(trainer.history):
-            self.best, self.waited = math.inf, 0
-
-    def on_epoch_end(self, trainer: Watched) -> None:
-        row = trainer.history[-1]
+    def watched(self, row: Mapping[str, Any]) -> tuple[str, float]:
+        """The column that counts, and its value in a row of the history: lower is better."""
         column = self.monitor or ("val_loss" if "val_loss" in row else "loss")
         if row.get(column) is None:
             raise KeyError(
                 f"EarlyStopping: the history has no column {column!r}; it has {list(row)}"
             )
-        value = row[column] * (-1 if _mode(self.mode, column) == "max" else 1)
+        return column, row[column] * (-1 if _mode(self.mode, column) == "max" else 1)
+
+    def on_fit_start(self, trainer: Watched) -> None:
+        if not len(trainer.history):
+            self.best, self.waited = math.inf, 0
+
+    def on_epoch_end(self, trainer: Watched) -> None:
+        column, value = self.watched(trainer.history[-1])
         if value < self.best - self.min_delta:
             self.best, self.waited = value, 0
             return
@@ -146,6 +154,7 @@ class Checkpoint(Callback):
 class GradientNorms(Callback):
     """Keeps the norm of each parameter's gradient, averaged over the updates of each epoch.
 
+    It is the norm before clipping.
     ``norms[name]`` is a list with a number for each epoch; layers whose gradients vanish or explode
     show in it.
     """
@@ -158,7 +167,7 @@ class GradientNorms(Callback):
     def on_epoch_start(self, trainer: Trainer) -> None:
         self._sums, self._count = {}, 0
 
-    def on_batch_end(self, trainer: Trainer) -> None:
+    def on_backward_end(self, trainer: Trainer) -> None:
         self._count += 1
         for name, p in trainer.model.named_parameters():
             if isinstance(p.grad, Tensor):

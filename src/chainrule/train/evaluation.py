@@ -7,17 +7,17 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.autograd.modes import inference_mode
+from chainrule.autograd.nested import flatten, map_tree
 from chainrule.nn.module.evaluation import evaluating
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.shape.stacking import cat
-from chainrule.tensor import Tensor
-from chainrule.train.batches import batches, floating_dtype, to_tensor
+from chainrule.train.batches import batches, to_features
 from chainrule.train.losses import WeightedLoss
+from chainrule.train.structures import joined, on_tensors
 from chainrule.typing import Features
 
 __all__ = ["evaluate", "measure", "predict"]
 
-Metrics = Mapping[str, Callable[[Tensor, Tensor], Any]]
+Metrics = Mapping[str, Callable[[Any, Any], Any]]
 
 
 def evaluate(
@@ -25,7 +25,7 @@ def evaluate(
 ) -> dict[str, float]:
     """The mean loss and the metrics on some batches."""
     total, n = 0.0, 0.0
-    outputs, targets = [], []
+    outputs, targets, sizes = [], [], []
     with evaluating(model), inference_mode():
         for batch in batches(loader):
             output = model(*batch.inputs)
@@ -34,24 +34,30 @@ def evaluate(
             n += size
             outputs.append(output)
             targets.append(batch.target)
+            sizes.append(batch.size)
         if n == 0:
             raise ValueError("evaluate: the data has no batches")
-        measured = measure(metrics, cat(outputs), cat(targets)) if metrics else {}
+        measured = measure(metrics, outputs, targets, sizes) if metrics else {}
     return {"loss": total / n, **measured}
 
 
-def measure(metrics: Metrics, output: Tensor, target: Tensor) -> dict[str, float]:
-    """The metrics of an output."""
+def measure(
+    metrics: Metrics, outputs: list[Any], targets: list[Any], sizes: list[int]
+) -> dict[str, float]:
+    """The metrics of the outputs of batches of these sizes, joined."""
+    output, target = joined(outputs, sizes), joined(targets, sizes)
     return {name: float(metric(output, target)) for name, metric in metrics.items()}
 
 
-def predict(model: nn.Module, x: Features, batch_size: int) -> Tensor:
+def predict(model: nn.Module, x: Features | Mapping[str, Features], batch_size: int) -> Any:
     """The outputs of a model for inputs x, a batch at a time."""
-    several = x if isinstance(x, tuple) else (x,)
-    inputs = [to_tensor(part, floating_dtype(model)) for part in several]
+    inputs = to_features(x if isinstance(x, tuple) else (x,), model)
+    n = int(flatten(inputs)[0][0].shape[0])
+    starts = range(0, max(1, n), batch_size)
+
+    def batch(start: int) -> Any:
+        return map_tree(lambda t: t[start : start + batch_size], inputs)
+
     with evaluating(model), inference_mode():
-        parts = [
-            model(*[t[i : i + batch_size] for t in inputs])
-            for i in range(0, max(1, int(inputs[0].shape[0])), batch_size)
-        ]
-    return clone(parts[0] if len(parts) == 1 else cat(parts))
+        parts = [model(*batch(i)) for i in starts]
+    return on_tensors(clone, joined(parts, [min(batch_size, n - i) for i in starts]))

@@ -99,7 +99,7 @@ def scores_of(target: TargetEncoder, output: Tensor, truth: Tensor) -> dict[str,
         scores = {
             "accuracy": metrics.accuracy(output, truth),
             "f1": float(metrics.f1(output, truth, "macro")),
-            "nll": metrics.nll(output, truth),
+            "nll": metrics.nll(output, truth, scores="logits"),
         }
         if len(target.classes) == 2 and len(set(truth.tolist())) == 2:
             scores["roc_auc"] = metrics.roc_auc(output, truth)

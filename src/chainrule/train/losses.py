@@ -13,8 +13,38 @@ from chainrule.nn import functional as F
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import flatten
 from chainrule.tensor import Tensor
+from chainrule.train.metrics.labels import Scores
 
 __all__ = ["LOSSES", "WeightedLoss"]
+
+# What the outputs are that a loss takes, as far as a loss says it.
+_SCORES: list[tuple[Scores, tuple[Callable[..., Tensor], ...], tuple[type[nn.Module], ...]]] = [
+    (
+        "logits",
+        (
+            F.cross_entropy,
+            F.nll_loss,
+            F.binary_cross_entropy_with_logits,
+            F.soft_margin_loss,
+            F.multi_margin_loss,
+            F.perceptron_loss,
+        ),
+        (
+            nn.CrossEntropyLoss,
+            nn.NLLLoss,
+            nn.BCEWithLogitsLoss,
+            nn.SoftMarginLoss,
+            nn.MultiMarginLoss,
+            nn.PerceptronLoss,
+        ),
+    ),
+    ("probabilities", (F.binary_cross_entropy,), (nn.BCELoss,)),
+    (
+        "labels",
+        (F.mse_loss, F.l1_loss, F.half_squared_loss, F.smooth_l1_loss, F.huber_loss),
+        (nn.MSELoss, nn.L1Loss, nn.HalfSquaredLoss, nn.SmoothL1Loss, nn.HuberLoss),
+    ),
+]
 
 # A name, or a function (a module, too) of an output and a target.
 LossLike = str | Callable[..., Tensor]
@@ -58,6 +88,14 @@ class WeightedLoss:
         self.loss = loss
         self.name = getattr(loss, "__name__", type(loss).__name__)
         self._each: Callable[..., Tensor] | None = None
+
+    @property
+    def scores(self) -> Scores | None:
+        """What the outputs of a classifier are under this loss; None where that is not known."""
+        for kind, functions, modules in _SCORES:
+            if self.loss in functions or isinstance(self.loss, modules):
+                return kind
+        return None
 
     def __call__(self, output: Any, target: Any, weight: Tensor | None = None) -> Tensor:
         if weight is None:

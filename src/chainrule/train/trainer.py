@@ -6,7 +6,7 @@ import copy
 import math
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from chainrule import nn, optim
@@ -14,7 +14,6 @@ from chainrule.files import load, save
 from chainrule.inspect.autopsy import Autopsy, autopsy
 from chainrule.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.shape.stacking import cat
 from chainrule.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.names import OptimizerLike, make_optimizer
@@ -37,6 +36,7 @@ from chainrule.train.penalties import (
     penalty_values,
 )
 from chainrule.train.progress import Progress
+from chainrule.train.structures import on_tensors
 from chainrule.train.weights import ClassWeight, class_weights
 from chainrule.typing import Features
 
@@ -125,7 +125,7 @@ class Trainer:
         check_penalties(self.penalties, self.optimizer)
         self.schedule = _schedule(schedule, self.optimizer)
         self.schedule_each = schedule_each
-        self.metrics = metric_functions(metrics)
+        self.metrics = metric_functions(metrics, self.loss.scores)
         self.clip_norm, self.clip_value, self.accumulate = clip_norm, clip_value, accumulate
         self.callbacks = list(callbacks)
         self.class_weight = class_weight
@@ -135,6 +135,7 @@ class Trainer:
         self.epoch = 0  # how many are finished
         self._stop = ""
         self._best: dict[str, Any] | None = None
+        self._stopping: EarlyStopping | None = None
         self._running = self.callbacks
         self._loader: Any = None
 
@@ -165,8 +166,9 @@ class Trainer:
             batch_size: for data that is not a loader.
             shuffle: likewise.
             early_stopping: after how many epochs without improvement to stop, or a callback.
-            restore_best: whether to end with the weights of the best epoch by validation loss; by
-                default if ``early_stopping`` is given.
+            restore_best: whether to end with the weights of the best epoch, by what early stopping
+                monitors (the last one, if there are several), else by validation loss; by default
+                if there is early stopping, here or among the callbacks.
             fast_dev_run: one batch of one epoch, to see whether everything fits.
             overfit_batches: trains (and validates) on so many batches only, always the same.
             resume: a checkpoint to go on from, bit for bit.
@@ -179,6 +181,8 @@ class Trainer:
         loader = as_loader(train, self.model, batch_size, shuffle, self.generator)
         held_out = None if validation is None else as_loader(validation, self.model, batch_size)
         callbacks = [*self.callbacks, *_early(early_stopping)]
+        stopping = [c for c in reversed(callbacks) if isinstance(c, EarlyStopping)]
+        self._stopping = stopping[0] if stopping else None
         self._running, self._loader = callbacks, loader
         # Before the random state is restored: counting the classes draws an order, too.
         self._weights = class_weights(self.class_weight, loader)
@@ -204,7 +208,7 @@ class Trainer:
             restore_best = restore_best is not False
         finally:
             bar.close()
-        if restore_best or (restore_best is None and early_stopping is not None):
+        if restore_best or (restore_best is None and (stopping or early_stopping is not None)):
             self.restore_best()
         self._call("on_fit_end")
         return self.history
@@ -214,7 +218,7 @@ class Trainer:
         self._stop = reason
 
     def restore_best(self) -> None:
-        """Puts the weights of the epoch with the lowest validation loss back."""
+        """Puts the weights of the best epoch back: see ``restore_best`` of :meth:`fit`."""
         if self._best is not None:
             self.model.load_state_dict(self._best["model"])
 
@@ -244,10 +248,12 @@ class Trainer:
         totals, n = dict.fromkeys(("loss", *self.penalties), 0.0), 0
         outputs: list[Any] = []
         targets: list[Any] = []
+        sizes: list[int] = []
         group: list[Batch] = []
         length = _length(loader)
         for i, batch in enumerate(batches(loader)):
             group.append(batch)
+            sizes.append(batch.size)
             if len(group) == self.accumulate or i + 1 == length:
                 for key, value in self._update(group, i, outputs, targets).items():
                     totals[key] += value
@@ -262,7 +268,7 @@ class Trainer:
             raise ValueError("fit: the training data has no batches")
         means = {key: value / n for key, value in totals.items()}
         if self.metrics:
-            means |= measure(self.metrics, cat(outputs), cat(targets))
+            means |= measure(self.metrics, outputs, targets, sizes)
         return means
 
     def _update(
@@ -296,17 +302,17 @@ class Trainer:
                     part.backward()
                     whole = part.detach() if whole is None else whole + part.detach()
                 if self.metrics:
-                    outputs.append(output.detach())
+                    outputs.append(on_tensors(Tensor.detach, output))
                     targets.append(batch.target)
             return whole  # type: ignore[return-value]
 
-        if self._differentiates:
+        if self._differentiates or isinstance(self.optimizer, optim.LBFGS):
             self.optimizer.step(closure)
-        elif isinstance(self.optimizer, optim.LBFGS):
-            self.optimizer.step(closure)
+            self._call("on_backward_end")  # the gradients are those of the last look at the loss
         else:
             closure()
             after_backward(self.penalties, self.model, group)
+            self._call("on_backward_end")
             self._clip()
             try:
                 self.optimizer.step()
@@ -359,11 +365,15 @@ class Trainer:
         return lr if isinstance(lr, (int, float)) else None
 
     def _note_best(self, row: dict[str, Any]) -> None:
-        value = row.get("val_loss")
-        if value is None or (self._best is not None and value >= self._best["value"]):
-            return
-        state = {k: _copy(v) for k, v in self.model.state_dict().items()}
-        self._best = {"value": value, "epoch": row["epoch"], "model": state}
+        if self._stopping is not None:
+            column, value = self._stopping.watched(row)
+        else:
+            column, value = "val_loss", row.get("val_loss", math.nan)
+        best = self._best
+        known = math.inf if best is None or best.get("column") != column else best["value"]
+        if value < known:  # which NaN never is
+            state = {k: _copy(v) for k, v in self.model.state_dict().items()}
+            self._best = {"column": column, "value": value, "epoch": row["epoch"], "model": state}
 
     # --- looking ----------------------------------------------------------------------------------
 
@@ -372,8 +382,12 @@ class Trainer:
         loader = as_loader(data, self.model, batch_size)
         return evaluate(self.model, loader, self.loss, self.metrics)
 
-    def predict(self, x: Features, batch_size: int = 1024) -> Tensor:
-        """The outputs of the model for inputs x, in evaluation mode."""
+    def predict(self, x: Features | Mapping[str, Features], batch_size: int = 1024) -> Any:
+        """The outputs of the model for inputs x, in evaluation mode.
+
+        A tuple is several arguments, a dict one argument. Where the model returns a tuple or a dict
+        of tensors, so does this, each over all samples.
+        """
         return predict(self.model, x, batch_size)
 
     # --- files ------------------------------------------------------------------------------------

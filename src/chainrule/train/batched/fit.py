@@ -115,8 +115,8 @@ def fit_many(
         batch_size: of each network.
         shuffle: whether each network has its own new order in each epoch.
         early_stopping: after how many epochs without improvement a network stops, or a callback.
-        restore_best: whether a network ends with the weights of its best epoch by validation loss;
-            by default if ``early_stopping`` is given.
+        restore_best: whether a network ends with the weights of its best epoch, by what early
+            stopping monitors, else by validation loss; by default if ``early_stopping`` is given.
 
     >>> from chainrule import models, problems, train
     >>> xor = problems.boolean("xor")
@@ -127,9 +127,10 @@ def fit_many(
     >>> len(fits), fits.jobs, fits.histories[2][-1]["loss"] < 0.1
     (3, 1, True)
     """
+    weighted = WeightedLoss(loss)
     recipe = _Recipe(
-        WeightedLoss(loss),
-        metric_functions(metrics),
+        weighted,
+        metric_functions(metrics, weighted.scores),
         named_penalties(penalties),
         clip_norm,
         epochs,
@@ -243,8 +244,8 @@ class _Job:
             for row, more in zip(rows, self._evaluate(self.validation), strict=True):
                 row |= {f"val_{k}": v for k, v in more.items()}
         share = (time.perf_counter() - began) / len(networks)
-        if self.validation is not None and self.recipe.restore_best:
-            self._note_best([row["val_loss"] for row in rows])
+        if self.recipe.restore_best:
+            self._note_best([n.watched(row) for n, row in zip(networks, rows, strict=True)])
         for n, row in zip(networks, rows, strict=True):
             if not n.stopped:
                 lr = self._rate(n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from chainrule import nn, optim
 from chainrule.optim.names import OptimizerLike
 from chainrule.random import Generator, default_generator, fork_rng, manual_seed
 from chainrule.tensor import Tensor
-from chainrule.train.batches import floating_dtype, to_tensor
+from chainrule.train.batches import floating_dtype, to_features, to_tensor
 from chainrule.train.callbacks import EarlyStopping
 from chainrule.train.batched.columns import Data
 from chainrule.train.history import Ending, History
@@ -45,6 +45,12 @@ class Network:
         """Ends the training of this network; the first reason counts."""
         if not self.stopped:
             self.stopped, self.ending = reason, ending
+
+    def watched(self, row: Mapping[str, float]) -> float:
+        """What a row is judged by: lower is better, and NaN never is."""
+        if self.stopping is not None:
+            return self.stopping.watched(row)[1]
+        return row.get("val_loss", math.nan)
 
     def kind(self) -> Hashable:
         """Networks of one kind are computed together."""
@@ -158,10 +164,10 @@ def _parts(name: str, given: Any, model: nn.Module, known: dict[Any, Tensor]) ->
         )
     dtype = floating_dtype(model)
     parts = []
-    for part in (*given, None)[:3]:
-        key = (id(part), dtype)
+    for i, part in enumerate((*given, None)[:3]):
+        key = (id(part), dtype, i == 0)
         if part is not None and key not in known:
-            known[key] = to_tensor(part, dtype)
+            known[key] = to_features([part], model)[0] if i == 0 else to_tensor(part, dtype)
         parts.append(None if part is None else known[key])
     sizes = [int(t.shape[0]) for t in parts if t is not None]
     if len(set(sizes)) != 1 or sizes[0] == 0:

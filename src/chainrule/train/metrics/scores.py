@@ -1,0 +1,114 @@
+"""Measures of the scores themselves: their order, their likelihood, their calibration."""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+from chainrule.backend import dtypes
+from chainrule.nn.functional import softplus
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.creation.patterns import zeros
+from chainrule.ops.elementwise.logic import where
+from chainrule.ops.layers.softmax import log_softmax, softmax
+from chainrule.ops.shape.stacking import cat
+from chainrule.tensor import Tensor
+from chainrule.train.metrics.labels import Scores, are_probabilities, classes_of, values_of
+from chainrule.typing import ArrayLike
+
+__all__ = ["calibration_error", "nll", "roc_auc"]
+
+
+def roc_auc(output: ArrayLike, target: ArrayLike) -> float:
+    """The probability that a sample of class 1 gets a higher score than one of class 0.
+
+    Ties count half. For more classes: the mean over the classes, each against the rest.
+    """
+    scores = values_of("roc_auc", "output", output).double()
+    _, true = classes_of("roc_auc", scores, target, "logits")  # where they are cut is no matter
+    if scores.ndim == 2 and scores.shape[1] > 2:
+        present = sorted(set(true.tolist()))
+        each = [_auc(scores[:, k], true == k) for k in present]
+        return functools.reduce(operator.add, each) / len(each)
+    if scores.ndim == 2:
+        scores = scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores[:, 0]
+    return _auc(scores, true.eq(1))
+
+
+def _auc(scores: Tensor, positive: Tensor) -> float:
+    n1 = int(positive.sum())
+    n0 = int(positive.numel()) - n1
+    if n0 == 0 or n1 == 0:
+        raise ValueError("roc_auc: needs samples of both classes; only one is in the targets")
+    _, place, counts = scores.unique(return_inverse=True, return_counts=True)
+    last = counts.cumsum(dim=0).double()
+    rank = (last - (counts.double() - 1) / 2)[place]  # tied scores share the mean of their ranks
+    return float((rank[positive].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))
+
+
+def _are_probabilities(name: str, scores: Tensor, kind: Scores | None) -> bool:
+    """Whether to take scores (N, K) as probabilities, else as logits."""
+    if scores.ndim > 2:
+        raise ValueError(f"{name}: expected scores (N, K), got {tuple(scores.shape)}")
+    if kind not in (None, "logits", "probabilities"):
+        raise ValueError(f"{name}: scores must be 'logits' or 'probabilities', got {kind!r}")
+    if kind == "probabilities" and not are_probabilities(scores):
+        raise ValueError(
+            f"{name}: probabilities lie in [0, 1] and sum to 1 in each row; for others say "
+            "scores='logits'"
+        )
+    return kind == "probabilities" or (kind is None and are_probabilities(scores))
+
+
+def nll(output: ArrayLike, target: ArrayLike, *, scores: Scores | None = None) -> float:
+    """The mean negative logarithm of the probability of the true class.
+
+    Args:
+        output: scores (N, K), or one score for two classes.
+        target: see accuracy.
+        scores: "logits" or "probabilities". Without it, scores in [0, 1] whose rows sum to 1, if
+            there are several in a row, are probabilities.
+
+    >>> from chainrule import tensor
+    >>> nll(tensor([-800.0, 800.0]), tensor([1, 1]))
+    400.0
+    """
+    given = values_of("nll", "output", output).double()
+    _, true = classes_of("nll", output, target, scores)
+    plain = _are_probabilities("nll", given, scores)
+    if given.ndim == 1 or given.shape[1] == 1:
+        column, positive = given.reshape(-1), true.eq(1)
+        if plain:
+            return float(-where(positive, column, 1 - column).log().mean())
+        return float(softplus(where(positive, -column, column)).mean())
+    logs = given.log() if plain else log_softmax(given, 1)
+    return float(-logs.gather(1, true.reshape(-1, 1)).mean())
+
+
+def calibration_error(
+    output: ArrayLike, target: ArrayLike, bins: int = 15, *, scores: Scores | None = None
+) -> float:
+    """The expected calibration error: sum over bins of n_b/N |accuracy_b - confidence_b|.
+
+    The bins divide [0, 1], the confidence of the predicted class; Guo et al., 2017. Takes
+    probabilities or logits; ``scores``: see nll.
+    """
+    if bins < 1:
+        raise ValueError(f"calibration_error: bins must be positive, got {bins}")
+    _, true = classes_of("calibration_error", output, target, scores)
+    p = _probabilities("calibration_error", output, scores)
+    confidence, predicted = p.max(dim=1)
+    hit = (predicted == true).double()
+    which = cast((confidence * bins).ceil() - 1, dtypes.int64).clamp(0, bins - 1)
+    gap = zeros(bins, dtype=dtypes.float64).index_add(0, which, hit - confidence)
+    return float(gap.abs().sum() / true.shape[0])
+
+
+def _probabilities(name: str, output: ArrayLike, kind: Scores | None) -> Tensor:
+    """Scores as probabilities (N, K)."""
+    scores = values_of(name, "output", output).double()
+    plain = _are_probabilities(name, scores, kind)
+    if scores.ndim == 1 or scores.shape[1] == 1:
+        p = scores.reshape(-1, 1) if plain else scores.reshape(-1, 1).sigmoid()
+        return cat([1 - p, p], 1)
+    return scores if plain else softmax(scores, 1)
