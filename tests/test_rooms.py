@@ -33,6 +33,7 @@ ROOMS = (
     ("information",),
     ("curvature",),
     ("nn",),
+    ("distributions",),
     ("clustering",),
     ("func",),
     ("autograd",),

@@ -105,7 +105,11 @@ def random_log_normal(
 
 
 def random_cauchy(
-    g: np.random.Generator, shape: Shape, dtype: npt.DTypeLike, median: float, sigma: float
+    g: np.random.Generator,
+    shape: Shape,
+    dtype: npt.DTypeLike,
+    median: float = 0.0,
+    sigma: float = 1.0,
 ) -> np.ndarray:
     """Numbers with the density sigma / (pi ((x - median)^2 + sigma^2))."""
     return _scaled(np.asarray(g.standard_cauchy(shape)), sigma, median).astype(dtype)
