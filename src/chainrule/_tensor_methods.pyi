@@ -6,7 +6,7 @@ from chainrule.ops.linalg.solving import Slogdet
 from chainrule.ops.reduce.order import MinMax, ValuesIndices
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
-from chainrule.typing import ArrayLike, DType, Device, Dims, Index, Number, Operand, Shape, Sizes
+from chainrule.typing import ArrayLike, DType, Device, Dims, Index, Number, Operand, Real, Shape, Sizes
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, Self, overload
 
@@ -74,11 +74,11 @@ class TensorMethods:
     def __sub__(self, other: Operand) -> Tensor: ...
     def __truediv__(self, other: Operand) -> Tensor: ...
     def __xor__(self, other: Operand) -> Tensor: ...
-    def abs(self) -> Any:
+    def abs(self) -> Tensor:
         """The absolute value of each element."""
     def abs_(self) -> Self:
         """The absolute value of each element."""
-    def absolute(self) -> Any:
+    def absolute(self) -> Tensor:
         """The absolute value of each element."""
     def absolute_(self) -> Self:
         """The absolute value of each element."""
@@ -90,21 +90,21 @@ class TensorMethods:
         """The inverse hyperbolic cosine of x."""
     def acosh_(self) -> Self:
         """The inverse hyperbolic cosine of x."""
-    def add(self, other: Any, *, alpha: _float = 1) -> Any:
+    def add(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
         """input + alpha * other"""
-    def add_(self, other: Any, *, alpha: _float = 1) -> Self:
+    def add_(self, other: Tensor | Number, *, alpha: Number = 1) -> Self:
         """input + alpha * other"""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta * input + alpha * (the sum of bmm(batch1, batch2) over the batch)"""
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Self:
         """beta * input + alpha * (the sum of bmm(batch1, batch2) over the batch)"""
-    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1) -> Tensor:
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
         """input + value * tensor1 / tensor2"""
-    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1) -> Self:
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Self:
         """input + value * tensor1 / tensor2"""
-    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1) -> Tensor:
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
         """input + value * tensor1 * tensor2"""
-    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: _float = 1) -> Self:
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Self:
         """input + value * tensor1 * tensor2"""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2), for matrices."""
@@ -130,7 +130,7 @@ class TensorMethods:
         """The smallest element (along some dimensions); ties share the gradient evenly."""
     def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> MinMax:
         """The smallest and the largest element (along one dimension), as ``(min, max)``."""
-    def angle(self) -> Any:
+    def angle(self) -> Tensor:
         """The angle in the complex plane: pi for negative numbers, 0 for positive ones."""
     def any(self, dim: Dims = None, keepdim: _bool = False) -> Tensor:
         """Whether any element (along some dimensions) is nonzero."""
@@ -252,25 +252,25 @@ class TensorMethods:
         """The solution X of AX = B, given the Cholesky factor ``L`` of A (LL' = A, or L'L if upper)."""
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """At most ``chunks`` pieces of one size, the last of which may be smaller."""
-    def clamp(self, min: Any = None, max: Any = None) -> Tensor:
+    def clamp(self, min: Tensor | Real | None = None, max: Tensor | Real | None = None) -> Tensor:
         """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
-    def clamp_(self, min: Any = None, max: Any = None) -> Self:
+    def clamp_(self, min: Tensor | Real | None = None, max: Tensor | Real | None = None) -> Self:
         """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
-    def clamp_max(self, max: Any) -> Tensor:
+    def clamp_max(self, max: Tensor | Real) -> Tensor:
         """``input``, at most ``max``."""
-    def clamp_max_(self, max: Any) -> Self:
+    def clamp_max_(self, max: Tensor | Real) -> Self:
         """``input``, at most ``max``."""
-    def clamp_min(self, min: Any) -> Tensor:
+    def clamp_min(self, min: Tensor | Real) -> Tensor:
         """``input``, at least ``min``."""
-    def clamp_min_(self, min: Any) -> Self:
+    def clamp_min_(self, min: Tensor | Real) -> Self:
         """``input``, at least ``min``."""
-    def clip(self, min: Any = None, max: Any = None) -> Tensor:
+    def clip(self, min: Tensor | Real | None = None, max: Tensor | Real | None = None) -> Tensor:
         """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
-    def clip_(self, min: Any = None, max: Any = None) -> Self:
+    def clip_(self, min: Tensor | Real | None = None, max: Tensor | Real | None = None) -> Self:
         """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
     def clone(self) -> Tensor:
         """A copy of ``input`` with its own memory, through which gradients flow back to ``input``."""
-    def conj(self) -> Any:
+    def conj(self) -> Tensor:
         """The complex conjugate; a real tensor is returned as it is."""
     def contiguous(self) -> Tensor:
         """``input`` with its elements in memory one after the other: itself, or a copy."""
@@ -330,13 +330,13 @@ class TensorMethods:
         """The derivative of lgamma at x."""
     def dist(self, other: Tensor, p: _float = 2) -> Tensor:
         """The p-norm of ``input - other``."""
-    def div(self, other: Any, *, rounding_mode: str | None = None) -> Any:
+    def div(self, other: Tensor | Number, *, rounding_mode: str | None = None) -> Tensor:
         """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
-    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Self:
+    def div_(self, other: Tensor | Number, *, rounding_mode: str | None = None) -> Self:
         """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
-    def divide(self, other: Any, *, rounding_mode: str | None = None) -> Any:
+    def divide(self, other: Tensor | Number, *, rounding_mode: str | None = None) -> Tensor:
         """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
-    def divide_(self, other: Any, *, rounding_mode: str | None = None) -> Self:
+    def divide_(self, other: Tensor | Number, *, rounding_mode: str | None = None) -> Self:
         """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
     def dot(self, tensor: Tensor) -> Tensor:
         """The dot product of two vectors."""
@@ -457,7 +457,7 @@ class TensorMethods:
     def hypot_(self, other: Tensor | Number) -> Self:
         """sqrt(x*x + y*y)"""
     @property
-    def imag(self) -> Any:
+    def imag(self) -> Tensor:
         """The imaginary part of a complex tensor."""
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _float = 1) -> Tensor:
         """``input`` with ``alpha`` times the slices of ``source`` added at the places in ``index``."""
@@ -505,9 +505,9 @@ class TensorMethods:
         """Whether x <= y."""
     def le_(self, other: Tensor | Number) -> Self:
         """Whether x <= y."""
-    def lerp(self, end: Tensor, weight: Any) -> Tensor:
+    def lerp(self, end: Tensor, weight: Tensor | Number) -> Tensor:
         """input + weight * (end - input)"""
-    def lerp_(self, end: Tensor, weight: Any) -> Self:
+    def lerp_(self, end: Tensor, weight: Tensor | Number) -> Self:
         """input + weight * (end - input)"""
     def less(self, other: Tensor | Number) -> Tensor:
         """Whether x < y."""
@@ -597,7 +597,7 @@ class TensorMethods:
         """``input`` with the elements of ``source``, in order, where the mask holds."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the mask holds, as a vector; both are broadcast."""
-    def matmul(self, other: Any) -> Any:
+    def matmul(self, other: Tensor) -> Tensor:
         """The product of two tensors, ``input @ other``."""
     def matrix_exp(self) -> Tensor:
         """The matrix exponential I + A + A A / 2 + A A A / 6 + ..."""
@@ -748,7 +748,7 @@ class TensorMethods:
     def ravel(self) -> Tensor:
         """The elements in one dimension, one after the other: a view, or else a copy."""
     @property
-    def real(self) -> Any:
+    def real(self) -> Tensor:
         """The real part; a real tensor is returned as it is."""
     def reciprocal(self) -> Tensor:
         """1 / x"""
@@ -798,7 +798,7 @@ class TensorMethods:
         """Groups of ``src`` by ``index`` along ``dim``, each reduced to one element: by "sum", "prod", "mean", "amax" or "amin". ``include_self`` counts the element of ``input`` as one of its group."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """``input[:, ..., index]`` with the index at ``dim``; a view."""
-    def sgn(self) -> Any:
+    def sgn(self) -> Tensor:
         """The sign, and for complex numbers x / |x| (0 at 0)."""
     def sgn_(self) -> Self:
         """The sign, and for complex numbers x / |x| (0 at 0)."""
@@ -850,13 +850,13 @@ class TensorMethods:
         """Without the dimensions of size 1 (all, or those named)."""
     def std(self, dim: Dims = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
         """The standard deviation, the root of :func:`var`; its gradient is 0 where it is 0."""
-    def sub(self, other: Any, *, alpha: _float = 1) -> Any:
+    def sub(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
         """input - alpha * other"""
-    def sub_(self, other: Any, *, alpha: _float = 1) -> Self:
+    def sub_(self, other: Tensor | Number, *, alpha: Number = 1) -> Self:
         """input - alpha * other"""
-    def subtract(self, other: Any, *, alpha: _float = 1) -> Any:
+    def subtract(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
         """input - alpha * other"""
-    def subtract_(self, other: Any, *, alpha: _float = 1) -> Self:
+    def subtract_(self, other: Tensor | Number, *, alpha: Number = 1) -> Self:
         """input - alpha * other"""
     def sum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
         """The sum over all elements, or along some dimensions; integers are summed as int64."""

@@ -19,9 +19,11 @@ __all__ = [
     "ORDINARY",
     "Box",
     "Edge",
+    "Edges",
     "Extra",
     "Mode",
     "Node",
+    "Saved",
     "Storage",
     "View",
     "Watcher",
@@ -32,6 +34,8 @@ __all__ = [
 
 # What a gradient is handed to: the node that made a tensor, or the tensor itself if it is a leaf.
 Edge: TypeAlias = Union["Node", "Tensor"]
+Edges: TypeAlias = "tuple[Edge | None, ...]"  # one for each input, None where no gradient is asked
+Saved: TypeAlias = "tuple[Tensor | None, ...] | None"  # None where the rule does not need one
 
 # Numbers nodes and in-place writes in one order: a node is younger than its inputs, and a saved
 # tensor is stale exactly if its memory was written after the node that saved it was made.
@@ -124,7 +128,7 @@ class Node:
         self,
         op: Op | Select,
         edges: tuple[Any, ...],
-        saved: tuple[Tensor | None, ...] | None,
+        saved: Saved,
         out: Array | tuple[Array, ...] | None,
         shapes: Sequence[tuple[int, ...]] | None = None,
         params: dict[str, Any] | None = None,

@@ -53,6 +53,7 @@ __all__ = [
     "Samples",
     "Shape",
     "Sizes",
+    "Tangent",
     "Tangents",
     "Tensors",
     "V",
@@ -112,6 +113,7 @@ class HasMemory(Protocol):
 
 Gradients: TypeAlias = Sequence[Value | None]  # one for each input, None where not asked
 Tangents: TypeAlias = Sequence[Value | None]  # one for each input, None where it is zero
+Tangent: TypeAlias = Value | Sequence[Value | None] | None  # of an output, or of each of several
 
 Real: TypeAlias = int | float
 Number: TypeAlias = int | float | complex

@@ -228,6 +228,16 @@ def test_functions_are_methods_and_have_forms_in_place() -> None:
         np.testing.assert_array_equal(y.numpy(), getattr(chainrule, name)(x).numpy())
 
 
+def test_where_with_a_condition_alone_says_where_it_holds() -> None:
+    x = of("float64", 0, 1, -2, 0, 3, 0).reshape(2, 3)
+    for condition in (x > 0, x):
+        rows, columns = chainrule.where(condition)
+        expected = np.nonzero(condition.numpy())
+        np.testing.assert_array_equal(rows.numpy(), expected[0])
+        np.testing.assert_array_equal(columns.numpy(), expected[1])
+        assert chainrule.equal(x[rows, columns], x[condition != 0])
+
+
 def test_functions_of_numpy_are_operations_on_tensors() -> None:
     x = of("float64", -0.25, 0.5).requires_grad_()
     for function, ours in [

@@ -50,7 +50,7 @@ class Dual(Box):
                 primals.append(t)
                 tangents.append(None)
         op = op.inner()
-        tangent = None
+        tangent: Any = None
         flags = mode.flags
         try:
             mode.flags = flags_within(op, primals, flags)

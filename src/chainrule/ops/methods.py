@@ -15,24 +15,26 @@ from chainrule.ops.index.assignment import setitem
 from chainrule.ops.elementwise import complex_numbers, derived, functions, logic, options
 from chainrule.ops.index.reading import getitem
 from chainrule.ops.core.inplace import in_place, in_place_operator
+from chainrule.ops.core.pointwise import BinaryFunction
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.printing import format_tensor
 from chainrule.tensor import Tensor
+from chainrule.typing import Operand
 
 __all__ = ["attach", "attributes"]
 
 
-def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
+def _reflected(function: Callable[[Any, Any], Tensor]) -> Callable[[Tensor, Operand], Tensor]:
+    def operator(self: Tensor, other: Operand) -> Tensor:
         return function(other, self)
 
     return operator
 
 
-def _operator(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _operator(function: BinaryFunction) -> Callable[[Any, Any], Any]:
     """An operator that lets Python try the other operand's if it does not know the type."""
 
-    def operator(self: Any, other: Any) -> Any:
+    def operator(self: Tensor, other: Any) -> Any:
         try:
             return function(self, other)
         except TypeError:
@@ -43,7 +45,7 @@ def _operator(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return operator
 
 
-BINARY_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+BINARY_OPERATORS: dict[str, BinaryFunction] = {
     "add": functions.plus,
     "sub": functions.minus,
     "mul": functions.mul,
@@ -57,7 +59,7 @@ BINARY_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "lshift": logic.bitwise_left_shift,
     "rshift": logic.bitwise_right_shift,
 }
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+COMPARISONS: dict[str, BinaryFunction] = {
     "eq": logic.eq,
     "ne": logic.ne,
     "lt": logic.lt,
@@ -65,14 +67,14 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "gt": logic.gt,
     "ge": logic.ge,
 }
-UNARY_OPERATORS = {
+UNARY_OPERATORS: dict[str, Callable[[Tensor], Tensor]] = {
     "neg": functions.neg,
     "pos": derived.positive,
     "abs": complex_numbers.abs,
     "invert": logic.bitwise_not,
 }
 
-PROPERTIES = {
+PROPERTIES: dict[str, Callable[[Tensor], Tensor]] = {
     "real": complex_numbers.real,
     "imag": complex_numbers.imag,
     "T": rearrange.transpose_all,
@@ -121,7 +123,7 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
     return function(*inputs)
 
 
-def _iterate(self: Tensor) -> Any:
+def _iterate(self: Tensor) -> Iterator[Tensor]:
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter([self[i] for i in range(len(self))])
@@ -135,10 +137,9 @@ def attributes() -> Iterator[tuple[str, Any]]:
     yield "__getitem__", getitem
     yield "__setitem__", setitem
     for name, function in BINARY_OPERATORS.items():
-        make = in_place_operator if hasattr(function, "op") else in_place
         yield f"__{name}__", function
         yield f"__r{name}__", _reflected(function)
-        yield f"__i{name}__", make(function, f"__i{name}__")
+        yield f"__i{name}__", in_place_operator(function, f"__i{name}__")
     # PyTorch has no in-place form of @ either.
     yield "__matmul__", matmul
     yield "__rmatmul__", _reflected(matmul)

@@ -208,7 +208,7 @@ def fit_rbf(
     return model
 
 
-def _targets(task: str, y: Tensor, dtype: DType | None) -> tuple[Tensor, Tensor]:
+def _targets(task: str, y: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
     """What the loss compares with, and the scores (N, K) that least squares aims at."""
     if task == "multiclass":
         if y.is_floating_point() or y.ndim != 1:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from chainrule.backend import K
-from chainrule.graph import ORDINARY, Box, Mode, Storage, Watcher, mode
+from chainrule.graph import ORDINARY, Box, Edge, Mode, Storage, Watcher, mode
 from chainrule.ops.core.recording import edge_of, note_view, record
 from chainrule.tensor import Tensor
+from chainrule.typing import Number, Value
 
 if TYPE_CHECKING:
     from chainrule.ops.core.primitive import Op
@@ -28,7 +29,7 @@ INFERENCE = Storage()
 INFERENCE.last_write = 1 << 62
 
 
-def as_operand(x: Any) -> Tensor:
+def as_operand(x: Value | Number | SupportsIndex) -> Tensor:
     """A tensor as it is, a bare array as a constant tensor."""
     return x if isinstance(x, Tensor) else Tensor(K.asarray(x))
 
@@ -86,7 +87,7 @@ def watching(note: Watcher) -> Iterator[None]:
         mode.flags, mode.watchers = flags, watchers
 
 
-def _edge_at(level: int, t: Tensor) -> Any:
+def _edge_at(level: int, t: Tensor) -> Edge | None:
     """The edge to record at a level: tensors from outside it keep their history there, where
     ``process`` computes with them; only what was boxed at this level is recorded at this level."""
     if level and not (isinstance(t.array, Box) and t.array.level == level):

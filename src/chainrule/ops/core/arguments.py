@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 from chainrule.backend import dtypes
 from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.graph import Mode, mode
 from chainrule.tensor import Tensor
-from chainrule.tensor import device as Device
+from chainrule.tensor import device as Place
+from chainrule.typing import Array, ArrayDType, Device, DType, Number, Real, Shape
 
 __all__ = [
     "check_device",
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 
-def made(array: Any, requires_grad: bool = False) -> Tensor:
+def made(array: Array, requires_grad: bool = False) -> Tensor:
     """A new leaf around an array."""
     out = Tensor(array)
     if requires_grad:
@@ -36,24 +37,26 @@ def made(array: Any, requires_grad: bool = False) -> Tensor:
     return out
 
 
-def check_device(op: str, device: Any) -> None:
+def check_device(op: str, device: Device | None) -> None:
     """Refuses every device but the CPU."""
     if device is None:
         return
-    if not isinstance(device, (str, Device)):
+    if not isinstance(device, (str, Place)):
         raise RuntimeError(
             f"{op}: device must be 'cpu', got {device!r}; the tensors of this library live there"
         )
-    Device(device)
+    Place(device)
 
 
-def float_type(dtype: Any) -> Any:
+def float_type(dtype: DType | None) -> ArrayDType:
     """The array type asked for, or the default floating one."""
     d = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     return d.array_dtype
 
 
-def size_argument(op: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
+def size_argument(
+    op: str, size: tuple[int | Shape, ...], named: Shape | None = None
+) -> tuple[int, ...]:
     """``f(2, 3)``, ``f((2, 3))`` and ``f(size=(2, 3))`` mean the same."""
     if named is not None:
         size = (named,)
@@ -63,10 +66,11 @@ def size_argument(op: str, size: tuple[Any, ...], named: Any = None) -> tuple[in
         )
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         return checked_size(op, size[0])
-    return checked_size(op, size)
+    sizes: Any = size  # numbers, or it refuses them
+    return checked_size(op, sizes)
 
 
-def checked_size(op: str, size: Any) -> tuple[int, ...]:
+def checked_size(op: str, size: Shape) -> tuple[int, ...]:
     """A shape as a tuple of Python integers, none negative."""
     if not isinstance(size, (tuple, list)):
         raise TypeError(
@@ -115,7 +119,7 @@ class _Innermost(threading.local):
 _innermost = _Innermost()
 
 
-def whole(op: str, name: str, value: Any) -> int:
+def whole(op: str, name: str, value: SupportsIndex) -> int:
     """An integer argument, also as a NumPy integer or a tensor with one."""
     try:
         return value.__index__()
@@ -125,16 +129,22 @@ def whole(op: str, name: str, value: Any) -> int:
         ) from None
 
 
-def number(op: str, name: str, value: Any) -> Any:
+@overload
+def number(op: str, name: str, value: Real | Tensor | None) -> Real: ...
+@overload
+def number(op: str, name: str, value: Number | Tensor | None) -> Number: ...
+def number(op: str, name: str, value: Number | Tensor | None) -> Number:
     """A scalar argument as a Python number, also from a tensor with one element."""
     if isinstance(value, NUMBERS):
         return value
-    if isinstance(value, Tensor) or (hasattr(value, "item") and getattr(value, "ndim", 0) == 0):
-        return value.item()
-    raise TypeError(f"{op}(): argument '{name}' must be NUMBERS, not {type(value).__name__}")
+    other: Any = value
+    if isinstance(other, Tensor) or (hasattr(other, "item") and getattr(other, "ndim", 0) == 0):
+        return other.item()
+    raise TypeError(f"{op}(): argument '{name}' must be Number, not {type(value).__name__}")
 
 
-def tensor_argument(op: str, value: Any) -> Tensor:
+def tensor_argument(op: str, value: object) -> Tensor:
+    """A tensor as it is; refuses anything else."""
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{op}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}"
@@ -142,7 +152,7 @@ def tensor_argument(op: str, value: Any) -> Tensor:
     return value
 
 
-def type_of_number(value: Any) -> dtypes.dtype:
+def type_of_number(value: Number) -> dtypes.dtype:
     """The type a Python number gets: bool, int64, the default floating type or its complex."""
     default = dtypes.get_default_dtype()
     wide = dtypes.complex128 if default is dtypes.float64 else dtypes.complex64

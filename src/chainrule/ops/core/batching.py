@@ -39,14 +39,15 @@ def batch_rule(name: str) -> Callable[[Rule], Rule]:
 
 def rule_of(op: Op) -> Rule:
     """The rule of an operation."""
-    if op.batch.__class__ is str:
-        return RULES[op.batch]
-    if op.batch is None:
+    batch = op.batch
+    if isinstance(batch, str):
+        return RULES[batch]
+    if batch is None:
         raise RuntimeError(
             f"vmap: the operation {op.name!r} has no batching rule; call it outside the "
             "function that is mapped, or write that part of the function with other operations"
         )
-    return op.batch
+    return batch
 
 
 def spread(value: Tensor, size: int) -> Tensor:
@@ -57,7 +58,7 @@ def spread(value: Tensor, size: int) -> Tensor:
 @batch_rule("align")
 def align(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
+) -> Tensor:
     """Elementwise: dimensions of size 1 behind the batch bring all inputs to one rank."""
     if len(values) == 1:
         return op(values[0], **params)
@@ -74,7 +75,7 @@ def align(
     return op(*lined_up, **params)
 
 
-def _with_rank(value: Any, rank: int) -> Any:
+def _with_rank(value: Tensor, rank: int) -> Tensor:
     missing = rank - (value.ndim - 1)
     return _insert_ones(value, missing) if missing else value
 
@@ -97,7 +98,7 @@ def carry(
 @batch_rule("shape")
 def with_shape(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
+) -> Tensor:
     """The operation has the shape of its output as a parameter."""
     return op(values[0], **(params | {"shape": (size, *params["shape"])}))
 
@@ -105,7 +106,7 @@ def with_shape(
 @batch_rule("broadcast_to")
 def _broadcast_to(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
+) -> Tensor:
     value, shape = values[0], params["shape"]
     return op(_with_rank(value, len(shape)), shape=(size, *shape))
 
@@ -113,7 +114,7 @@ def _broadcast_to(
 @batch_rule("sum_to")
 def _sum_to(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
-) -> Any:
+) -> Tensor:
     value, shape = values[0], params["shape"]
     missing = value.ndim - 1 - len(shape)
     out = op(value, shape=(size, *[1] * missing, *shape))

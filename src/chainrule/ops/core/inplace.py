@@ -9,18 +9,20 @@ anew when it is next used.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import update_wrapper
 from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.elementwise.functions import zeros_like_of
 from chainrule.ops.elementwise.logic import where
-from chainrule.ops.core.pointwise import F32, F64
+from chainrule.ops.core.pointwise import F32, F64, BinaryFunction
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.ops.core.recording import edge_of, record
 from chainrule.ops.core.primitive import Op
-from chainrule.graph import Box, Mode, Node, View, mode, next_seq, repeated
+from chainrule.graph import Box, Edges, Mode, Node, Saved, View, mode, next_seq, repeated
 from chainrule.tensor import Size, Tensor
+from chainrule.typing import Gradients, Operand, Value
 
 __all__ = ["assign", "in_place", "in_place_operator", "touch"]
 
@@ -32,13 +34,13 @@ class Overlay(Op):
         self.name = "overlay"
         self.batch = None
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return None
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         steps, shown = node.params["steps"], node.params["shown"]
-        g = g if isinstance(g, Tensor) else Tensor(g)
-        parts = where(shown, zeros_like_of(g), g), repeated(steps, g)
+        t = g if isinstance(g, Tensor) else Tensor(g)
+        parts = where(shown, zeros_like_of(t), t), repeated(steps, t)
         return parts if tensors else tuple(p.array for p in parts)
 
 
@@ -220,20 +222,20 @@ def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place version of ``{function.__name__}``."
-    method.__wrapped__ = function  # type: ignore[attr-defined]  # whose signature it has
+    update_wrapper(method, function, assigned=(), updated=())  # whose signature it has
     return method
 
 
-def in_place_operator(function: Callable[[Any, Any], Any], name: str) -> Callable[..., Tensor]:
+def in_place_operator(function: BinaryFunction, name: str) -> Callable[[Tensor, Operand], Tensor]:
     """``x += y`` and its like, without a temporary where nothing is recorded and the types fit."""
     general = in_place(function, name)
-    op = function.op  # type: ignore[attr-defined]
+    op = function.op
 
-    def operator(self: Tensor, other: Any) -> Tensor:
+    def operator(self: Tensor, other: Operand) -> Tensor:
         a = self.array
         if mode.flags or self._view is not None or (a.dtype is not F32 and a.dtype is not F64):
             return general(self, other)
-        b = other.array if isinstance(other, Tensor) else other
+        b: Any = other.array if isinstance(other, Tensor) else other
         if b.__class__ is not float:
             if not isinstance(other, Tensor) or b.dtype is not a.dtype or b.shape != a.shape:
                 return general(self, other)

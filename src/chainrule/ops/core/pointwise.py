@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.apply import apply, as_operand
 from chainrule.ops.core.recording import one, output_tensor, two
-from chainrule.ops.core.primitive import Elementwise, Op, sum_to
+from chainrule.ops.core.primitive import Differential, Elementwise, Op, sum_to
 from chainrule.ops.core.promotion import (
     NUMBERS,
     broadcast_error,
@@ -27,9 +27,9 @@ from chainrule.ops.core.promotion import (
     to_floating,
     type_error,
 )
-from chainrule.graph import Node, mode
+from chainrule.graph import Edges, Node, Saved, mode
 from chainrule.tensor import Tensor
-from chainrule.typing import Number, V, Value
+from chainrule.typing import Array, ArrayDType, Gradients, Number, Tangents, V, Value
 
 __all__ = [
     "binary",
@@ -38,7 +38,7 @@ __all__ = [
     "unary",
 ]
 
-Array = K.Array
+ARRAY = K.Array
 F32, F64 = dtypes.float32.array_dtype, dtypes.float64.array_dtype
 
 
@@ -51,19 +51,22 @@ ANY_KIND = "biufc"  # bool, integer, unsigned integer, floating, complex
 class Unary(Elementwise):
     """An elementwise function of one input."""
 
-    def __init__(self, name: str, differential: Callable[..., Any] | None):
+    differential: Differential  # if it is differentiable
+
+    def __init__(self, name: str, differential: Differential | None):
         super().__init__(name, [differential])
-        self.differential = differential
+        if differential is not None:
+            self.differential = differential
         self.pattern = self.reads[0]
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         pattern = self.pattern
         if tensors:
             return super().vjp(node, g, True)
         if pattern == (1,):
-            return (self.differential(g, node.out),)  # type: ignore[misc]
+            return (self.differential(g, node.out),)
         if pattern == (0,):
-            return (self.differential(g, node.saved[0].array),)  # type: ignore[misc]
+            return (self.differential(g, node.saved[0].array),)
         return super().vjp(node, g, False)
 
 
@@ -77,7 +80,7 @@ class UnaryFunction(Protocol):
 
 def unary(
     name: str,
-    differential: Callable[..., Value] | None,
+    differential: Differential | None,
     doc: str,
     *,
     floating: bool = True,
@@ -106,7 +109,7 @@ def unary(
     return named(function, name, doc, {"input": "V", "return": "V"})
 
 
-def named(function: Any, name: str, doc: str, types: dict[str, str]) -> Any:
+def named(function: Callable[..., Any], name: str, doc: str, types: dict[str, str]) -> Any:
     """A function with its name, its docstring, its types and the module that declares it, from
     which it can be pickled."""
     frame = sys._getframe(1)
@@ -119,8 +122,9 @@ def named(function: Any, name: str, doc: str, types: dict[str, str]) -> Any:
     return function
 
 
-def _unary_bare(op: Op, x: Any, floating: bool) -> Any:
-    if not isinstance(x, (Array, numbers.Number)) or x.__class__ in NUMBERS:
+def _unary_bare(op: Op, x: Any, floating: bool) -> Array:
+    is_bare = isinstance(x, (ARRAY, numbers.Number)) and x.__class__ not in NUMBERS
+    if not is_bare:
         raise TypeError(
             f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}; "
             "convert it with chainrule.tensor(...)"
@@ -134,16 +138,24 @@ def _unary_bare(op: Op, x: Any, floating: bool) -> Any:
 class Binary(Elementwise):
     """An elementwise function of two inputs."""
 
+    by_x: Differential  # the change that x makes and the one that y makes, if differentiable
+    by_y: Differential
+
     def __init__(
         self,
         name: str,
-        differentials: Sequence[Callable[..., Value] | None],
+        differentials: tuple[Differential | None, Differential | None],
         kernel: str | None,
         floating: bool,
         kinds: str,
         refuses_bool: str,
     ):
         super().__init__(name, differentials, kernel)
+        dx, dy = differentials
+        if dx is not None:
+            self.by_x = dx
+        if dy is not None:
+            self.by_y = dy
         self.floating, self.kinds, self.refuses_bool = floating, kinds, refuses_bool
         # The types of tensors that need no check and no conversion.
         self.f32: Any = F32 if "f" in kinds else None
@@ -154,18 +166,17 @@ class Binary(Elementwise):
         self.is_product = x_reads == (1,) and y_reads == (0,)
         self.is_sum = not x_reads and not y_reads
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         if not (self.is_product or self.is_sum):
             return super().vjp(node, g, tensors)
         (edge_x, edge_y), shapes = node.edges, node.shapes
-        dx, dy = self.differentials
         if self.is_sum:
-            gx = None if edge_x is None else dx(g)
-            gy = None if edge_y is None else dy(g)
+            gx = None if edge_x is None else self.by_x(g)
+            gy = None if edge_y is None else self.by_y(g)
         else:
             x, y = node.saved
-            gx = None if edge_x is None else dx(g, y if tensors else y.array)
-            gy = None if edge_y is None else dy(g, x if tensors else x.array)
+            gx = None if edge_x is None else self.by_x(g, y if tensors else y.array)
+            gy = None if edge_y is None else self.by_y(g, x if tensors else x.array)
         if shapes is not None:
             if gx is not None and gx.shape != shapes[0]:
                 gx = sum_to(gx, shape=shapes[0])
@@ -180,31 +191,35 @@ class WithNumber(Elementwise):
     The number is part of the operation, not an input, so that ``x * 2`` saves nothing.
     """
 
+    differential: Differential  # if it is differentiable
+
     def __init__(self, op: Binary, side: int):
         self.name = op.name
         self.batch = "align"
         self.op = op
         self.f32, self.f64 = op.f32, op.f64
         self.side = side  # where the tensor stands: 0 on the left, 1 on the right
-        self.differential = op.differentials[side]
+        differential = op.differentials[side]
+        if differential is not None:
+            self.differential = differential
         self.pattern = op.reads[side]
         self.saves_out = 2 in self.pattern
         self.saves_input = side in self.pattern
         self.reads_number_alone = self.pattern == (1 - side,)
         self.reads_both = self.pattern == (0, 1)
-        self.differentiable = self.differential is not None
+        self.differentiable = differential is not None
 
-    def raw(self, a: Any, number: Any) -> Any:
+    def raw(self, a: Array, number: Number) -> Array:
         return self.op.raw(a, number) if self.side == 0 else self.op.raw(number, a)
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return inputs if self.saves_input else None
 
-    def _push(self, d: Any, x: Any, out: Any, number: Any) -> Any:
+    def _push(self, d: Any, x: Any, out: Any, number: Number) -> Value:
         values = (x, number, out) if self.side == 0 else (number, x, out)
         return self.differential(d, *[values[k] for k in self.pattern])
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         number = node.params["number"]
         if self.reads_number_alone:
             return (self.differential(g, number if tensors else constant(number, g.dtype)),)
@@ -219,8 +234,8 @@ class WithNumber(Elementwise):
         return (self._push(g, None if x is None else x.array, node.out, number),)
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Value:
         return self._push(tangents[0], inputs[0], out, params["number"])
 
 
@@ -228,14 +243,15 @@ class BinaryFunction(Protocol):
     """What :func:`binary` returns: a function of two tensors, or of a tensor and a number."""
 
     __name__: str
+    op: Binary
 
     def __call__(self, input: V | Number, other: V | Number) -> V: ...
 
 
 def binary(
     name: str,
-    differential_x: Callable[..., Value] | None,
-    differential_y: Callable[..., Value] | None,
+    differential_x: Differential | None,
+    differential_y: Differential | None,
     doc: str,
     *,
     floating: bool = False,
@@ -273,11 +289,12 @@ def binary(
             raise broadcast_error(name, a.shape, b.shape) from None
         return two(op, input, other, array, flags and differentiable)
 
-    function.op = op  # type: ignore[attr-defined]
-    return named(function, name, doc, {"input": "V", "other": "V | Number", "return": "V"})
+    out = named(function, name, doc, {"input": "V", "other": "V | Number", "return": "V"})
+    out.op = op
+    return out
 
 
-def _general(op: Binary, input: Tensor, other: Tensor) -> Any:
+def _general(op: Binary, input: Tensor, other: Tensor) -> Tensor:
     """Two tensors of any types, whatever else is going on."""
     dtype = input.array.dtype
     if dtype is not other.array.dtype or (dtype is not op.f32 and dtype is not op.f64):
@@ -306,17 +323,17 @@ def _mixed(op: Binary, input: Any, other: Any) -> Any:
     elif isinstance(other, Tensor):
         if isinstance(input, NUMBERS):
             return _with_number(op.right, other, input)
-    elif isinstance(input, Array) or isinstance(other, Array):
+    elif isinstance(input, ARRAY) or isinstance(other, ARRAY):
         return op.raw(input, other)
     elif isinstance(input, numbers.Number) and isinstance(other, numbers.Number):
         return op.raw(input, other)
     for x in (input, other):
-        if not isinstance(x, (Tensor, Array, numbers.Number)):
+        if not isinstance(x, (Tensor, ARRAY, numbers.Number)):
             raise type_error(op.name, input, other)
     return _general(op, as_operand(input), as_operand(other))
 
 
-def _with_number(variant: WithNumber, x: Tensor, number: Number) -> Any:
+def _with_number(variant: WithNumber, x: Tensor, number: Number) -> Tensor:
     """A tensor and a Python number."""
     a = x.array
     flags = mode.flags
@@ -333,7 +350,7 @@ def _with_number(variant: WithNumber, x: Tensor, number: Number) -> Any:
     return one(variant, x, array, flags and variant.differentiable, params)
 
 
-def _with_any_number(variant: WithNumber, x: Tensor, number: Number) -> Any:
+def _with_any_number(variant: WithNumber, x: Tensor, number: Number) -> Tensor:
     """A tensor of any type and any number, whatever else is going on."""
     op, dtype = variant.op, x.array.dtype
     if (dtype is not op.f32 and dtype is not op.f64) or number.__class__ is complex:
@@ -346,15 +363,15 @@ def _with_any_number(variant: WithNumber, x: Tensor, number: Number) -> Any:
 
 # Python numbers as arrays without dimensions and as parameters, kept for the next time: NumPy takes
 # twice as long for a small array and a Python number as for two arrays.
-_constants: dict[tuple[Any, Any], tuple[Any, dict[str, Any]]] = {}
+_constants: dict[tuple[Number, ArrayDType], tuple[Array, dict[str, Any]]] = {}
 
 
-def constant(number: Number, dtype: Any) -> Any:
+def constant(number: Number, dtype: ArrayDType) -> Array:
     """A Python number as an array without dimensions."""
     return (_constants.get((number, dtype)) or _new_constant(number, dtype))[0]
 
 
-def _new_constant(number: Number, dtype: Any) -> tuple[Any, dict[str, Any]]:
+def _new_constant(number: Number, dtype: ArrayDType) -> tuple[Array, dict[str, Any]]:
     if len(_constants) > 1000:
         _constants.clear()
     made = (K.asarray(number, dtype=dtype), {"number": number})

@@ -22,17 +22,22 @@ Inside a rule use operators and functions of ``ops``, never methods: arrays do n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chainrule.backend import K, bind
 from chainrule.ops.core.apply import apply, as_operand
 from chainrule.ops.core.recording import keep_table, note_view, one, saved_values
-from chainrule.graph import ORDINARY, Node, mode
+from chainrule.graph import ORDINARY, Edges, Node, Saved, mode
 from chainrule.tensor import Tensor
+from chainrule.typing import Gradients, Tangent, Tangents, V, Value
+
+if TYPE_CHECKING:
+    from chainrule.ops.core.batching import Rule
 
 __all__ = [
     "Bilinear",
     "Conjugated",
+    "Differential",
     "Elementwise",
     "Linear",
     "Nondifferentiable",
@@ -44,6 +49,8 @@ __all__ = [
 ]
 
 REGISTRY: dict[str, Op] = {}
+# From a change of an input, and what else it reads, to the change of the output.
+Differential: TypeAlias = Callable[..., Value]
 
 
 class Op:
@@ -68,7 +75,7 @@ class Op:
     recipe: tuple[bool, bool, tuple[int, ...], bool] | None = None  # see ops/core/recording.py
     raw: Callable[..., Any]
 
-    def __init__(self, name: str, batch: Any = None, kernel: str | None = None):
+    def __init__(self, name: str, batch: Rule | str | None = None, kernel: str | None = None):
         if name in REGISTRY:
             raise ValueError(f"primitive {name!r} is declared twice")
         self.name = name
@@ -92,17 +99,17 @@ class Op:
         """The operation to apply one level further out; its own copy if it remembers a call."""
         return self
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         """The inputs the reverse rule will read, None for those it will not."""
         return inputs
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         """The gradients of the inputs from the gradient of the output (None where not asked)."""
         raise RuntimeError(f"{self.name} is not differentiable")
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Tangent:
         """The tangent of the output from the tangents of the inputs (None for zero)."""
         raise RuntimeError(f"{self.name} is not differentiable")
 
@@ -126,7 +133,9 @@ class Elementwise(Op):
 
     aligns = True
 
-    def __init__(self, name: str, differentials: Sequence[Any], kernel: str | None = None):
+    def __init__(
+        self, name: str, differentials: Sequence[Differential | None], kernel: str | None = None
+    ):
         super().__init__(name, "align", kernel)
         self.differentials = tuple(differentials)
         self.arity = len(self.differentials)
@@ -138,14 +147,14 @@ class Elementwise(Op):
             self.keeps = keep_table(self.reads)
         self.differentiable = any(f is not None for f in self.differentials)
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         needed = {k for e, r in zip(edges, self.reads, strict=True) if e is not None for k in r}
         return tuple([t if k in needed else None for k, t in enumerate(inputs)]) if needed else None
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         values = saved_values(node, tensors)
         shapes = node.shapes
-        grads: list[Any] = []
+        grads: list[Value | None] = []
         for i, edge in enumerate(node.edges):
             differential = self.differentials[i]
             if edge is None or differential is None:
@@ -158,10 +167,10 @@ class Elementwise(Op):
         return grads
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Value:
         values = (*inputs, out)
-        total = None
+        total: Any = None
         for i, (t, differential) in enumerate(zip(tangents, self.differentials, strict=True)):
             if t is not None and differential is not None:
                 part = differential(t, *self._arguments(i, values, params))
@@ -170,7 +179,7 @@ class Elementwise(Op):
             total = broadcast_to(total, shape=tuple(out.shape))
         return total
 
-    def _arguments(self, i: int, values: Sequence[Any], params: Any) -> list[Any]:
+    def _arguments(self, i: int, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """What the i-th differential reads, in its order."""
         arguments = [values[k] for k in self.reads[i]]
         if self.reads_params[i]:
@@ -185,8 +194,8 @@ class Linear(Op):
     def __init__(
         self,
         name: str,
-        transpose: Callable[..., Any],
-        batch: Any = "carry",
+        transpose: Callable[..., Value],
+        batch: Rule | str | None = "carry",
         kernel: str | None = None,
         is_view: bool = False,
         may_copy: bool = False,
@@ -196,7 +205,7 @@ class Linear(Op):
         self.is_view = is_view
         self.may_copy = may_copy
 
-    def __call__(self, x: Any, **params: Any) -> Any:
+    def __call__(self, x: V, **params: Any) -> V:
         """Applies to a tensor or to a bare array; the ordinary case is written out for speed."""
         if not isinstance(x, Tensor):
             return self.raw(x, **params)
@@ -208,16 +217,17 @@ class Linear(Op):
             note_view(out, x, self, params)
         return out
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return None
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         return (self.transpose(g, node.shapes[0], **node.params),)
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
-        return self(tangents[0], **params)
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Value:
+        tangent: Any = tangents[0]  # of the only input: not zero where this is called
+        return self(tangent, **params)
 
 
 class Bilinear(Op):
@@ -232,18 +242,18 @@ class Bilinear(Op):
     def __init__(
         self,
         name: str,
-        transposes: tuple[Callable[..., Any], Callable[..., Any]],
-        batch: Any,
+        transposes: tuple[Callable[..., Value], Callable[..., Value]],
+        batch: Rule | str | None,
         kernel: str | None = None,
     ):
         super().__init__(name, batch, kernel)
         self.transposes = transposes
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         x, y = inputs
         return (x if edges[1] is not None else None, y if edges[0] is not None else None)
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         x, y, _ = saved_values(node, tensors)
         shapes, params = node.shapes, node.params
         gx = gy = None
@@ -258,8 +268,8 @@ class Bilinear(Op):
         return gx, gy
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Value:
         (x, y), (tx, ty) = inputs, tangents
         if tx is None:
             return self(x, ty, **params)
@@ -282,9 +292,9 @@ class Primitive(Op):
     def __init__(
         self,
         name: str,
-        vjp: Callable[..., Any],
-        jvp: Callable[..., Any],
-        batch: Any,
+        vjp: Callable[..., Gradients],
+        jvp: Callable[..., Tangent],
+        batch: Rule | str | None,
         kernel: str | None = None,
         saves_out: bool = True,
     ):
@@ -293,7 +303,7 @@ class Primitive(Op):
         self.jvp_rule = jvp
         self.saves_out = saves_out
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         *inputs, out = saved_values(node, tensors)
         needs = [edge is not None for edge in node.edges]
         grads = self.vjp_rule(g, out, *inputs, needs=needs, **node.params)
@@ -304,8 +314,8 @@ class Primitive(Op):
         ]
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Tangent:
         return self.jvp_rule(tangents, out, *inputs, **params)
 
 
@@ -325,15 +335,15 @@ class Conjugated(Op):
         self.saves_out = op.saves_out
         self.is_view, self.may_copy = op.is_view, op.may_copy
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return self.op.save(inputs, edges)
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         conj = REGISTRY["conj"]
         return [None if p is None else conj(p) for p in self.op.vjp(node, conj(g), tensors)]
 
 
-def _reads(differential: Any, arity: int) -> tuple[int, ...]:
+def _reads(differential: Differential | None, arity: int) -> tuple[int, ...]:
     """The positions (inputs, then output) of the values that a differential names."""
     if differential is None:
         return ()
@@ -341,13 +351,13 @@ def _reads(differential: Any, arity: int) -> tuple[int, ...]:
     return tuple(positions[name] for name in _named(differential) if name in positions)
 
 
-def _reads_params(differential: Any) -> tuple[str, ...]:
+def _reads_params(differential: Differential | None) -> tuple[str, ...]:
     if differential is None:
         return ()
     return tuple(name for name in _named(differential) if name not in ("x", "y", "z", "out"))
 
 
-def _named(differential: Any) -> tuple[str, ...]:
+def _named(differential: Differential) -> tuple[str, ...]:
     code = differential.__code__
     return code.co_varnames[1 : code.co_argcount]
 

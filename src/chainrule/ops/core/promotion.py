@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.primitive import Linear, Nondifferentiable
 from chainrule.tensor import Size, Tensor
+from chainrule.typing import ArrayDType, DType, Number, Shape, V, Value
 
 __all__ = [
     "NUMBERS",
@@ -31,7 +31,7 @@ _cast = Linear(
 )
 
 
-def cast(x: Any, dtype: Any) -> Any:
+def cast(x: V, dtype: DType) -> V:
     """``x`` (tensor or bare array) with elements of another type; itself if it has that type."""
     target = dtypes.to_array_dtype(dtype)
     source = x.array.dtype if isinstance(x, Tensor) else x.dtype
@@ -45,7 +45,7 @@ def cast(x: Any, dtype: Any) -> Any:
 _round = Nondifferentiable("cast_to_integer", "carry", kernel="cast_to_integer")
 
 
-def result_type(*operands: Any) -> dtypes.dtype:
+def result_type(*operands: Value | Number) -> dtypes.dtype:
     """The type that an operation on these tensors and numbers has, by PyTorch's table.
 
     >>> import chainrule
@@ -77,32 +77,33 @@ def result_type(*operands: Any) -> dtypes.dtype:
     return result
 
 
-def _number_type(x: Any) -> dtypes.dtype:
+def _number_type(x: Number) -> dtypes.dtype:
     default = dtypes.get_default_dtype()
     wide = default is dtypes.float64
     kinds = (dtypes.bool_, dtypes.int64, default, dtypes.complex128 if wide else dtypes.complex64)
     return kinds[dtypes.category(x)]
 
 
-def to_floating(x: Any) -> Any:
+def to_floating(x: V) -> V:
     """``x`` in the default floating type if it holds integers or booleans."""
     kind = (x.array if isinstance(x, Tensor) else x).dtype.kind
     return cast(x, dtypes.get_default_dtype()) if kind in "iub" else x
 
 
-def promote(*operands: Any) -> tuple[Any, ...]:
+def promote(*operands: V | Number) -> tuple[V, ...]:
     """The operands with one common type; Python numbers become zero-dimensional tensors."""
     d = result_type(*operands)
-    return tuple(
+    promoted: Any = tuple(
         Tensor(K.asarray(x, dtype=d.array_dtype)) if isinstance(x, NUMBERS) else cast(x, d)
         for x in operands
     )
+    return promoted
 
 
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def broadcast_shapes(*shapes: Sequence[int], op: str = "broadcast_shapes") -> tuple[int, ...]:
+def broadcast_shapes(*shapes: Shape, op: str = "broadcast_shapes") -> tuple[int, ...]:
     """The shape that tensors of these shapes broadcast to.
 
     >>> import chainrule
@@ -126,7 +127,7 @@ def check_broadcast(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
         broadcast_shapes(a, b, op=op)
 
 
-def broadcast_error(op: str, *shapes: Sequence[int]) -> RuntimeError:
+def broadcast_error(op: str, *shapes: Shape) -> RuntimeError:
     """Two shapes do not fit: says where, and what would."""
     listed = " and ".join(str(tuple(s)) for s in shapes)
     if len(shapes) == 2:
@@ -143,7 +144,8 @@ def broadcast_error(op: str, *shapes: Sequence[int]) -> RuntimeError:
     return RuntimeError(f"{op}: shapes {listed} cannot be broadcast together")
 
 
-def type_error(op: str, *operands: Any) -> TypeError:
+def type_error(op: str, *operands: object) -> TypeError:
+    """One of the operands is neither tensor nor number: says which type it has."""
     bad = next(x for x in operands if not isinstance(x, (Tensor, K.Array, *NUMBERS)))
     return TypeError(
         f"{op}(): an operand must be a Tensor or a number, not {type(bad).__name__}; "
@@ -154,7 +156,7 @@ def type_error(op: str, *operands: Any) -> TypeError:
 _NAMES = {"b": "bool", "i": "integer", "u": "integer", "f": "floating-point", "c": "complex"}
 
 
-def check_kind(op: str, kinds: str, dtype: Any) -> None:
+def check_kind(op: str, kinds: str, dtype: ArrayDType) -> None:
     """Refuses elements of a type that an operation is not for."""
     if dtype.kind not in kinds:
         wanted = " or ".join(dict.fromkeys(_NAMES[k] for k in kinds))

@@ -24,10 +24,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainrule.backend import K
-from chainrule.graph import Box, Mode, Node, View, mode, next_seq
+from chainrule.graph import Box, Edge, Edges, Mode, Node, View, mode, next_seq
 from chainrule.tensor import Tensor
 
 if TYPE_CHECKING:
+    from chainrule.typing import Array
     from chainrule.ops.core.primitive import Op
 
 __all__ = [
@@ -44,14 +45,14 @@ __all__ = [
     "two",
 ]
 
-Array = K.Array
+ARRAY = K.Array
 asarray = K.asarray
 new = object.__new__
 
 # --- edges and saved values -----------------------------------------------------------------------
 
 
-def edge_of(t: Tensor) -> Any:
+def edge_of(t: Tensor) -> Edge | None:
     """Where a gradient for this tensor flows to: its node, the leaf itself, or nowhere."""
     if t._view is not None:
         t._refresh()
@@ -101,9 +102,11 @@ def _recipe(op: Op) -> tuple[bool, bool, tuple[int, ...], bool]:
 # --- by the number of inputs ----------------------------------------------------------------------
 
 
-def one(op: Op, x: Tensor, array: Any, flags: int, params: Any = None) -> Tensor:
+def one(
+    op: Op, x: Tensor, array: Array, flags: int, params: dict[str, Any] | None = None
+) -> Tensor:
     """The output of an operation on one tensor."""
-    if array.__class__ is not Array:
+    if array.__class__ is not ARRAY:
         array = asarray(array)
     out = new(Tensor)
     out.array = array
@@ -112,7 +115,7 @@ def one(op: Op, x: Tensor, array: Any, flags: int, params: Any = None) -> Tensor
         if x._view is not None:
             x._refresh()
         if x.needs_grad:
-            edge: Any = x if x._node is None else x._node
+            edge: Edge = x if x._node is None else x._node
             aligns, saves_input, _, saves_out = op.recipe or _recipe(op)
             node = new(Node)
             node.op, node.edges, node.params = op, (edge,), params
@@ -128,11 +131,17 @@ def one(op: Op, x: Tensor, array: Any, flags: int, params: Any = None) -> Tensor
 
 
 def two(
-    op: Op, x: Tensor, y: Tensor, array: Any, flags: int, params: Any = None, kept: Any = None
+    op: Op,
+    x: Tensor,
+    y: Tensor,
+    array: Array,
+    flags: int,
+    params: dict[str, Any] | None = None,
+    kept: Array | None = None,
 ) -> Tensor:
     """The output of an operation on two tensors. Which of them it saves stands in ``op.keeps``;
     ``kept``, an array that the backward kernel reads, is saved behind both."""
-    if array.__class__ is not Array:
+    if array.__class__ is not ARRAY:
         array = asarray(array)
     out = new(Tensor)
     out.array = array
@@ -140,14 +149,14 @@ def two(
     if flags:
         if x._view is not None:
             x._refresh()
-        edge_x: Any = None
+        edge_x: Edge | None = None
         if x.needs_grad:
             edge_x = x._node
             if edge_x is None:
                 edge_x = x
         if y._view is not None:
             y._refresh()
-        edge_y: Any = None
+        edge_y: Edge | None = None
         if y.needs_grad:
             edge_y = y._node
             if edge_y is None:
@@ -172,7 +181,13 @@ def two(
 
 
 def affine(
-    op: Op, x: Tensor, w: Tensor, b: Tensor | None, array: Any, flags: int, params: Any
+    op: Op,
+    x: Tensor,
+    w: Tensor,
+    b: Tensor | None,
+    array: Array,
+    flags: int,
+    params: dict[str, Any],
 ) -> Tensor:
     """The output of a product of two tensors with a term that may be absent: each factor's
     gradient reads the other factor, and nothing reads the term."""
@@ -182,14 +197,14 @@ def affine(
     if flags:
         if x._view is not None:
             x._refresh()
-        edge_x: Any = None
+        edge_x: Edge | None = None
         if x.needs_grad:
             edge_x = x._node
             if edge_x is None:
                 edge_x = x
         if w._view is not None:
             w._refresh()
-        edge_w: Any = None
+        edge_w: Edge | None = None
         if w.needs_grad:
             edge_w = w._node
             if edge_w is None:
@@ -215,12 +230,17 @@ def affine(
 
 
 def several(
-    op: Op, inputs: tuple[Tensor, ...], array: Any, flags: int, params: Any, kept: Sequence[Any]
+    op: Op,
+    inputs: tuple[Tensor, ...],
+    array: Array,
+    flags: int,
+    params: dict[str, Any],
+    kept: Sequence[Array],
 ) -> Tensor:
     """The output of an operation whose backward kernel reads more than inputs and output:
     ``kept``, arrays that the forward kernel had at hand, are saved behind the inputs."""
     out = new(Tensor)
-    out.array = array if array.__class__ is Array else asarray(array)
+    out.array = array if array.__class__ is ARRAY else asarray(array)
     out._grad = out._store = out._view = None
     if flags:
         edges, wanted = [], False
@@ -249,24 +269,24 @@ class Select:
 SELECT = Select()
 
 
-def _with_node(array: Any, node: Node) -> Tensor:
+def _with_node(array: Array | Box, node: Node) -> Tensor:
     out = Tensor(array)
     out._node = node
     out.needs_grad = True
     return out
 
 
-def _selected(node: Node, i: int, array: Any) -> Tensor:
+def _selected(node: Node, i: int, array: Array | Box) -> Tensor:
     if array.dtype.kind not in "fc":
         return Tensor(array)
     return _with_node(array, Node(SELECT, (node,), None, None, None, {"index": i}))
 
 
 def record(
-    op: Op, inputs: tuple[Tensor, ...], edges: tuple[Any, ...], params: dict[str, Any], out: Any
+    op: Op, inputs: tuple[Tensor, ...], edges: Edges, params: dict[str, Any], out: Any
 ) -> Any:
     """The output as a tensor with a node that remembers how it was made."""
-    if out.__class__ is not Array and not isinstance(out, (tuple, Box)):
+    if out.__class__ is not ARRAY and not isinstance(out, (tuple, Box)):
         out = asarray(out)
     if out.__class__ is not tuple and out.dtype.kind == "c":
         op = op.on_complex_numbers()

@@ -67,7 +67,7 @@ def _converted(array: Array, target: dtypes.dtype | None, copy: bool) -> Array:
     return K.copy(out) if copy and source.is_complex else out
 
 
-_PYTHON = frozenset(NUMBERS)
+_PYTHON: frozenset[Any] = frozenset(NUMBERS)
 
 
 def _scan(data: Any, found: set[dtypes.dtype]) -> Any:

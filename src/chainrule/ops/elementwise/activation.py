@@ -9,7 +9,6 @@ activations are written in operations in ``nn/activations/functions.py``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.elementwise.functions import exp, on_arrays, sigmoid, tanh, zeros_like_of
@@ -17,6 +16,7 @@ from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.pointwise import binary, unary
 from chainrule.ops.core.primitive import Elementwise
 from chainrule.tensor import Tensor
+from chainrule.typing import Value
 
 __all__ = [
     "binary_step",
@@ -80,29 +80,29 @@ hardtanh = Elementwise(
 )
 
 
-def _silu_slope(x: Any) -> Any:
+def _silu_slope(x: Value) -> Value:
     s = sigmoid(x)
     return s * (1 + x * (1 - s))
 
 
-def _gelu_tanh_slope(x: Any) -> Any:
+def _gelu_tanh_slope(x: Value) -> Value:
     square = x * x
     t = tanh(_SQRT_2_PI * (x + 0.044715 * (square * x)))
     inner = _SQRT_2_PI * (1 + 3 * 0.044715 * square)
     return 0.5 * (1 + t + x * (1 - t * t) * inner)
 
 
-def _normal_density(x: Any) -> Any:
+def _normal_density(x: Value) -> Value:
     return exp(-0.5 * (x * x)) * (0.5 * _SQRT_2_PI)
 
 
-def _prelu_change(d: Any, x: Any, y: Any) -> Any:
+def _prelu_change(d: Value, x: Value, y: Value) -> Value:
     if not isinstance(d, Tensor):
         return K.prelu_backward(d, x, y)
     return where(x > 0, d, d * y)
 
 
-def _elu_change(d: Any, x: Any, alpha: float, scale: float, rate: float) -> Any:
+def _elu_change(d: Value, x: Value, alpha: float, scale: float, rate: float) -> Value:
     if not isinstance(d, Tensor):
         return K.elu_backward(d, x, alpha, scale, rate)
     negative = where(x > 0, 0.0, x)

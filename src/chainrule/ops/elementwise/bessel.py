@@ -5,17 +5,16 @@ J_v(z) = (z / 2)^v / Gamma(v + 1) * 0F1(v + 1; -z^2 / 4)
 
 from __future__ import annotations
 
-from typing import Any
-
 from chainrule.ops.core.primitive import Elementwise
 from chainrule.ops.core.promotion import to_floating
+from chainrule.typing import V
 
 __all__ = ["hyp0f1"]
 
 _hyp0f1 = Elementwise("hyp0f1", [lambda d, x, b: d * (hyp0f1(b + 1, x) / b)])
 
 
-def hyp0f1(b: float, input: Any) -> Any:
+def hyp0f1(b: float, input: V) -> V:
     """0F1(b; x) = sum_k x^k / (b (b + 1) ... (b + k - 1) k!).
 
     >>> import math

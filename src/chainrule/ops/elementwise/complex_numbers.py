@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule.ops.elementwise.functions import atan2, real_abs, sign, zeros_like_of
 from chainrule.ops.elementwise.logic import isnan, where
@@ -11,6 +10,7 @@ from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.core.arguments import tensor_argument
 from chainrule.ops.core.promotion import broadcast_shapes, cast, to_floating
 from chainrule.tensor import Tensor
+from chainrule.typing import V, Value
 
 __all__ = [
     "abs",
@@ -72,36 +72,36 @@ _complex_abs = Primitive(
 )
 
 
-def _direction(x: Any, magnitude: Any) -> Any:
+def _direction(x: V, magnitude: V) -> V:
     """x / |x|, 0 at 0."""
     return x / cast(where(magnitude == 0, 1.0, magnitude), x.dtype)
 
 
-def _is_complex(x: Any) -> bool:
+def _is_complex(x: Value) -> bool:
     return (x.array if isinstance(x, Tensor) else x).dtype.kind == "c"
 
 
-def abs(input: Any) -> Any:
+def abs(input: V) -> V:
     """The absolute value of each element."""
     return _complex_abs(input) if _is_complex(input) else real_abs(input)
 
 
-def sgn(input: Any) -> Any:
+def sgn(input: V) -> V:
     """The sign, and for complex numbers x / |x| (0 at 0)."""
     return _direction(input, abs(input)) if _is_complex(input) else sign(input)
 
 
-def conj(input: Any) -> Any:
+def conj(input: V) -> V:
     """The complex conjugate; a real tensor is returned as it is."""
     return _conj(input) if _is_complex(input) else input
 
 
-def real(input: Any) -> Any:
+def real(input: V) -> V:
     """The real part; a real tensor is returned as it is."""
     return _real(input) if _is_complex(input) else input
 
 
-def imag(input: Any) -> Any:
+def imag(input: V) -> V:
     """The imaginary part of a complex tensor."""
     if not _is_complex(input):
         raise RuntimeError(
@@ -110,7 +110,7 @@ def imag(input: Any) -> Any:
     return _imag(input)
 
 
-def angle(input: Any) -> Any:
+def angle(input: V) -> V:
     """The angle in the complex plane: pi for negative numbers, 0 for positive ones."""
     x = to_floating(input)
     if _is_complex(x):
@@ -134,7 +134,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     return _complex(real, imag)
 
 
-def _or_zero(tangent: Any, x: Any) -> Any:
+def _or_zero(tangent: V | None, x: V) -> V:
     return zeros_like_of(x) if tangent is None else tangent
 
 

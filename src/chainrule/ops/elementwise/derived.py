@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise.complex_numbers import abs
@@ -12,6 +11,7 @@ from chainrule.ops.elementwise.logic import eq, isfinite, isnan
 from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.core.promotion import result_type, to_floating
 from chainrule.tensor import Tensor
+from chainrule.typing import Number, Real
 
 __all__ = [
     "addcdiv",
@@ -37,28 +37,28 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
-def clamp_min(input: Tensor, min: Any) -> Tensor:
+def clamp_min(input: Tensor, min: Tensor | Real) -> Tensor:
     """``input``, at least ``min``."""
     return clamp(input, min=min)
 
 
-def clamp_max(input: Tensor, max: Any) -> Tensor:
+def clamp_max(input: Tensor, max: Tensor | Real) -> Tensor:
     """``input``, at most ``max``."""
     return clamp(input, max=max)
 
 
-def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     """input + weight * (end - input)"""
     return input + weight * (end - input)
 
 
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """input + value * tensor1 * tensor2"""
     product = tensor1 * tensor2
     return input + (product if value == 1 else value * product)
 
 
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """input + value * tensor1 / tensor2"""
     if not result_type(tensor1, tensor2).category > dtypes.INTEGER:
         raise RuntimeError(

@@ -8,15 +8,14 @@ ones first, the trickier ones below.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.core.pointwise import binary, unary
 from chainrule.ops.core.promotion import NUMBERS, to_floating
-from chainrule.ops.core.primitive import Elementwise
+from chainrule.ops.core.primitive import Differential, Elementwise
 from chainrule.ops.elementwise.logic import where
 from chainrule.tensor import Tensor
+from chainrule.typing import Number, Real, V, Value
 
 __all__ = [
     "acos",
@@ -91,29 +90,29 @@ METHODS = tuple(name for name in __all__ if name not in ("polygamma", "softplus"
 INPLACE = METHODS
 
 
-def zeros_like_of(x: Any) -> Any:
+def zeros_like_of(x: V) -> V:
     """Zeros like ``x``, tensor or bare array: the differential of a step function."""
     if isinstance(x, Tensor):
         return Tensor(K.zeros(x.array.shape, x.array.dtype))
     return K.zeros(x.shape, x.dtype)
 
 
-def on_arrays(kernel: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+def on_arrays(kernel: str, rule: Differential) -> Differential:
     """A differential ``rule(d)``, or one that reads x, y or out; on bare arrays one kernel."""
 
-    def alone(d: Any) -> Any:
+    def alone(d: Value) -> Value:
         return rule(d) if isinstance(d, Tensor) else getattr(K, kernel)(d)
 
-    def of_x(d: Any, x: Any) -> Any:
+    def of_x(d: Value, x: Value) -> Value:
         return rule(d, x) if isinstance(d, Tensor) else getattr(K, kernel)(d, x)
 
-    def of_y(d: Any, y: Any) -> Any:
+    def of_y(d: Value, y: Value) -> Value:
         return rule(d, y) if isinstance(d, Tensor) else getattr(K, kernel)(d, y)
 
-    def of_out(d: Any, out: Any) -> Any:
+    def of_out(d: Value, out: Value) -> Value:
         return rule(d, out) if isinstance(d, Tensor) else getattr(K, kernel)(d, out)
 
-    differentials: dict[tuple[str, ...], Callable[..., Any]]
+    differentials: dict[tuple[str, ...], Differential]
     differentials = {(): alone, ("x",): of_x, ("y",): of_y, ("out",): of_out}
     return differentials[rule.__code__.co_varnames[1 : rule.__code__.co_argcount]]
 
@@ -205,7 +204,7 @@ _SQRTPI = math.sqrt(math.pi)
 _2_SQRTPI = 2 / _SQRTPI
 
 
-def _sinc_slope(x: Any) -> Any:
+def _sinc_slope(x: Value) -> Value:
     """(cos(pi x) - sinc(x)) / x, and its limit near 0, where the difference would cancel."""
     z = math.pi * x
     near = abs(z) < 1e-3
@@ -345,24 +344,24 @@ trunc_divide = binary(
 heaviside = binary("heaviside", None, None, "0 for x < 0, y at x = 0, 1 for x > 0.", kinds="biuf")
 
 
-def _twice(d: Any, x: Any) -> Any:
+def _twice(d: Value, x: Value) -> Value:
     """2 d x: the change of a square."""
     return d * (x + x) if isinstance(d, Tensor) else K.mul(d, K.add(x, x))
 
 
-def _power_change(d: Any, x: Any, y: Any) -> Any:
+def _power_change(d: Value, x: Value, y: Value | Number) -> Value:
     is_square = isinstance(y, NUMBERS) and y == 2
     return _twice(d, x) if is_square else d * _power_slope(x, y)
 
 
-def _power_slope(x: Any, y: Any) -> Any:
+def _power_slope(x: Value, y: Value | Number) -> Value:
     """y x^(y-1), and 0 where y is 0 (also at x = 0, where the formula has no value)."""
     if isinstance(y, NUMBERS):
         return y * pow(x, y - 1) if y != 0 else zeros_like_of(x)
     return where(y == 0, 0.0, y * pow(x, y - 1))
 
 
-def _exponent_slope(x: Any, y: Any, out: Any) -> Any:
+def _exponent_slope(x: Value | Real, y: Value, out: Value) -> Value:
     """x^y log(x), and 0 at x = 0 where y >= 0."""
     if isinstance(x, (int, float)):
         return out * math.log(x) if x > 0 else where((y >= 0) & (x == 0), 0.0, out * math.nan)
@@ -370,19 +369,20 @@ def _exponent_slope(x: Any, y: Any, out: Any) -> Any:
     return where(at_zero, 0.0, out * log(where(at_zero, 1.0, x)))
 
 
-def _squared_radius(x: Any, y: Any) -> Any:
+def _squared_radius(x: Value, y: Value) -> Value:
     """x*x + y*y, infinite at the origin, where the angle has no derivative and gets 0."""
     r = x * x + y * y
     return where(r == 0, math.inf, r)
 
 
-def _share(d: Any, x: Any, y: Any) -> Any:
+def _share(d: Value, x: Value, y: Value) -> Value:
     """d where x is larger, half of it at ties, 0 where it is smaller."""
     return where(x == y, 0.5 * d, where(x < y, 0.0, d))
 
 
-def _times_log(d: Any, x: Any, y: Any) -> Any:
+def _times_log(d: Value, x: Value, y: Value | Real) -> Value:
     """d * log(y), and 0 where x * log(y) is 0 although log(y) has no value."""
+    slope: Value | float
     if isinstance(y, (int, float)):
         slope = math.log(y) if y > 0 else (-math.inf if y == 0 else math.nan)
     else:
@@ -395,7 +395,7 @@ def _times_log(d: Any, x: Any, y: Any) -> Any:
 _polygamma = Elementwise("polygamma", [lambda d, x, n: d * polygamma(n + 1, x)])
 
 
-def polygamma(n: int, input: Any) -> Any:
+def polygamma(n: int, input: V) -> V:
     """The n-th derivative of digamma at ``input``."""
     if n < 0:
         raise RuntimeError(f"polygamma: n must be nonnegative, got {n}")

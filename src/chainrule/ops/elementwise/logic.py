@@ -3,14 +3,15 @@ between two values by what they say."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from chainrule.backend import K
 from chainrule.ops.core.apply import apply, as_operand
 from chainrule.ops.core.pointwise import comparison, unary
-from chainrule.ops.core.primitive import Elementwise
+from chainrule.ops.core.primitive import REGISTRY, Elementwise
 from chainrule.ops.core.promotion import NUMBERS, broadcast_shapes, promote
 from chainrule.tensor import Tensor
+from chainrule.typing import Number, V, Value
 
 __all__ = [
     "bitwise_and",
@@ -89,17 +90,28 @@ _where = Elementwise(
 )
 
 
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> Tensor: ...
+@overload
+def where(condition: Value | bool, input: V | Number, other: V | Number) -> V: ...
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
-    """``input`` where the condition holds, ``other`` elsewhere; both are broadcast.
+    """``input`` where the condition holds, ``other`` elsewhere; both are broadcast. Without them
+    the indices at which it holds, a vector for each dimension.
 
     >>> import chainrule
     >>> x = chainrule.tensor([-1.0, 2.0])
     >>> chainrule.where(x > 0, x, 0.0)
     tensor([0., 2.])
+    >>> chainrule.where(x > 0)
+    (tensor([1]),)
     """
     if not any(isinstance(v, Tensor) for v in (condition, input, other)):
         return K.where(condition, input, other)
     condition = as_operand(condition)
+    if input is None and other is None:
+        return REGISTRY["nonzero"](condition)
     if condition.array.dtype.kind != "b":
         raise RuntimeError(
             f"where: expected condition to be a boolean tensor, but got {condition.dtype}; "

@@ -5,8 +5,6 @@ They check what they are told and then apply one of several primitives.
 
 from __future__ import annotations
 
-from typing import Any
-
 from chainrule.backend import dtypes
 from chainrule.ops.core.primitive import Elementwise
 from chainrule.ops.core.promotion import cast, check_kind, result_type
@@ -20,6 +18,7 @@ from chainrule.ops.elementwise.functions import (
 )
 from chainrule.ops.elementwise.logic import isfinite, where
 from chainrule.tensor import Tensor
+from chainrule.typing import Number, Real, V, Value
 
 __all__ = [
     "add",
@@ -56,17 +55,17 @@ def nan_to_num(
     return _nan_to_num(input, nan=nan, posinf=posinf, neginf=neginf)
 
 
-def add(input: Any, other: Any, *, alpha: float = 1) -> Any:
+def add(input: V | Number, other: V | Number, *, alpha: Number = 1) -> V:
     """input + alpha * other"""
     return plus(input, other if alpha == 1 else _scaled("add", input, other, alpha))
 
 
-def sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
+def sub(input: V | Number, other: V | Number, *, alpha: Number = 1) -> V:
     """input - alpha * other"""
     return minus(input, other if alpha == 1 else _scaled("sub", input, other, alpha))
 
 
-def _scaled(op: str, input: Any, other: Any, alpha: float) -> Any:
+def _scaled(op: str, input: Value | Number, other: V | Number, alpha: Number) -> V | Number:
     if isinstance(alpha, float) and result_type(input, other).category <= dtypes.INTEGER:
         raise RuntimeError(
             f"{op}: for integral input tensors, argument alpha must not be a floating point "
@@ -75,7 +74,7 @@ def _scaled(op: str, input: Any, other: Any, alpha: float) -> Any:
     return other * alpha
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+def div(input: V | Number, other: V | Number, *, rounding_mode: str | None = None) -> V:
     """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
     if rounding_mode is None:
         return true_divide(input, other)
@@ -89,7 +88,9 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     )
 
 
-def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(
+    input: Tensor, min: Tensor | Real | None = None, max: Tensor | Real | None = None
+) -> Tensor:
     """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
     if min is None and max is None:
         raise RuntimeError("clamp: at least one of 'min' or 'max' must not be None")
@@ -104,7 +105,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return out
 
 
-def _inside(x: Any, low: Any, high: Any) -> Any:
+def _inside(x: Value, low: Real | None, high: Real | None) -> Value:
     """Where x lies between the limits, of which one may be missing."""
     if low is None:
         return x <= high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.index.choice import index_put as put
@@ -57,7 +58,7 @@ def setitem(input: Tensor, index: Index, value: Operand) -> None:
     _write("setitem", input, at, value)
 
 
-def _is_boxed_mask(item: object, input: Tensor) -> bool:
+def _is_boxed_mask(item: object, input: Tensor) -> TypeGuard[Tensor]:
     """Inside a transformation a mask of the whole tensor has a form that can be mapped."""
     if not isinstance(item, Tensor) or not isinstance(item.array, Box):
         return False

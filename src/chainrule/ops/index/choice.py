@@ -14,7 +14,7 @@ from chainrule.backend import K
 from chainrule.ops.core.batching import Rule, spread
 from chainrule.ops.core.primitive import Linear, Nondifferentiable, Op
 from chainrule.ops.shape.views import movedim
-from chainrule.graph import Node
+from chainrule.graph import Edges, Node, Saved
 from chainrule.tensor import Tensor
 from chainrule.typing import Gradients, Tangents, V, Value
 
@@ -47,7 +47,7 @@ class Choice(Op):
         super().__init__(name, batch)
         self.transpose = transpose
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return (None, *inputs[1:])
 
     def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
@@ -71,7 +71,7 @@ class Replacement(Op):
         super().__init__(name, batch)
         self.read = read
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return (None, None, *inputs[2:])
 
     def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:

@@ -18,7 +18,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from chainrule.graph import Node
+from chainrule.graph import Edges, Node, Saved
 from chainrule.ops.core.batching import Rule
 from chainrule.ops.core.primitive import Bilinear, Op, broadcast_to, sum_to
 from chainrule.ops.core.recording import saved_values
@@ -133,7 +133,7 @@ class BiasedConvolution(Op):
     def raw(self, x: Array, w: Array, b: Array, **params: Any) -> Array:
         return convolution.raw(x, w, bias=b, **params)
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         x, w, _ = inputs
         return (x if edges[1] is not None else None, w if edges[0] is not None else None, None)
 

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.graph import Node, mode
+from chainrule.graph import Edges, Node, Saved, mode
 from chainrule.ops.core.batching import rule_of
-from chainrule.ops.core.pointwise import F32, F64
-from chainrule.ops.core.primitive import REGISTRY, Elementwise, Op
+from chainrule.ops.core.pointwise import F32, F64, Unary
+from chainrule.ops.core.primitive import REGISTRY, Op
 from chainrule.ops.core.recording import output_tensor, two
 from chainrule.ops.linalg.matmul import LinearMap
 from chainrule.ops.reduce.reductions import sum
 from chainrule.tensor import Tensor
-from chainrule.typing import Value
+from chainrule.typing import Gradients, Tangents, Value
 
 __all__ = [
     "ActivatedLinear",
@@ -46,14 +46,14 @@ class ActivatedLinear(Op):
         super().__init__(f"linear_{activation}", _batch_of_activated)
         self.backward = f"{self.name}_backward"
         linear, f = REGISTRY["linear"], REGISTRY[activation]
-        if not isinstance(linear, LinearMap) or not isinstance(f, Elementwise):
+        if not isinstance(linear, LinearMap) or not isinstance(f, Unary):
             raise TypeError(f"{activation} is no elementwise function")
-        self.map, self.activation, self.differential = linear, f, f.differentials[0]
+        self.map, self.activation, self.differential = linear, f, f.differential
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return self.map.save(inputs, edges)
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         if tensors:
             return self.map.vjp(node, self.differential(g, output_tensor(node)), True)
         x, w, edges = node.saved[0], node.saved[1], node.edges
@@ -67,8 +67,8 @@ class ActivatedLinear(Op):
         return parts if len(edges) > 2 else parts[:2]
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Value:
         return self.differential(self.map.jvp(tangents, out, inputs, params), out)
 
 
@@ -89,7 +89,7 @@ linear_relu, linear_sigmoid, linear_tanh = map(ActivatedLinear, ("relu", "sigmoi
 class SquaredError(Op):
     """scale * sum((x - y)^2): the mean of squared errors, or their sum."""
 
-    def vjp(self, node: Node, g: Value, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         (x, y), (edge_x, edge_y), scale = node.saved, node.edges, node.params["scale"]
         if tensors:
             gx = g * (2 * scale) * (x - y)
@@ -98,10 +98,10 @@ class SquaredError(Op):
         return (None if edge_x is None else gx, None if edge_y is None else -gx)
 
     def jvp(
-        self, tangents: Sequence[Any], out: Any, inputs: Sequence[Any], params: dict[str, Any]
-    ) -> Any:
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Value:
         (x, y), (tx, ty) = inputs, tangents
-        change = -ty if tx is None else tx if ty is None else tx - ty
+        change = tx if ty is None else -ty if tx is None else tx - ty
         return sum((2 * params["scale"]) * (x - y) * change)
 
 

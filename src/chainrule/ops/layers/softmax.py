@@ -36,7 +36,7 @@ from chainrule.ops.core.recording import two
 from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import canonical_dim, reshape, unsqueeze
-from chainrule.graph import Node, mode
+from chainrule.graph import Edges, Node, Saved, mode
 from chainrule.tensor import Tensor
 from chainrule.typing import Array, DType, Gradients, Tangents, V, Value
 
@@ -61,7 +61,7 @@ _I64 = dtypes.int64.array_dtype
 class FromOutput(Primitive):
     """An operation of one input whose rules read its output alone."""
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return (None,)
 
 

@@ -19,8 +19,9 @@ from chainrule.ops.core.batching import ON_ARRAYS, spread
 from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.core.primitive import Bilinear, Op, Primitive, broadcast_to, sum_to
 from chainrule.ops.shape.views import reshape, squeeze, unsqueeze
-from chainrule.graph import Node, mode
+from chainrule.graph import Edges, Node, Saved, mode
 from chainrule.tensor import Tensor
+from chainrule.typing import Gradients, Shape, Tangents, V, Value
 
 __all__ = ["linear", "matmul"]
 
@@ -33,13 +34,13 @@ _NOTHING: dict[str, Any] = {}
 # --- matmul ---------------------------------------------------------------------------------------
 
 
-def as_rows(x: Any) -> Any:
+def as_rows(x: V) -> V:
     """All dimensions but the last as one."""
     shape = x.shape
     return x if len(shape) == 2 else reshape(x, (math.prod(shape[:-1]), shape[-1]))
 
 
-def _from_left(g: Any, x_shape: Any, y: Any) -> Any:
+def _from_left(g: V, x_shape: Shape, y: V) -> V:
     """The gradient of x: g y'."""
     if y.ndim == 1:
         return unsqueeze(g, -1) * y
@@ -48,7 +49,7 @@ def _from_left(g: Any, x_shape: Any, y: Any) -> Any:
     return matmul(g, y.mT)
 
 
-def _from_right(g: Any, x: Any, y_shape: Any) -> Any:
+def _from_right(g: V, x: V, y_shape: Shape) -> V:
     """The gradient of y: x' g."""
     if x.ndim == 1:
         return g * x if len(y_shape) == 1 else unsqueeze(x, -1) * unsqueeze(g, -2)
@@ -94,7 +95,7 @@ def _with_rank(x: Tensor, rank: int) -> Tensor:
 
 
 class _MatMul(Bilinear):
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         if tensors or g.ndim != 2 or len(node.shapes[0]) != 2 or len(node.shapes[1]) != 2:
             return super().vjp(node, g, tensors)
         # An ordinary backward pass through a product of two matrices.
@@ -110,7 +111,7 @@ _matmul = _MatMul("matmul", (_from_left, _from_right), _batch_of_products)
 ON_ARRAYS.add(_batch_of_products)
 
 
-def matmul(input: Any, other: Any) -> Any:
+def matmul(input: V, other: V) -> V:
     """The product of two tensors, ``input @ other``.
 
     Vectors and matrices multiply as usual (two vectors give a number); dimensions before the last
@@ -121,10 +122,12 @@ def matmul(input: Any, other: Any) -> Any:
     >>> (x @ y).shape
     chainrule.Size([5, 2, 4])
     """
-    if input.__class__ is not Tensor or other.__class__ is not Tensor:
-        if not (isinstance(input, Tensor) and isinstance(other, Tensor)):
-            return _matmul_bare(input, other)
-    a, b = input.array, other.array
+    x: Any = input  # a tensor, unless a rule computes on arrays
+    y: Any = other
+    if x.__class__ is not Tensor or y.__class__ is not Tensor:
+        if not (isinstance(x, Tensor) and isinstance(y, Tensor)):
+            return _matmul_bare(x, y)
+    a, b = x.array, y.array
     flags = mode.flags
     dtype = a.dtype
     if (
@@ -138,8 +141,9 @@ def matmul(input: Any, other: Any) -> Any:
     try:
         array = _matmul.raw(a, b)
     except ValueError:
-        raise _shape_error("matmul", input, other) from None
-    return two(_matmul, input, other, array, flags, _NOTHING)
+        raise _shape_error("matmul", x, y) from None
+    out: Any = two(_matmul, x, y, array, flags, _NOTHING)
+    return out
 
 
 def _matmul_bare(input: Any, other: Any) -> Any:
@@ -155,12 +159,14 @@ def _matmul_bare(input: Any, other: Any) -> Any:
     return matmul(as_operand(input), as_operand(other))
 
 
-def product(op: str, x: Any, y: Any) -> Any:
+def product(op: str, x: V, y: V) -> V:
     """x @ y after all checks; ``op`` is the name in a message."""
     if not (isinstance(x, Tensor) or isinstance(y, Tensor)):
         return _matmul.raw(x, y)
-    a, b = x.array, y.array
-    _check_types(op, x, y)
+    left: Any = x
+    right: Any = y
+    a, b = left.array, right.array
+    _check_types(op, left, right)
     if a.ndim == 0 or b.ndim == 0:
         raise RuntimeError(
             f"{op}: both arguments need to be at least 1-D, but they are {a.ndim}-D and "
@@ -170,10 +176,10 @@ def product(op: str, x: Any, y: Any) -> Any:
         raise _shape_error(op, x, y)
     if a.ndim > 2 and b.ndim > 2:
         check_batch(op, x, y)
-    return apply(_matmul, (x, y), {})
+    return apply(_matmul, (left, right), {})
 
 
-def check_batch(op: str, x: Any, y: Any) -> None:
+def check_batch(op: str, x: Value, y: Value) -> None:
     """Refuses two batches of matrices of which neither fits the other."""
     a, b = tuple(x.shape), tuple(y.shape)
     for i in range(3, min(len(a), len(b)) + 1):
@@ -196,7 +202,7 @@ def _check_types(op: str, x: Tensor, y: Tensor) -> None:
         )
 
 
-def _shape_error(op: str, x: Any, y: Any) -> RuntimeError:
+def _shape_error(op: str, x: Value, y: Value) -> RuntimeError:
     a, b = tuple(x.shape), tuple(y.shape)
     rows = b[-2] if len(b) > 1 else b[0]
     hint = ""
@@ -214,7 +220,7 @@ def _shape_error(op: str, x: Any, y: Any) -> RuntimeError:
 # --- linear ---------------------------------------------------------------------------------------
 
 
-def _linear_vjp(g: Any, out: Any, x: Any, w: Any, b: Any = None, *, needs: Sequence[bool]) -> Any:
+def _linear_vjp(g: V, out: None, x: V, w: V, b: None = None, *, needs: Sequence[bool]) -> Gradients:
     gx = matmul(g, w) if needs[0] else None
     gw = None
     if needs[1]:
@@ -222,7 +228,9 @@ def _linear_vjp(g: Any, out: Any, x: Any, w: Any, b: Any = None, *, needs: Seque
     return (gx, gw, g)[: len(needs)]
 
 
-def _linear_jvp(tangents: Sequence[Any], out: Any, x: Any, w: Any, b: Any = None) -> Any:
+def _linear_jvp(
+    tangents: Tangents, out: Value, x: Value, w: Value, b: Value | None = None
+) -> Value:
     parts = []
     if tangents[0] is not None:
         parts.append(_linear(tangents[0], w))
@@ -260,13 +268,13 @@ def _batch_of_linear(
 class LinearMap(Primitive):
     """x @ weight.T + bias, for one layer or a stack of layers."""
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         """The gradient of each of input and weight reads the other; nothing reads the bias."""
         x = inputs[0] if edges[1] is not None else None
         w = inputs[1] if edges[0] is not None else None
         return (x, w, None)[: len(inputs)]
 
-    def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         if len(node.shapes[1]) > 2:
             return self._stack_vjp(node, g) if tensors else self._bare_stack_vjp(node, g)
         if tensors or g.ndim != 2:
@@ -281,7 +289,7 @@ class LinearMap(Primitive):
             return gx, gw
         return gx, gw, sum_to.raw(g, shapes[2]) if has_bias and not whole else gb
 
-    def _stack_vjp(self, node: Node, g: Any) -> Sequence[Any]:
+    def _stack_vjp(self, node: Node, g: Value) -> Gradients:
         """Of a stack of layers, each with weights of its own: what vmap makes of many networks."""
         x, w = node.saved[:2]
         edges, shapes = node.edges, node.shapes
@@ -299,7 +307,7 @@ class LinearMap(Primitive):
         ]
 
     @staticmethod
-    def _bare_stack_vjp(node: Node, g: Any) -> Sequence[Any]:
+    def _bare_stack_vjp(node: Node, g: Value) -> Gradients:
         x, w, edges, shapes = node.saved[0], node.saved[1], node.edges, node.shapes
         gx, gw, gb = K.linear_backward(
             g,
@@ -321,17 +329,19 @@ class LinearMap(Primitive):
 _linear = LinearMap("linear", _linear_vjp, _linear_jvp, _batch_of_linear, saves_out=False)
 
 
-def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+def linear(input: V, weight: V, bias: V | None = None) -> V:
     """input @ weight.T + bias
 
     Shape: input (\\*, D_in), weight (D_out, D_in), bias (D_out), output (\\*, D_out). A weight of
     shape (D_in) gives one number for each row.
     """
-    out = ordinary_linear(_linear, input, weight, bias)
+    out: Any = ordinary_linear(_linear, input, weight, bias)
     return _linear_checked(input, weight, bias) if out is None else out
 
 
-def ordinary_linear(op: Op, input: Any, weight: Any, bias: Any) -> Tensor | None:
+def ordinary_linear(
+    op: Op, input: Value, weight: Value | None, bias: Value | None
+) -> Tensor | None:
     """The linear map, or one with an activation, in the ordinary case: matrices of one floating
     type and nothing unusual going on. None in any other."""
     flags = mode.flags
@@ -390,7 +400,7 @@ def _linear_checked(input: Any, weight: Any, bias: Any) -> Any:
     return apply(_linear, inputs, {})
 
 
-def check_fits(op: str, name: str, x: Any, shape: tuple[int, ...]) -> None:
+def check_fits(op: str, name: str, x: Value, shape: Shape) -> None:
     """Refuses a term that cannot be expanded to the shape of the result."""
     if tuple(broadcast_shapes(x.shape, shape, op=op)) != tuple(shape):
         raise RuntimeError(

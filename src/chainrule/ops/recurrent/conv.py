@@ -16,6 +16,7 @@ from chainrule.ops.layers.conv_primitives import (
     convolution_input,
     convolution_weight,
 )
+from chainrule.ops.core.batching import rule_of
 from chainrule.ops.core.primitive import Primitive
 from chainrule.ops.recurrent.lstm import lstm_rules
 from chainrule.ops.recurrent.rnn import rnn_rules
@@ -72,7 +73,7 @@ CONVOLUTION = Product(_of, _by_state, _by_weight)
 def _of_each(h: Tensor, w: Tensor) -> Tensor:
     """w * h for a batch of networks with weights of their own, which become groups."""
     how = _settings(h, tuple(w.shape[3:]))
-    return convolution.batch(convolution, w.shape[0], (h, w), (True, True), how)
+    return rule_of(convolution)(convolution, w.shape[0], (h, w), (True, True), how)
 
 
 def _each(by_steps: Callable[..., Any]) -> Callable[..., Any]:

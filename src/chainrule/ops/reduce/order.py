@@ -24,9 +24,9 @@ from chainrule.ops.shape.views import (
     squeeze,
     unsqueeze,
 )
-from chainrule.graph import Node
+from chainrule.graph import Edges, Node, Saved
 from chainrule.tensor import Tensor
-from chainrule.typing import Dims, Gradients, V, Value
+from chainrule.typing import Dims, Gradients, Tangents, V, Value
 
 __all__ = [
     "amax",
@@ -86,7 +86,7 @@ class Selection(Op):
     def __init__(self, name: str):
         super().__init__(name, "carry")
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return None
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Gradients:
@@ -96,7 +96,7 @@ class Selection(Op):
         return (gather_place(g, indices, dim=dim, shape=tuple(shape)),)
 
     def jvp(
-        self, tangents: Sequence[Value], out: Any, inputs: Sequence[Value], params: dict[str, Any]
+        self, tangents: Tangents, out: Any, inputs: Sequence[Value], params: dict[str, Any]
     ) -> tuple[Value, None]:
         dim, keepdim = params["dim"], params["keepdim"]
         indices = out[1] if keepdim else unsqueeze(out[1], dim)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.graph import Node
+from chainrule.graph import Edges, Node, Saved
 from chainrule.ops.core.primitive import Op
 from chainrule.ops.core.promotion import promote
 from chainrule.ops.elementwise.functions import zeros_like_of
@@ -37,7 +37,7 @@ def _cat_tangents(tangents: Tangents, inputs: Sequence[Value], dim: int) -> Valu
 class _Cat(Op):
     """Linear in all its inputs: nothing is saved but their shapes."""
 
-    def save(self, inputs: tuple[Tensor, ...], edges: tuple[Any, ...]) -> Any:
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return None
 
     def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
