@@ -84,46 +84,65 @@ def lanczos_eigenpairs(
     fits = CHUNK_BYTES // (2 * size * dtype.itemsize)
     capacity = min(size, max(32, 5 * k, min(fits, 200)))
     check_matrix("eigenvalues", 2 * capacity, size, dtype, "Ask for fewer eigenvalues")
-    basis = _orthonormal(randn(k, size, dtype=dtype, generator=generator), None, generator)
-    images = multiply(basis)
-    projected = matmul(basis, images.mT)
-    products = k
+    start = randn(k, size, dtype=dtype, generator=generator)
+    basis = _Basis(multiply, start, capacity, generator)
     while True:
-        values, turn = _sorted_eigenpairs(projected, which)
-        vectors = matmul(turn[:, :k].mT, basis)
-        errors = matmul(turn[:, :k].mT, images) - values[:k, None] * vectors
+        values, turn = _sorted_eigenpairs(basis.projected, which)
+        vectors = matmul(turn[:, :k].mT, basis.vectors)
+        errors = matmul(turn[:, :k].mT, basis.images) - values[:k, None] * vectors
         residuals = vector_norm(errors, dim=1)
         scale = float(abs(values).max())
         open_pairs = (residuals > tolerance * scale).nonzero()[:, 0]
-        complete = basis.shape[0] == size
-        if open_pairs.numel() == 0 or complete or products >= most:
+        complete = len(basis) == size
+        if open_pairs.numel() == 0 or complete or basis.products >= most:
             break
-        if basis.shape[0] + open_pairs.numel() > capacity and capacity < size:
-            kept = k + (capacity - 2 * k) // 3
-            basis, images = matmul(turn[:, :kept].mT, basis), matmul(turn[:, :kept].mT, images)
-            projected = diag(values[:kept])
-        rows = errors[open_pairs]
-        for _ in range(1 + basis.shape[0] // 32):  # several, where the projected matrix is large
-            if basis.shape[0] + rows.shape[0] > capacity:
-                rows = rows[: capacity - basis.shape[0]]
-            if rows.shape[0] == 0:
-                break
-            new = _orthonormal(rows, basis, generator)
-            rows = multiply(new)
-            products += new.shape[0]
-            corner, side = matmul(new, rows.mT), matmul(basis, rows.mT)
-            projected = cat([cat([projected, side], 1), cat([side.mT, corner], 1)])
-            basis, images = cat([basis, new]), cat([images, rows])
+        if len(basis) + open_pairs.numel() > capacity and capacity < size:
+            basis.restart(values, turn, k + (capacity - 2 * k) // 3)
+        basis.grow(errors[open_pairs])
     converged = open_pairs.numel() == 0 or complete
     if not converged:
         warnings.warn(
-            f"eigenvalues: after {products} products {open_pairs.numel()} of {k} pairs have a "
-            f"residual above {tolerance:g} of the largest eigenvalue {scale:g} (the worst "
+            f"eigenvalues: after {basis.products} products {open_pairs.numel()} of {k} pairs have "
+            f"a residual above {tolerance:g} of the largest eigenvalue {scale:g} (the worst "
             f"{float(residuals.max()):.2g}); raise max_products or the tolerance",
             RuntimeWarning,
             stacklevel=3,
         )
-    return Eigenpairs(values[:k], vectors, residuals, converged, products)
+    return Eigenpairs(values[:k], vectors, residuals, converged, basis.products)
+
+
+class _Basis:
+    """Orthonormal vectors in rows, what the matrix makes of them, and the matrix between them."""
+
+    def __init__(self, multiply: Multiply, rows: Tensor, capacity: int, generator: Random):
+        self._multiply, self._capacity, self._generator = multiply, capacity, generator
+        self.vectors = _orthonormal(rows, None, generator)
+        self.images = multiply(self.vectors)
+        self.projected = matmul(self.vectors, self.images.mT)
+        self.products = len(self)
+
+    def __len__(self) -> int:
+        return int(self.vectors.shape[0])
+
+    def restart(self, values: Tensor, turn: Tensor, kept: int) -> None:
+        """Goes on with the best vectors alone, between which the matrix is diagonal."""
+        turn = turn[:, :kept].mT
+        self.vectors, self.images = matmul(turn, self.vectors), matmul(turn, self.images)
+        self.projected = diag(values[:kept])
+
+    def grow(self, rows: Tensor) -> None:
+        """Takes in some vectors, and what the matrix makes of them, as far as there is room."""
+        for _ in range(1 + len(self) // 32):  # several, where the projected matrix is large
+            rows = rows[: self._capacity - len(self)]
+            if rows.shape[0] == 0:
+                break
+            new = _orthonormal(rows, self.vectors, self._generator)
+            rows = self._multiply(new)
+            self.products += int(new.shape[0])
+            corner, side = matmul(new, rows.mT), matmul(self.vectors, rows.mT)
+            above, below = cat([self.projected, side], 1), cat([side.mT, corner], 1)
+            self.projected = cat([above, below])
+            self.vectors, self.images = cat([self.vectors, new]), cat([self.images, rows])
 
 
 def _sorted_eigenpairs(matrix: Tensor, which: str) -> tuple[Tensor, Tensor]:
