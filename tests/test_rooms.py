@@ -166,3 +166,42 @@ def test_the_picture_shows_the_rooms_in_their_order() -> None:
     for room in ("ops", "nn"):
         parts = re.findall(rf'<text class="middle sub {room}"[^>]*>([^<]+)</text>', picture)
         assert sorted(parts) == sorted(sub_rooms(room))
+
+
+# --- tests ----------------------------------------------------------------------------------------
+
+TESTS = Path(__file__).parent
+# Of the whole, and of rooms that are one file.
+WHOLE = {
+    "cli",
+    "contributing",
+    "course_examples",
+    "coverage_doc",
+    "curriculum",
+    "docs",
+    "errata_doc",
+    "examples",
+    "house",
+    "printing",
+    "random",
+    "rooms",
+    "stub",
+    "threads",
+    "tiny",
+    "typed",
+}
+BESIDE = {"layers", "native", "parity", "samples", "typed"}  # records, and other ways to divide
+
+
+def test_tests_mirror_the_rooms() -> None:
+    rooms = {p.parent.name for p in PACKAGE.glob("*/__init__.py")}
+    folders = {p.parent.name for p in TESTS.glob("*/*.py")}
+    assert rooms - folders - {"files"} <= set(), "rooms without tests"
+    assert folders - rooms - BESIDE == set(), "tests of no room"
+    assert {p.stem.removeprefix("test_") for p in TESTS.glob("test_*.py")} <= WHOLE
+
+
+def test_no_folder_is_a_hall() -> None:
+    """A folder that a newcomer can take in at a glance."""
+    flat = {p: house.count(p) for p in PACKAGE.rglob("*") if p.is_dir()}
+    assert max(flat.values()) <= 36, flat
