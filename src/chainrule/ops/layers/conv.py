@@ -168,7 +168,7 @@ def _ordinaryconvolution(
         _check_types(op, input, weight, bias)
     if dtype is not F32 and dtype is not F64:
         return None
-    array = biased_convolution.raw(x, w, b, **params)
+    array = convolution.raw(x, w, bias=b, **params)
     return affine(biased_convolution, input, weight, bias, array, mode.flags, params)
 
 
