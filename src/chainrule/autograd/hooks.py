@@ -33,22 +33,23 @@ def hooks_left(edge: Edge, order: list[Node]) -> dict[int, Callable[[Any], Tenso
 
 
 class RemovableHandle:
-    """What ``register_hook`` returns: ``remove()`` takes the hook away again."""
+    """What every function that registers a hook returns, of tensors, modules and optimizers:
+    ``remove()`` takes the hook away again, and so does the end of a ``with`` block."""
 
     def __init__(self, hooks: dict[int, Any], key: int):
-        self._hooks, self._key = hooks, key
+        self._hooks, self.id = hooks, key
 
     def remove(self) -> None:
         """Takes the hook away; a second time does nothing."""
-        self._hooks.pop(self._key, None)
+        self._hooks.pop(self.id, None)
 
     def move_to(self, node: Node | None) -> None:
         """Takes the hook along when its tensor gets another history by a change in place."""
-        hook = self._hooks.pop(self._key, None)
+        hook = self._hooks.pop(self.id, None)
         if hook is not None and node is not None:
             self._hooks = node.extras().hooks
-            self._key = max(self._hooks, default=0) + 1
-            self._hooks[self._key] = hook
+            self.id = max(self._hooks, default=0) + 1
+            self._hooks[self.id] = hook
 
     def __enter__(self) -> RemovableHandle:
         return self

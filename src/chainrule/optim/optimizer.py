@@ -12,6 +12,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self, SupportsFloat, TypeVar, overload
 
+from chainrule.autograd.hooks import RemovableHandle
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
 from chainrule.graph import Box, Mode, mode
@@ -393,13 +394,13 @@ class Optimizer(StateDict):
 
     def register_step_pre_hook(
         self, hook: Callable[[Self, tuple[Any, ...], dict[str, Any]], None]
-    ) -> _Handle:
+    ) -> RemovableHandle:
         """Calls ``hook(optimizer, args, kwargs)`` before every step."""
         return self._register("step_pre", hook)
 
     def register_step_post_hook(
         self, hook: Callable[[Self, tuple[Any, ...], dict[str, Any]], None]
-    ) -> _Handle:
+    ) -> RemovableHandle:
         """Calls ``hook(optimizer, args, kwargs)`` after every step."""
         return self._register("step_post", hook)
 
@@ -411,10 +412,11 @@ class Optimizer(StateDict):
                     "change the closure, wrap it)"
                 )
 
-    def _register(self, kind: str, hook: Callable[..., Any]) -> _Handle:
-        handle = _Handle(self._hooks[kind])
-        self._hooks[kind][id(handle)] = hook
-        return handle
+    def _register(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
+        hooks = self._hooks[kind]
+        key = max(hooks, default=0) + 1
+        hooks[key] = hook
+        return RemovableHandle(hooks, key)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_hooks"}
@@ -429,13 +431,3 @@ class Optimizer(StateDict):
             settings = [f"    {k}: {group[k]}\n" for k in sorted(group) if k != "params"]
             text += f"\nParameter Group {i}\n" + "".join(settings)
         return text + ")"
-
-
-class _Handle:
-    """Removes a hook."""
-
-    def __init__(self, hooks: OrderedDict[int, Callable[..., Any]]):
-        self.hooks = hooks
-
-    def remove(self) -> None:
-        self.hooks.pop(id(self), None)

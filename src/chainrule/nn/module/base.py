@@ -8,7 +8,8 @@ from typing import Any, Self
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.nn.module.hooks import Handle, Hooks, call_with_hooks
+from chainrule.autograd.hooks import RemovableHandle
+from chainrule.nn.module.hooks import Hooks, call_with_hooks
 from chainrule.nn.parameter import Buffer, Parameter, is_lazy
 from chainrule.nn.module.state import IncompatibleKeys, load_state_dict, state_dict
 from chainrule.nn.module.walking import Tree
@@ -87,7 +88,7 @@ class Module(Tree):
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> Handle:
+    ) -> RemovableHandle:
         """Calls ``hook(module, args)`` before forward; what it returns replaces the arguments."""
         self.__dict__["_calls_forward_alone"] = False
         return self._forward_pre_hooks.add(hook, with_kwargs, prepend=prepend)
@@ -99,7 +100,7 @@ class Module(Tree):
         prepend: bool = False,
         with_kwargs: bool = False,
         always_call: bool = False,
-    ) -> Handle:
+    ) -> RemovableHandle:
         """Calls ``hook(module, args, output)`` after forward; what it returns replaces the output.
 
         With ``always_call`` also after an error, the output then being None.
@@ -109,14 +110,14 @@ class Module(Tree):
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
-    ) -> Handle:
+    ) -> RemovableHandle:
         """Calls ``hook(module, grad_output)`` before the gradient enters the module."""
         self.__dict__["_calls_forward_alone"] = False
         return self._backward_pre_hooks.add(hook, prepend=prepend)
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
-    ) -> Handle:
+    ) -> RemovableHandle:
         """Calls ``hook(module, grad_input, grad_output)`` once the input's gradient is known."""
         self.__dict__["_calls_forward_alone"] = False
         return self._backward_hooks.add(hook, prepend=prepend)
@@ -350,20 +351,20 @@ class Module(Tree):
         """Takes back what ``get_extra_state`` gave."""
         raise RuntimeError(f"{type(self).__name__} has no extra state")
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(module, state_dict, prefix, local_metadata)`` after saving."""
         return self._state_dict_hooks.add(hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(module, prefix, keep_vars)`` before saving."""
         return self._state_dict_pre_hooks.add(hook)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
         unexpected_keys, error_msgs)`` before this module's part is loaded."""
         return self._load_pre_hooks.add(hook)
 
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls ``hook(module, incompatible_keys)`` after loading."""
         return self._load_post_hooks.add(hook)
 

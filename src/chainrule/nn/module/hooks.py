@@ -9,29 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from chainrule.autograd.function import Function
 from chainrule.tensor import Tensor
 
+from chainrule.autograd.hooks import RemovableHandle
+
 if TYPE_CHECKING:
     from chainrule.nn.module.base import Module
 
-__all__ = ["Handle", "Hook", "Hooks", "call_with_hooks"]
+__all__ = ["Hook", "Hooks", "call_with_hooks"]
 
 _numbers = itertools.count()
-
-
-class Handle:
-    """Takes a hook away again: ``handle.remove()``."""
-
-    def __init__(self, hooks: Hooks, key: int):
-        self._hooks, self.id = hooks, key
-
-    def remove(self) -> None:
-        """Takes the hook away; once more does no harm."""
-        self._hooks.pop(self.id, None)
-
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
 
 
 class Hook(NamedTuple):
@@ -52,7 +37,7 @@ class Hooks(dict[int, Hook]):
         always_call: bool = False,
         *,
         prepend: bool = False,
-    ) -> Handle:
+    ) -> RemovableHandle:
         """Puts a hook behind the others, or before them; the handle takes it away."""
         key = next(_numbers)
         before = dict(self) if prepend else {}
@@ -60,7 +45,7 @@ class Hooks(dict[int, Hook]):
             self.clear()
         self[key] = Hook(function, with_kwargs, always_call)
         self.update(before)
-        return Handle(self, key)
+        return RemovableHandle(self, key)
 
     def all(self) -> list[Hook]:
         """The hooks as they are now: a hook may remove itself."""
