@@ -74,12 +74,7 @@ def lanczos_eigenpairs(
     >>> found.values, found.converged
     (tensor([100.0000,  99.0000], dtype=chainrule.float64), True)
     """
-    if which not in _ORDERS:
-        raise ValueError(f"eigenvalues: which must be one of {[*_ORDERS]}, got {which!r}")
-    if not 1 <= k <= size:
-        raise ValueError(f"eigenvalues: k must lie between 1 and {size}, the parameters, got {k}")
-    if not tolerance > 0:
-        raise ValueError(f"eigenvalues: tolerance should be greater than 0, got {tolerance}")
+    _check_request(which, k, size, tolerance)
     most = 40 * (k + 10) if max_products is None else max_products
     fits = CHUNK_BYTES // (2 * size * dtype.itemsize)
     capacity = min(size, max(32, 5 * k, min(fits, 200)))
@@ -143,6 +138,15 @@ class _Basis:
             above, below = cat([self.projected, side], 1), cat([side.mT, corner], 1)
             self.projected = cat([above, below])
             self.vectors, self.images = cat([self.vectors, new]), cat([self.images, rows])
+
+
+def _check_request(which: str, k: int, size: int, tolerance: float) -> None:
+    if which not in _ORDERS:
+        raise ValueError(f"eigenvalues: which must be one of {[*_ORDERS]}, got {which!r}")
+    if not 1 <= k <= size:
+        raise ValueError(f"eigenvalues: k must lie between 1 and {size}, the parameters, got {k}")
+    if not tolerance > 0:
+        raise ValueError(f"eigenvalues: tolerance should be greater than 0, got {tolerance}")
 
 
 def _sorted_eigenpairs(matrix: Tensor, which: str) -> tuple[Tensor, Tensor]:
