@@ -112,7 +112,7 @@ def _common(found: set[dtypes.dtype]) -> dtypes.dtype:
 
 def _reason(values: Any, dtype: DType | None, error: Exception) -> Exception:
     """Why these values do not make an array, as PyTorch says it."""
-    if isinstance(error, OverflowError) or "NaN" in str(error):
+    if isinstance(error, OverflowError) or _holds_nan(values):
         if dtype is None:
             return ValueError(f"tensor: {error}; pass a floating dtype for numbers that large")
         return RuntimeError(
@@ -120,6 +120,11 @@ def _reason(values: Any, dtype: DType | None, error: Exception) -> Exception:
             f"({error})"
         )
     return (_ragged(values, 0) if _is_nested(values) else None) or error
+
+
+def _holds_nan(values: Any) -> bool:
+    """Whether one of the numbers is none, which no integer can be."""
+    return any(map(_holds_nan, values)) if _is_nested(values) else bool(values != values)
 
 
 def _ragged(values: Any, dim: int) -> Exception | None:
