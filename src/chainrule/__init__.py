@@ -24,10 +24,12 @@ from chainrule.autograd.modes import (
     set_grad_enabled,
 )
 from chainrule.backend.dtypes import (
-    bool_ as bool, complex128, complex64, dtype, float16, float16 as half, float32, float32 as
-    float, float64, float64 as double, get_default_dtype, int16, int16 as short, int32, int32 as
-    int, int64, int64 as long, int8, promote_types, set_default_dtype, uint8,
+    bool_ as bool, complex128, complex128 as cdouble, complex64, complex64 as cfloat, dtype,
+    float16, float16 as half, float32, float32 as float, float64, float64 as double,
+    get_default_dtype, int16, int16 as short, int32, int32 as int, int64, int64 as long, int8,
+    promote_types, set_default_dtype, uint8,
 )
+from chainrule.backend.limits import can_cast, e, finfo, iinfo, inf, nan, newaxis, pi  # all of it
 from chainrule.ops.elementwise.complex_numbers import (  # all of it
     abs, absolute, angle, complex, conj, imag, real, sgn,
 )
@@ -69,6 +71,10 @@ from chainrule.ops.elementwise.options import (  # all of it
 )
 from chainrule.ops.creation.from_data import (  # all of it
     as_tensor, asarray, from_dlpack, from_numpy, tensor,
+)
+from chainrule.ops.creation.typed import (  # all of it
+    BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor,
+    LongTensor, set_default_tensor_type, ShortTensor,
 )
 from chainrule.ops.index.reading import (  # all of it
     argwhere, gather, index_select, masked_select, narrow, nonzero, one_hot, select, take,
@@ -141,7 +147,7 @@ from chainrule.backend.threads import (
     use_deterministic_algorithms,
 )
 from chainrule.printing import set_printoptions
-from chainrule.tensor import device, Size, Tensor
+from chainrule.tensor import device, layout, Size, strided, Tensor
 
 if _TYPE_CHECKING:
     from chainrule import (
@@ -181,46 +187,49 @@ __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "avg_pool1d", "avg_pool2d", "avg_pool3d",
     "backend", "baddbmm", "bernoulli", "binary_cross_entropy", "binary_cross_entropy_with_logits",
     "bincount", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "block_diag", "bmm", "bool", "broadcast_shapes",
-    "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cat", "ceil",
-    "chain_matmul", "cholesky", "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min",
-    "clip", "clone", "col2im", "column_stack", "combinations", "complex", "complex128", "complex64",
-    "concat", "concatenate", "conj", "conv1d", "conv2d", "conv3d", "conv_output_size",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_transpose_output_size",
-    "copysign", "cos", "cosh", "count_nonzero", "cross", "cross_entropy", "cummax", "cummin",
-    "cumprod", "cumsum", "cumulative_trapezoid", "curvature", "data", "default_generator",
-    "deg2rad", "det", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter",
-    "diff", "digamma", "dist", "distributions", "div", "divide", "dot", "double", "dsplit",
-    "dstack", "dtype", "einsum", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc",
-    "erfinv", "exp", "exp2", "expand", "expm1", "eye", "files", "fix", "flatten", "flip", "fliplr",
-    "flipud", "float", "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin",
-    "fmod", "frac", "from_dlpack", "from_numpy", "full", "full_like", "func", "gather", "ge",
-    "Generator", "ger", "get_default_dtype", "get_num_threads", "get_rng_state", "greater",
-    "greater_equal", "gt", "half", "heaviside", "histc", "hsplit", "hstack", "hypot", "im2col",
-    "imag", "index_add", "index_copy", "index_fill", "index_put", "index_select", "inference_mode",
-    "information", "initial_seed", "inner", "inspect", "int", "int16", "int32", "int64", "int8",
-    "inverse", "is_complex", "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled",
-    "is_nonzero", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf",
-    "isposinf", "kron", "kthvalue", "le", "lerp", "less", "less_equal", "lgamma", "linalg",
-    "linear", "linspace", "load", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp",
-    "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "logspace", "logsumexp", "long", "lp_pool1d", "lp_pool2d", "lp_pool3d",
-    "lt", "manual_seed", "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp",
-    "matrix_power", "max", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d",
-    "max_unpool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode",
-    "models", "moveaxis", "movedim", "msort", "mul", "multinomial", "multiply", "mv", "nan_to_num",
-    "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "ne", "neg", "negative", "nll_loss",
+    "bitwise_right_shift", "bitwise_xor", "block_diag", "bmm", "bool", "BoolTensor",
+    "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "ByteTensor", "can_cast",
+    "cartesian_prod", "cat", "cdouble", "ceil", "cfloat", "chain_matmul", "CharTensor", "cholesky",
+    "cholesky_solve", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "col2im",
+    "column_stack", "combinations", "complex", "complex128", "complex64", "concat", "concatenate",
+    "conj", "conv1d", "conv2d", "conv3d", "conv_output_size", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "conv_transpose_output_size", "copysign", "cos", "cosh",
+    "count_nonzero", "cross", "cross_entropy", "cummax", "cummin", "cumprod", "cumsum",
+    "cumulative_trapezoid", "curvature", "data", "default_generator", "deg2rad", "det", "device",
+    "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff", "digamma", "dist",
+    "distributions", "div", "divide", "dot", "double", "DoubleTensor", "dsplit", "dstack", "dtype",
+    "e", "einsum", "empty", "empty_like", "enable_grad", "eq", "equal", "erf", "erfc", "erfinv",
+    "exp", "exp2", "expand", "expm1", "eye", "files", "finfo", "fix", "flatten", "flip", "fliplr",
+    "flipud", "float", "float16", "float32", "float64", "FloatTensor", "floor", "floor_divide",
+    "fmax", "fmin", "fmod", "frac", "from_dlpack", "from_numpy", "full", "full_like", "func",
+    "gather", "ge", "Generator", "ger", "get_default_dtype", "get_num_threads", "get_rng_state",
+    "greater", "greater_equal", "gt", "half", "HalfTensor", "heaviside", "histc", "hsplit",
+    "hstack", "hypot", "iinfo", "im2col", "imag", "index_add", "index_copy", "index_fill",
+    "index_put", "index_select", "inf", "inference_mode", "information", "initial_seed", "inner",
+    "inspect", "int", "int16", "int32", "int64", "int8", "IntTensor", "inverse", "is_complex",
+    "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "is_nonzero", "is_tensor",
+    "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "kron", "kthvalue",
+    "layout", "le", "lerp", "less", "less_equal", "lgamma", "linalg", "linear", "linspace", "load",
+    "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp",
+    "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logspace",
+    "logsumexp", "long", "LongTensor", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed",
+    "masked_fill", "masked_scatter", "masked_select", "matmul", "matrix_exp", "matrix_power", "max",
+    "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "models", "moveaxis",
+    "movedim", "msort", "mul", "multinomial", "multiply", "mv", "nan", "nan_to_num", "nanmean",
+    "nanmedian", "nanquantile", "nansum", "narrow", "ne", "neg", "negative", "newaxis", "nll_loss",
     "nn", "no_grad", "nonzero", "norm", "normal", "not_equal", "numel", "one_hot", "ones",
-    "ones_like", "optim", "outer", "pad", "permute", "pinverse", "poisson", "polygamma", "positive",
-    "pow", "problems", "prod", "promote_types", "quantile", "rad2deg", "rand", "rand_like",
-    "randint", "randint_like", "randn", "randn_like", "random", "randperm", "ravel", "real",
-    "reciprocal", "regularize", "relu", "remainder", "repeat_interleave", "reshape", "result_type",
-    "roll", "rot90", "round", "row_stack", "rsqrt", "save", "scalar_tensor", "scatter",
-    "scatter_add", "scatter_reduce", "searchsorted", "seed", "select", "set_default_dtype",
-    "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "short",
-    "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "Size", "slogdet", "softmax", "softplus",
-    "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean", "sub", "subtract",
-    "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan", "tanh", "Tensor", "tensor",
+    "ones_like", "optim", "outer", "pad", "permute", "pi", "pinverse", "poisson", "polygamma",
+    "positive", "pow", "problems", "prod", "promote_types", "quantile", "rad2deg", "rand",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm", "ravel",
+    "real", "reciprocal", "regularize", "relu", "remainder", "repeat_interleave", "reshape",
+    "result_type", "roll", "rot90", "round", "row_stack", "rsqrt", "save", "scalar_tensor",
+    "scatter", "scatter_add", "scatter_reduce", "searchsorted", "seed", "select",
+    "set_default_dtype", "set_default_tensor_type", "set_grad_enabled", "set_num_threads",
+    "set_printoptions", "set_rng_state", "sgn", "short", "ShortTensor", "sigmoid", "sign",
+    "signbit", "sin", "sinc", "sinh", "Size", "slogdet", "softmax", "softplus", "sort", "split",
+    "sqrt", "square", "squeeze", "stack", "std", "std_mean", "strided", "sub", "subtract", "sum",
+    "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan", "tanh", "Tensor", "tensor",
     "tensor_split", "tensordot", "tile", "topk", "trace", "train", "transpose", "trapezoid",
     "trapz", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "uint8",
     "unbind", "unflatten", "unique", "unique_consecutive", "unsqueeze",

@@ -74,6 +74,8 @@ class TensorMethods:
     def __sub__(self, other: Operand) -> Tensor: ...
     def __truediv__(self, other: Operand) -> Tensor: ...
     def __xor__(self, other: Operand) -> Tensor: ...
+    def _of_sizes_or_values(self, data: Any, *sizes: _int) -> Any:
+        """The array of ``Tensor(2, 3)`` and ``Tensor([1, 2])``; arrays and boxes are what they are."""
     def abs(self) -> Tensor:
         """The absolute value of each element."""
     def abs_(self) -> Self:
@@ -699,6 +701,8 @@ class TensorMethods:
         """-x"""
     def nelement(self) -> builtins.int:
         """The number of elements."""
+    def new(self, *args: Any) -> Tensor:
+        """A new tensor of this one's type: ``x.new(2, 3)`` by its sizes, ``x.new([1, 2])`` by values."""
     def new_empty(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
         """An uninitialized tensor of the given size in the type of this tensor."""
     def new_full(self, size: Shape, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:

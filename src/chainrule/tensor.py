@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 else:
     TensorMethods = object
 
-__all__ = ["Size", "Tensor", "device"]
+__all__ = ["Size", "Tensor", "device", "layout", "strided"]
+
+Array = K.Array
 
 
 class Size(tuple[int, ...]):
@@ -73,11 +75,33 @@ class device:
         return f"device(type='{self.type}')"
 
 
+class layout:
+    """How the elements of a tensor lie in memory: ``strided``, at fixed distances, is all there is.
+
+    >>> import chainrule
+    >>> chainrule.zeros(2).layout
+    chainrule.strided
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"chainrule.{self.name}"
+
+
+strided = layout("strided")
+
+
 class Tensor(TensorMethods):
     """An array with derivatives.
 
     ``Tensor`` objects come from :func:`chainrule.tensor`, the other creation functions, and from
-    operations. ``Tensor(array)`` wraps an array of the backend as it is, without copying.
+    operations. ``Tensor(array)`` wraps an array of the backend as it is, without copying;
+    ``Tensor(2, 3)`` and ``Tensor([1, 2])`` are PyTorch's older way to make one by its sizes or its
+    values, of the default type.
 
     >>> import chainrule
     >>> x = chainrule.tensor([1.0, 2.0], requires_grad=True)
@@ -104,7 +128,15 @@ class Tensor(TensorMethods):
     _view: Any  # View | None
     _hooks: dict[int, Any] | None = None  # in __dict__ of the few leaves that have hooks
 
-    def __init__(self, array: Any):
+    # Where it lives and how it lies: one answer for all tensors.
+    is_cpu = True
+    is_cuda = is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = False
+    is_nested = is_quantized = is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = False
+    layout = strided
+
+    def __init__(self, array: Any = (), *sizes: int):
+        if array.__class__ is not Array or sizes:
+            array = self._of_sizes_or_values(array, *sizes)
         self.array = array
         self.needs_grad = False
         self._node = None

@@ -339,6 +339,7 @@ NO_RECORD_FAMILIES = {
     "patterns": "makes tensors from numbers",
     "from_data": "makes tensors from arrays",
     "sampling": "draws random numbers",
+    "typed": "makes tensors from sizes or values",
 }
 RANDOM_PRIMITIVES = {"pick_with_replacement", "pick_without_replacement"}
 

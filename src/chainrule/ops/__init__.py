@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from chainrule.ops.creation import conversion, filling, from_data, patterns, sampling
+from chainrule.ops.creation import conversion, filling, from_data, patterns, sampling, typed
 from chainrule.ops.elementwise import complex_numbers, derived, functions, logic, options
 from chainrule.ops.index import assignment, reading, replacing, scatter
 from chainrule.ops.layers import avg_pool, columns, conv, max_pool, norm, softmax
@@ -19,7 +19,7 @@ families: tuple[ModuleType, ...] = (
     *(reductions, product, order, quantiles, scan, sort),
     *(reading, assignment, replacing, scatter),
     *(matmul, products, einsum, matrices, norms),
-    *(patterns, from_data, conversion, sampling, filling),
+    *(patterns, from_data, conversion, sampling, filling, typed),
     *(softmax, conv, columns, max_pool, avg_pool, norm, rnn, lstm, gru),
 )
 

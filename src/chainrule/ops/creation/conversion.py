@@ -169,6 +169,8 @@ def type(
         dtype = next((d for d, name in _TENSOR_NAMES.items() if name == wanted), dtype)
         if dtype not in _NAMES:
             raise ValueError(f"type: invalid type {dtype!r}; use a dtype such as chainrule.float32")
+    if isinstance(dtype, builtins.type) and hasattr(dtype, "dtype"):
+        dtype = dtype.dtype  # of FloatTensor and its like
     return cast(input, dtype)
 
 
