@@ -1,7 +1,8 @@
-"""Records of attention and of the transformer's encoder."""
+"""Records of attention and of the transformer."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -66,6 +67,34 @@ def layer(note: str, inputs: Args, call: Any = None, **kwargs: Any) -> Layer:
     )
 
 
+def whole(nn: Any, **kwargs: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's, of a fast path that it does not take
+        return nn.Transformer(4, 2, 1, 2, 6, 0.0, **kwargs)
+
+
+def two(*shapes: tuple[int, ...]) -> Args:
+    return lambda r: tuple(r.normal(size=s) for s in shapes)
+
+
+def masked_decoding(r: np.random.Generator) -> tuple[Any, ...]:
+    """Target, memory, the masks of both, the paddings of both."""
+    paddings = np.zeros((2, 3), bool), np.array([[False] * 4, [False, False, True, True]])
+    memory_mask = r.normal(size=(3, 4)) < -0.7
+    memory_mask[:, 0] = False
+    return (r.normal(size=(3, 2, 4)), r.normal(size=(4, 2, 4)), causal(3), memory_mask, *paddings)
+
+
+def decoder(note: str, inputs: Args, **kwargs: Any) -> Layer:
+    return Layer(
+        "TransformerDecoderLayer",
+        lambda nn: nn.TransformerDecoderLayer(4, 2, 6, 0.0, **kwargs),
+        inputs,
+        same_repr=False,
+        note=note,
+    )
+
+
 LAYERS: list[Layer] = [
     attention("self", one(3, 2, 6), own()),
     attention("no batch", one(3, 6), own()),
@@ -85,4 +114,24 @@ LAYERS: list[Layer] = [
     layer("before, gelu", one(2, 3, 4), norm_first=True, activation="gelu", batch_first=True),
     layer("causal, no bias", lambda r: (r.normal(size=(3, 2, 4)), causal(3)), bias=False),
     Layer("TransformerEncoder", stack, one(3, 2, 4), same_repr=False),
+    decoder("after", two((3, 2, 4), (5, 2, 4))),
+    decoder("no batch, gelu", two((3, 4), (5, 4)), activation="gelu"),
+    decoder("before, batch first", two((2, 3, 4), (2, 5, 4)), norm_first=True, batch_first=True),
+    decoder("masks, no bias", masked_decoding, bias=False),
+    Layer(
+        "TransformerDecoder",
+        lambda nn: nn.TransformerDecoder(
+            nn.TransformerDecoderLayer(4, 2, 6, 0.0), 2, nn.LayerNorm(4)
+        ),
+        two((3, 2, 4), (5, 2, 4)),
+        same_repr=False,
+    ),
+    Layer("Transformer", whole, two((5, 2, 4), (3, 2, 4)), same_repr=False),
+    Layer(
+        "Transformer",
+        lambda nn: whole(nn, batch_first=True, norm_first=True),
+        lambda r: (r.normal(size=(2, 5, 4)), r.normal(size=(2, 3, 4)), None, causal(3)),
+        same_repr=False,
+        note="causal, batch first",
+    ),
 ]

@@ -1,4 +1,4 @@
-"""Attention and the transformer's encoder: masks, symmetries, errors."""
+"""Attention and the transformer: masks, symmetries, errors."""
 
 from __future__ import annotations
 
@@ -83,6 +83,26 @@ def test_causal_attention_does_not_see_the_future() -> None:
     assert slopes[3:] == [0, 0]
 
 
+def test_a_causal_decoder_does_not_see_the_future_but_all_of_the_source() -> None:
+    model = nn.Transformer(4, 2, 1, 2, 8, dropout=0.0).double()
+    src, tgt = normal(3, 1, 4).requires_grad_(), normal(5, 1, 4).requires_grad_()
+    mask = nn.Transformer.generate_square_subsequent_mask(5).double()
+    out = model(src, tgt, tgt_mask=mask, tgt_is_causal=True)
+    (out[2, 0] * chainrule.arange(4.0).double()).sum().backward()
+    slopes = tgt.grad.abs().sum((1, 2)).tolist()
+    assert min(slopes[:3]) > 0
+    assert slopes[3:] == [0, 0]
+    assert min(src.grad.abs().sum((1, 2)).tolist()) > 0
+
+
+def test_parts_of_a_transformer_may_be_given() -> None:
+    layer = nn.TransformerDecoderLayer(4, 2, 8)
+    decoder = nn.TransformerDecoder(layer, 1)
+    model = nn.Transformer(4, 2, 1, custom_decoder=decoder)
+    assert model.decoder is decoder
+    assert isinstance(model.encoder, nn.TransformerEncoder)
+
+
 def test_is_causal_is_the_lower_triangle() -> None:
     q, k = normal(2, 3, 4), normal(2, 5, 4)
     mask = chainrule.tril(chainrule.ones(3, 5)).bool()
@@ -148,6 +168,7 @@ def test_parameters_start_as_pytorch_s_do() -> None:
 
 X = chainrule.ones(3, 2, 4)
 M = nn.MultiheadAttention(4, 2)
+WHOLE = nn.Transformer(4, 2, 1, 1, 4)
 SDPA = F.scaled_dot_product_attention
 CASES: list[Any] = [
     (lambda: M(X[..., :3], X[..., :3], X[..., :3]), AssertionError, "embedding dimension of 4"),
@@ -185,6 +206,9 @@ CASES: list[Any] = [
         "must divide",
     ),
     (lambda: nn.TransformerEncoderLayer(4, 2, activation="tanh"), RuntimeError, "relu/gelu"),
+    (lambda: nn.TransformerDecoderLayer(4, 2, activation="tanh"), RuntimeError, "DecoderLayer"),
+    (lambda: WHOLE(X, X[:, :1]), RuntimeError, "batch number of src and tgt must be equal"),
+    (lambda: WHOLE(X, chainrule.ones(2, 2, 5)), RuntimeError, "equal to d_model=4, got"),
 ]
 
 

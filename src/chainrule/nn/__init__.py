@@ -82,6 +82,9 @@ from chainrule.nn.layers.residual import Highway, Residual, ResidualBlock, SkipC
 from chainrule.nn.recurrent.variants import Bidirectional, DeepRNN, PeepholeLSTM, TimeDistributed
 from chainrule.nn.layers.shape import Flatten, Identity, Unflatten
 from chainrule.nn.layers.transformer import TransformerEncoder, TransformerEncoderLayer
+from chainrule.nn.layers.transformer_decoder import (
+    Transformer, TransformerDecoder, TransformerDecoderLayer,
+)
 from chainrule.nn.layers.unit_graph import UnitGraph
 from chainrule.nn.layers.upsample import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
@@ -115,7 +118,8 @@ __all__ = [
     "RNNCellBase", "RReLU", "SecondOrder", "SELU", "Sequential", "Sigmoid", "Sign", "SiLU",
     "SkipConcat", "SmoothL1Loss", "SobolevaTanh", "SoftMarginLoss", "Softmax", "Softmax2d",
     "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
-    "TimeDistributed", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
+    "TimeDistributed", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
+    "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
     "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "UninitializedBuffer",
     "UninitializedParameter", "UnitGraph", "UnscaledDropout", "Upsample", "UpsamplingBilinear2d",
     "UpsamplingNearest2d", "utils", "WeightNoise", "ZeroOneLoss", "ZeroPad1d", "ZeroPad2d",

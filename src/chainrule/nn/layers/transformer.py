@@ -15,9 +15,23 @@ from chainrule.nn.layers.norm_sample import LayerNorm
 from chainrule.tensor import Tensor
 from chainrule.typing import Device, DType, Factory
 
-__all__ = ["TransformerEncoder", "TransformerEncoderLayer"]
+__all__ = ["TransformerEncoder", "TransformerEncoderLayer", "activation_named"]
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gelu}
+
+
+def activation_named(
+    layer: str, activation: str | Callable[[Tensor], Tensor]
+) -> Callable[[Tensor], Tensor]:
+    """The function that a transformer's layer names by "relu" or "gelu", or is given."""
+    if not isinstance(activation, str):
+        return activation
+    if activation not in _ACTIVATIONS:
+        raise RuntimeError(
+            f"{layer}: activation should be relu/gelu, not {activation!r}; pass any other as a "
+            "function"
+        )
+    return _ACTIVATIONS[activation]
 
 
 class TransformerEncoderLayer(Module):
@@ -71,14 +85,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        if isinstance(activation, str):
-            if activation not in _ACTIVATIONS:
-                raise RuntimeError(
-                    "TransformerEncoderLayer: activation should be relu/gelu, not "
-                    f"{activation!r}; pass any other as a function"
-                )
-            activation = _ACTIVATIONS[activation]
-        self.activation = activation
+        self.activation = activation_named("TransformerEncoderLayer", activation)
 
     def forward(
         self,
