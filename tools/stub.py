@@ -35,8 +35,10 @@ GIVEN = {
     "__eq__": "(self, other: object) -> Tensor",
     "__getitem__": "(self, index: Index) -> Tensor",
     "__iter__": "(self) -> Iterator[Tensor]",
+    "__matmul__": "(self, other: Tensor | Array) -> Tensor",
     "__ne__": "(self, other: object) -> Tensor",
     "__repr__": "(self) -> str",
+    "__rmatmul__": "(self, other: Tensor | Array) -> Tensor",
     "__setitem__": "(self, index: Index, value: Operand) -> None",
 }
 UNARY = {"__abs__", "__invert__", "__neg__", "__pos__"}

@@ -10,24 +10,22 @@ Operators and methods such as ``x.tanh()`` are attached in ``ops/methods.py`` an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from chainrule.backend import K, dtypes
 from chainrule.graph import Box, mode, Mode, next_seq, Node, Storage
 
 if TYPE_CHECKING:
-    from chainrule.typing import MaybeNone
-
-if TYPE_CHECKING:
     # Methods and operators are attached by the rooms above (ops/methods.py, autograd/); what an
     # editor and a type checker see of them is written by tools/stub.py.
     from chainrule._tensor_methods import TensorMethods
+    from chainrule.typing import Array, ArrayDType, MaybeNone
 else:
     TensorMethods = object
 
 __all__ = ["Size", "Tensor", "device", "layout", "strided"]
 
-Array = K.Array
+ARRAY = K.Array
 
 
 class Size(tuple[int, ...]):
@@ -135,7 +133,7 @@ class Tensor(TensorMethods):
     layout = strided
 
     def __init__(self, array: Any = (), *sizes: int):
-        if array.__class__ is not Array or sizes:
+        if array.__class__ is not ARRAY or sizes:
             array = self._of_sizes_or_values(array, *sizes)
         self.array = array
         self.needs_grad = False
@@ -170,7 +168,11 @@ class Tensor(TensorMethods):
     def nbytes(self) -> int:
         return self.array.size * self.array.dtype.itemsize
 
-    def size(self, dim: int | None = None) -> Any:
+    @overload
+    def size(self, dim: None = None) -> Size: ...
+    @overload
+    def size(self, dim: int) -> int: ...
+    def size(self, dim: int | None = None) -> Size | int:
         """The shape, or one of its entries."""
         if dim is None:
             return self.shape
@@ -335,7 +337,7 @@ class Tensor(TensorMethods):
 
     # --- out of the library -----------------------------------------------------------------------
 
-    def numpy(self, *, force: bool = False) -> Any:
+    def numpy(self, *, force: bool = False) -> Array:
         """The same memory as a NumPy array."""
         if self.requires_grad and not force:
             raise RuntimeError(
@@ -356,14 +358,14 @@ class Tensor(TensorMethods):
         """The values as nested Python lists (a number if there are no dimensions)."""
         return self._numbers("tolist()").tolist()
 
-    def _numbers(self, what: str) -> Any:
+    def _numbers(self, what: str) -> Array:
         if isinstance(self.array, Box):
             if self._view is not None:
                 self._refresh()
             return self.array.numbers(what)
         return K.to_numpy(self.array)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: ArrayDType | None = None, copy: bool | None = None) -> Array:
         return K.asarray(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
