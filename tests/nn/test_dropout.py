@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import math
 from typing import Any
 
@@ -145,3 +147,92 @@ def test_errors() -> None:
         F.dropout2d(chainrule.ones(2, 3, 4))
     with pytest.warns(UserWarning, match="use dropout to drop"):
         F.dropout3d(chainrule.ones(2, 3))
+
+
+def with_unscaled(before: nn.Module, *behind: nn.Module) -> nn.Module:
+    return nn.Sequential(before, nn.UnscaledDropout(0.4), *behind)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        [nn.PReLU(init=0.3)],
+        [nn.PReLU(6), nn.Identity(), nn.ReLU()],
+        [nn.Tanh()],
+        [nn.ParametricActivation(lambda x, beta: x * (beta * x).sigmoid(), beta=1.5)],
+    ],
+)
+def test_weights_are_scaled_behind_activations(between: list[nn.Module]) -> None:
+    """The mean over all masks of what the units behind got in training."""
+    chainrule.manual_seed(0)
+    net = with_unscaled(nn.Linear(5, 6), *between, nn.Linear(6, 2)).double()
+    x = chainrule.randn(3, 5, dtype=chainrule.float64)
+    masks = chainrule.tensor(list(itertools.product([0.0, 1.0], repeat=6)), dtype=x.dtype)
+    chances = 0.6 ** masks.sum(1) * 0.4 ** (6 - masks.sum(1))
+    behind = net[2:].eval()
+    outputs = behind((net[0](x) * masks.unsqueeze(1)).reshape(-1, 6)).reshape(64, 3, 2)
+    expected = (chances.reshape(-1, 1, 1) * outputs).sum(0)
+    assert_close(F.weight_scaled(net)(x), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [
+        nn.BatchNorm1d(6),
+        nn.BatchNorm1d(6, affine=False),
+        nn.BatchNorm1d(6, track_running_stats=False),
+        nn.LayerNorm(6),
+        nn.GroupNorm(2, 6),
+        nn.RMSNorm(6, eps=1e-2),
+    ],
+)
+def test_a_normalization_takes_the_factor_of_its_input(norm: nn.Module) -> None:
+    chainrule.manual_seed(0)
+    norm = copy.deepcopy(norm)
+    net = with_unscaled(nn.Linear(5, 6), norm, nn.PReLU(), nn.Linear(6, 2)).double()
+    x = chainrule.randn(8, 5, dtype=chainrule.float64)
+    for _ in range(3):
+        net(x)
+    net.eval()
+    expected = net[2:](0.6 * net[0](x))
+    assert_close(F.weight_scaled(net)(x), expected, rtol=1e-10)
+    assert_close(net[4].weight, F.weight_scaled(net)[4].weight)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.RNN(6, 4, 2, bidirectional=True),
+        nn.LSTM(6, 4, 2, batch_first=True),
+        nn.GRU(6, 4),
+        nn.LSTMCell(6, 4),
+        nn.Sequential(nn.Unflatten(1, (2, 3)), nn.MaxPool1d(2), nn.Conv1d(2, 3, 1)),
+        nn.Sequential(nn.Unflatten(1, (2, 3)), nn.ConvTranspose1d(2, 3, 2)),
+    ],
+)
+def test_the_weights_of_the_inputs_are_scaled(layer: nn.Module) -> None:
+    chainrule.manual_seed(0)
+    net = with_unscaled(nn.Linear(5, 6), layer).double().eval()
+    x = chainrule.randn(7, 5, dtype=chainrule.float64)
+    first, second = F.weight_scaled(net)(x), net[2](0.6 * net[0](x))
+    first, second = (y[0] if isinstance(y, tuple) else y for y in (first, second))
+    assert_close(first, second, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("behind", "message"),
+    [
+        ([nn.Sigmoid(), nn.Linear(6, 2)], "'2' .*Sigmoid, does not pass a factor on"),
+        ([nn.LogSoftmax(1), nn.Linear(6, 2)], "LogSoftmax, does not pass"),
+        ([nn.Residual(nn.Linear(6, 6)), nn.Linear(6, 2)], "Residual, is more than one path"),
+        ([nn.Bilinear(6, 6, 2)], "Bilinear, does not pass"),
+        ([nn.utils.parametrizations.weight_norm(nn.Linear(6, 2))], "computed from others"),
+        ([nn.RMSNorm(6)], "RMSNorm without eps"),
+    ],
+)
+def test_weight_scaling_refuses_what_it_cannot_do(behind: list[nn.Module], message: str) -> None:
+    with pytest.raises(ValueError, match=f"weight_scaled: .*{message}"):
+        F.weight_scaled(with_unscaled(nn.Linear(5, 6), *behind))
+    ends = nn.Residual(nn.Sequential(nn.Linear(6, 6), nn.UnscaledDropout()))
+    with pytest.raises(ValueError, match="ends a path"):
+        F.weight_scaled(nn.Sequential(ends, nn.Linear(6, 2)))

@@ -19,7 +19,7 @@ from chainrule.clustering import (
 from chainrule.nn.layers.conv import convolve
 from chainrule.nn.layers.dropout import (
     alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout,
-    unscaled_dropout, weight_scaled,
+    unscaled_dropout,
 )
 from chainrule.nn.layers.embedding import embedding, embedding_bag, one_hot
 from chainrule.nn.layers.folding import (
@@ -50,6 +50,7 @@ from chainrule.nn.layers.norm_functions import batch_norm, instance_norm
 from chainrule.nn.layers.norm_sample import (
     group_norm, layer_norm, local_response_norm, normalize, rms_norm,
 )
+from chainrule.nn.layers.weight_scaling import weight_scaled
 from chainrule.nn.losses.objective import weighted_sum
 from chainrule.nn.layers.padding import pad
 from chainrule.ops.layers.conv import (

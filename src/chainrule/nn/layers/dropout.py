@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 
-from chainrule.autograd.modes import no_grad
 from chainrule.nn.module.base import Module
 from chainrule.ops.creation.sampling import mask
 from chainrule.tensor import Tensor
@@ -30,7 +28,6 @@ __all__ = [
     "dropout3d",
     "feature_alpha_dropout",
     "unscaled_dropout",
-    "weight_scaled",
 ]
 
 # Where SELU saturates: lambda * alpha, with the sign turned.
@@ -126,7 +123,7 @@ def feature_alpha_dropout(
 def unscaled_dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """x * d without the division: the form of dropout that scales the weights in evaluation.
 
-    See :func:`weight_scaled`.
+    See :func:`chainrule.nn.functional.weight_scaled`.
     """
     _check_probability("unscaled_dropout", p)
     if not training or p == 0:
@@ -361,27 +358,3 @@ class UnscaledDropout(DropoutLayer):
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
-
-
-def weight_scaled(model: Module) -> Module:
-    """A copy of a network for evaluation: weights behind :class:`UnscaledDropout` times 1 - p.
-
-    The rule w <- (1 - p) w is applied to the next module with a weight, in the order in which the
-    modules were registered.
-    """
-    scaled = copy.deepcopy(model).eval()
-    keep = 1.0
-    with no_grad():
-        for module in scaled.modules():
-            if isinstance(module, UnscaledDropout):
-                keep *= 1 - module.p
-                continue
-            weight = module._parameters.get("weight")
-            if keep != 1.0 and weight is not None:
-                weight.mul_(keep)
-                keep = 1.0
-    if keep != 1.0:
-        raise ValueError(
-            "weight_scaled: behind the last UnscaledDropout comes no module with a weight to scale"
-        )
-    return scaled

@@ -184,6 +184,7 @@ class Affine(Module):
 
     weight: Parameter | MaybeNone
     bias: Parameter | MaybeNone
+    eps: float | MaybeNone
 
     def _make_affine(
         self,
