@@ -189,3 +189,23 @@ def test_shuffled_passes_depend_on_the_seed() -> None:
         for s in (0, 0, 1)
     ]
     assert weights[0] == weights[1] != weights[2]
+
+
+def test_the_pocket_draws_at_random_and_finds_the_fewest_mistakes_on_xor() -> None:
+    """Three of four is the best a line can do; passes over all four, in any order, miss it."""
+    x, y = tensor([[0.0, 0], [0, 1], [1, 0], [1, 1]]), tensor([-1.0, 1, 1, -1])
+
+    for seed in range(10):
+        with pytest.warns(UserWarning, match="not linearly separable"):
+            fit = optim.perceptron(x, y, pocket=True, max_iter=500, generator=seeded(seed))
+        assert fit.report.mistakes == 1
+        assert int(((x @ fit.weight + fit.bias) * y > 0).sum()) == 3
+
+
+def test_a_pocket_of_separable_examples_stops_without_mistakes() -> None:
+    x = normal(80, 3)
+    y = np.sign(x @ [1.0, 2, 3])
+    fit = optim.perceptron(tensor(x), tensor(y), pocket=True, generator=seeded())
+    assert fit.report.converged
+    assert (y * (x @ fit.weight.numpy() + fit.bias.item()) > 0).all()
+    assert fit.report.iterations < 1000

@@ -19,7 +19,7 @@ from chainrule.ops.elementwise.logic import eq, ne, where
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import argmax, max, min
 from chainrule.ops.reduce.reductions import mean, sum
-from chainrule.ops.creation.sampling import randperm
+from chainrule.ops.creation.sampling import randint, randperm
 from chainrule.ops.shape.stacking import cat
 from chainrule.optim.linear import Data, FitReport, LinearFit, parted, told
 from chainrule.optim.optimizer import check_range
@@ -161,6 +161,11 @@ def _pass(b: Tensor, w: Tensor, lr: float, pocket: _Pocket | None) -> tuple[Tens
     return w, updates
 
 
+def _order(n: int, draws: bool, generator: Random) -> Tensor:
+    """The examples of a pass: all in a random order, or as many drawn with replacement."""
+    return randint(n, (n,), generator=generator) if draws else randperm(n, generator=generator)
+
+
 @no_grad()
 def perceptron(
     x: Tensor,
@@ -186,10 +191,12 @@ def perceptron(
         lr: the learning rate; from w = 0 it changes only the length of w.
         max_iter: passes over the data at most.
         online: an update after each mistake; otherwise after a pass, for all mistakes together.
-        pocket: keep, and return, the weights with the fewest mistakes on all data (Gallant).
+        pocket: keep, and return, the weights with the fewest mistakes on all data (Gallant, 1990,
+            with a ratchet).
         bias: whether there is an offset; without, the border goes through 0.
-        shuffle: whether each pass has a random order of its own; by default with a pocket, which
-            a fixed order may keep from ever meeting good weights.
+        shuffle: whether each pass has a random order of its own, or with a pocket, where this is
+            the default, is of N examples drawn at random: a pass over all of them, in any order,
+            may never meet good weights.
 
     >>> from chainrule import optim, problems
     >>> p = problems.boolean("or", signed=True)
@@ -209,15 +216,15 @@ def perceptron(
     divided = ""
     while passes < max_iter:
         if online:
-            rows = b[randperm(b.shape[0], generator=generator)] if shuffled else b
-            w, changes = _pass(rows, w, lr, kept)
+            order = _order(b.shape[0], pocket, generator) if shuffled else None
+            w, changes = _pass(b if order is None else b[order], w, lr, kept)
         else:
             wrong = b[matmul(b, w) <= 0]
             w, changes = w + lr * sum(wrong, 0), int(wrong.shape[0] > 0)
             if kept is not None:
                 kept.offer(w)
         passes, updates = passes + 1, updates + changes
-        if not changes:
+        if not changes and (kept is None or not kept.mistakes):
             break
         if passes == 10 or passes == max_iter:
             divided = divided or separability_of_rows(b)

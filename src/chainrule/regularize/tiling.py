@@ -79,7 +79,7 @@ def tiling(
             )
         w, wrong = _master(a, labels, first, passes, generator)
         rows = [w] if not wrong else _faithful(a, labels, w, passes, generator)
-        w = stack([_centered(a, row) for row in rows])
+        w = stack(rows)
         layers += [_layer(w, x.dtype), nn.Sign()]
         widths.append(len(rows))
         mistakes.append(wrong)
@@ -117,9 +117,13 @@ def _signs(a: Tensor, w: Tensor) -> Tensor:
 
 
 def _centered(a: Tensor, w: Tensor) -> Tensor:
-    """The same unit with its border in the middle between the samples on both sides."""
+    """The same unit with its border in the middle between the samples on both sides.
+
+    Samples on the border lie below it, also where rounding has moved them a little.
+    """
     heights = matmul(with_ones(a), w)
-    above, below = heights[heights > 0], heights[heights <= 0]
+    border = 1e-9 * float(max(heights.abs()))
+    above, below = heights[heights > border], heights[heights <= border]
     if above.numel() and below.numel():
         shift = -(float(min(above)) + float(max(below))) / 2
     else:
@@ -142,12 +146,13 @@ def _master(
     a: Tensor, labels: Tensor, first: Tensor | None, passes: int, generator: Random
 ) -> tuple[Tensor, int]:
     """The better of the pocket's weights and those that are known to be good."""
-    w = _pocket(a, labels, passes, generator)
+    w = _centered(a, _pocket(a, labels, passes, generator))
     wrong = _mistakes(a, labels, w)
     if first is not None and wrong:
-        other = _mistakes(a, labels, first)
+        known = _centered(a, first)
+        other = _mistakes(a, labels, known)
         if other < wrong:
-            return first, other
+            return known, other
     return w, wrong
 
 
@@ -174,10 +179,10 @@ def _faithful(
         mixed = _mixed_group(_signs(a, stack(rows)), labels)
         if mixed is None:
             return rows
-        w = _pocket(a[mixed], labels[mixed], passes, generator)
+        w = _centered(a, _pocket(a[mixed], labels[mixed], passes, generator))
         seen = _signs(a[mixed], w[None])[:, 0]
         if len(set(seen.tolist())) == 1:  # this unit would tell none of them apart
-            w = _outermost(a[mixed])
+            w = _centered(a, _outermost(a[mixed]))
         rows.append(w)
 
 
