@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Lasso
 
 import chainrule
 from chainrule import models, nn
@@ -202,6 +203,39 @@ def test_dictionary_model_recovers_its_coefficients() -> None:
     np.testing.assert_allclose(theta.numpy(), [2, 0, -3], atol=1e-5)
     assert chainrule.allclose(model(x), target, atol=1e-5)
     assert abs(model.penalty().item() - 5) < 1e-4
+
+
+def test_dictionary_model_finds_the_few_functions_that_are_needed() -> None:
+    """M18: of a dictionary of 30, by an L1 penalty; the error falls as more may be used."""
+    chainrule.manual_seed(0)
+    x = chainrule.linspace(0, 6.283, 200)
+    functions = [lambda t, k=k: (k * t).sin() for k in range(1, 16)]
+    functions += [lambda t, k=k: (k * t).cos() for k in range(1, 16)]
+    noise = 0.01 * chainrule.randn(200)
+    target = 2 * (3 * x).sin() - (7 * x).sin() + 0.5 * (11 * x).cos() + noise
+    model = models.DictionaryModel(functions)
+    report = model.fit(x, target, l1=0.05)
+    assert report.converged
+    assert model.used == [2, 6, 25]
+    sizes = model.theta.detach()[[2, 6, 25]].tolist()
+    assert sizes == pytest.approx([1.9, -0.9, 0.4], abs=0.02)  # each less by the penalty, 2 l1
+    theirs = Lasso(alpha=0.05, fit_intercept=False, tol=1e-12).fit(model.features(x), target)
+    np.testing.assert_allclose(model.theta.detach().numpy(), theirs.coef_, atol=1e-5)
+    losses = []
+    for terms, used in ((1, [2]), (2, [2, 6]), (3, [2, 6, 25])):
+        losses.append(model.fit(x, target, terms=terms).loss)
+        assert model.used == used
+        residual = (model(x) - target).detach()
+        assert float(residual.square().mean()) == pytest.approx(losses[-1], rel=1e-5)
+    assert losses[0] > 2 * losses[1] > 4 * losses[2]
+    assert losses[2] == pytest.approx(1e-4, rel=0.3)
+    assert model.theta.detach()[model.used].tolist() == pytest.approx([2, -1, 0.5], abs=0.01)
+    assert model.fit(x, 0 * x, terms=2).loss == 0
+    assert model.used == []
+    with pytest.raises(ValueError, match="terms must be positive and without l1"):
+        model.fit(x, target, 0.1, terms=2)
+    with pytest.raises(ValueError, match=r"targets of shape \(200,\), got \(3,\)"):
+        model.fit(x, target[:3])
 
 
 def test_multi_task_trunk_gets_the_weighted_sum_of_gradients() -> None:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chainrule import nn
+from chainrule.autograd.modes import no_grad
 from chainrule.models.mlp import MLP, Activation
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import zeros
 from chainrule.ops.shape.stacking import stack
+from chainrule.optim.linear import FitReport, least_squares, untold
+from chainrule.optim.sparse import lasso, lasso_limit
 from chainrule.tensor import Tensor
 
 __all__ = ["AdditiveModel", "DictionaryModel", "MultiTaskNet", "capacity"]
@@ -56,7 +59,8 @@ class AdditiveModel(nn.Module):
 class DictionaryModel(nn.Module):
     """A linear model on a dictionary of functions: y = sum over n of theta[n] functions[n](x).
 
-    An L1 penalty on theta (:meth:`penalty`) makes it sparse.
+    An L1 penalty on theta makes it sparse: in one call by :meth:`fit`, or in a loop by
+    :meth:`penalty`.
 
     Shape: (*), the same out, if the functions are elementwise.
 
@@ -66,9 +70,16 @@ class DictionaryModel(nn.Module):
     >>> from chainrule import models, ones
     >>> models.DictionaryModel([lambda x: x, lambda x: x.sin()])(ones(5)).shape
     chainrule.Size([5])
+    >>> from chainrule import linspace
+    >>> model = models.DictionaryModel([lambda x, k=k: (k * x).sin() for k in range(1, 9)])
+    >>> x = linspace(0, 6, 50)
+    >>> report = model.fit(x, 2 * (3 * x).sin() - (7 * x).sin(), terms=2)
+    >>> model.used, [round(model.theta[n].item(), 3) for n in model.used]
+    ([2, 6], [2.0, -1.0])
     """
 
     theta: Parameter
+    report: FitReport | None = None
 
     def __init__(self, functions: Sequence[Callable[[Tensor], Tensor]]):
         super().__init__()
@@ -87,6 +98,76 @@ class DictionaryModel(nn.Module):
     def penalty(self) -> Tensor:
         """The sum of |theta_n|."""
         return self.theta.abs().sum()
+
+    @property
+    def used(self) -> list[int]:
+        """The functions whose theta is not 0."""
+        return (self.theta.detach() != 0).nonzero().reshape(-1).tolist()
+
+    def fit(
+        self,
+        input: Tensor,
+        target: Tensor,
+        l1: float = 0.0,
+        *,
+        terms: int | None = None,
+        **options: Any,
+    ) -> FitReport:
+        """Writes theta for targets of the shape of the outputs; returns the report.
+
+        The loss is sum (y - target)^2 / (2 N) + l1 sum |theta_n|: see :func:`optim.lasso`, which
+        has ``options``.
+
+        Args:
+            input: what the functions are of.
+            target: the values wanted.
+            l1: the weight of the penalty; 0 is least squares.
+            terms: in place of ``l1``: how many functions to use at most. Those are used that come
+                first as l1 falls, and their theta are those of least squares.
+        """
+        features = self.features(input).detach()
+        x, y = features.reshape(-1, len(self.functions)), target.reshape(-1)
+        if tuple(features.shape[:-1]) != tuple(target.shape):
+            raise ValueError(
+                f"DictionaryModel.fit: expected targets of shape {tuple(features.shape[:-1])}, "
+                f"got {tuple(target.shape)}"
+            )
+        if terms is None:
+            fit = lasso(x, y, l1, bias=False, **options)
+            theta, self.report = fit.weight, fit.report
+        else:
+            if l1 or terms < 1:
+                raise ValueError(
+                    "DictionaryModel.fit: terms must be positive and without l1, got "
+                    f"terms={terms}, l1={l1}"
+                )
+            theta, self.report = _first_terms(x, y, terms, options)
+        with no_grad():
+            self.theta.copy_(theta)
+        return self.report
+
+
+def _first_terms(
+    x: Tensor, y: Tensor, terms: int, options: dict[str, Any]
+) -> tuple[Tensor, FitReport]:
+    """Least squares on the columns that come first as the penalty falls, by steps of a tenth."""
+    theta = zeros(int(x.shape[1]), dtype=x.dtype)
+    l1 = lasso_limit(x, y, bias=False)
+    if l1 == 0:
+        loss = float((y * y).double().mean())
+        return theta, FitReport(0, True, "no function fits the targets better than 0", loss)
+    chosen: list[int] = []
+    for _ in range(200):  # down to a billionth of the largest
+        l1 *= 0.9
+        with untold():
+            sizes = lasso(x, y, l1, bias=False, **options).weight.abs().tolist()
+        found = sorted([n for n, size in enumerate(sizes) if size], key=lambda n: -sizes[n])
+        chosen = sorted(found[:terms])
+        if len(found) >= terms:
+            break
+    fit = least_squares(x[:, chosen], y, bias=False)
+    theta[chosen] = fit.weight
+    return theta, fit.report
 
 
 class MultiTaskNet(nn.Module):

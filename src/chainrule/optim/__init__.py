@@ -45,6 +45,7 @@ from chainrule.optim.rprop import Rprop
 from chainrule.optim.rprop_variants import IRpropMinus, IRpropPlus, RpropMinus, RpropPlus
 from chainrule.optim.separation import perceptron, separability
 from chainrule.optim.sgd import SGD
+from chainrule.optim.sparse import lasso, lasso_limit
 
 __all__ = [
     "ASGD",
@@ -92,6 +93,8 @@ __all__ = [
     "delta_rule",
     "hebbian_change",
     "learning_rate_range_test",
+    "lasso",
+    "lasso_limit",
     "least_squares",
     "least_squares_hessian",
     "logarithmic_search",
