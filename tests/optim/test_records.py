@@ -87,6 +87,7 @@ def exported() -> list[str]:
 def test_every_optimizer_has_a_record() -> None:
     assert len(exported()) > 10
     assert not missing(exported(), CASES)
+    assert {case.name for case in CASES} <= set(exported())
     assert missing([*exported(), "Unheard"], CASES) == {"Unheard"}  # this test can fail
     assert all(find_spec(f"optim.{module}") for module in ON_THEIR_OWN.values())
 
