@@ -12,7 +12,7 @@ NATIVE := $(wildcard native/*.cpp native/*.hpp native/*.inc)
 define copy_tree
 rm -rf $(1)
 mkdir $(1)
-tar --exclude='./.*' --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
+tar --exclude=./.git --exclude='./.venv*' --exclude='./.*_cache' --exclude=./.hypothesis --exclude=./.fallback --exclude=./.sanitize --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
 .PHONY: demo test fallback sanitize parity bench house stub lint format clean

@@ -10,14 +10,17 @@ from __future__ import annotations
 import ast
 import contextlib
 import doctest
+import importlib
 import io
 import re
 import tokenize
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import quote
+from test_rooms import ROOMS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = quote.pages()
@@ -157,6 +160,26 @@ def test_paths_exist(page: Path) -> None:
     """From the root, from the package, or from the folder of the kernels."""
     folders = (ROOT, ROOT / "src" / "chainrule", ROOT / "native")
     assert missing_paths(page.read_text("utf-8"), *folders) == []
+
+
+@pytest.mark.parametrize("name", [".pre-commit-config.yaml", ".github/workflows/ci.yml"])
+def test_what_hooks_and_workflows_run_exists(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    named = set(re.findall(r"(?<![\w/])(?:tools|tests|\.ci)/[\w/.]+", text))
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_readme_lists_the_parts() -> None:
+    """Each one that it names is there; those that it leaves out are not for users."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`chainrule[^|]*) \|", text, re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`chainrule\.(\w+)`", row)]
+    package = importlib.import_module("chainrule")
+    missing = [n for n in names if not hasattr(package, n) and not find_spec(f"chainrule.{n}")]
+    assert missing == []
+    inside = {"__main__", "cli", "files", "graph", "ops", "printing", "random", "tensor"}
+    assert {name for room in ROOMS for name in room} - set(names) == inside
 
 
 def test_a_path_that_is_not_there_is_found() -> None:
