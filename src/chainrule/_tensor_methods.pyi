@@ -760,6 +760,8 @@ class TensorMethods:
         """1 / x"""
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Calls ``hook(gradient)`` when the tensor's gradient is known; what it returns replaces it."""
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Calls ``hook(tensor)`` when a backward pass has added the gradient of a leaf to ``.grad``."""
     def relu(self) -> Tensor:
         """max(x, 0)"""
     def relu_(self) -> Self:

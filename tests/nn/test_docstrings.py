@@ -96,6 +96,7 @@ FUNCTIONS = (
     utils,
     utils.parametrizations,
     utils.parametrize,
+    utils.prune,
     utils.rnn,
 )
 

@@ -11,7 +11,11 @@ from chainrule.autograd.check import GradcheckError, gradcheck, gradgradcheck
 from chainrule.autograd.engine import backward, grad
 from chainrule.autograd.explain import Explanation, explain
 from chainrule.autograd.function import Function, FunctionCtx, once_differentiable
-from chainrule.autograd.hooks import register_hook, retain_grad
+from chainrule.autograd.hooks import (
+    register_hook,
+    register_post_accumulate_grad_hook,
+    retain_grad,
+)
 from chainrule.autograd.modes import (
     enable_grad,
     inference_mode,
@@ -61,6 +65,7 @@ def _backward(
 METHODS: dict[str, Callable[..., Any]] = {
     "backward": _backward,
     "register_hook": register_hook,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
     "retain_grad": retain_grad,
 }
 for _name, _method in METHODS.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, overload
 
-from chainrule.autograd.hooks import hooks_left, run_hooks
+from chainrule.autograd.hooks import hooks_left, run_after, run_hooks
 from chainrule.autograd.roots import Cotangents, any_boxed, recording, roots_of, sequence
 from chainrule.autograd.walk import leading_to, walk, youngest_first
 from chainrule.backend import K
@@ -90,6 +90,8 @@ def _accumulate(leaf: Tensor, g: Any, on_tensors: bool, given: set[int]) -> None
         leaf._grad = Tensor(g)
     else:
         old.array = K.write_into(K.add, old.array, old.array, g)
+    if leaf._hooks is not None:
+        run_after(leaf)
 
 
 @overload

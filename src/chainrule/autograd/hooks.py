@@ -11,7 +11,14 @@ from chainrule.graph import Edge, Node
 from chainrule.tensor import Tensor
 from chainrule.typing import Value
 
-__all__ = ["RemovableHandle", "register_hook", "retain_grad", "run_hooks"]
+__all__ = [
+    "RemovableHandle",
+    "register_hook",
+    "register_post_accumulate_grad_hook",
+    "retain_grad",
+    "run_after",
+    "run_hooks",
+]
 
 
 def run_hooks(
@@ -58,6 +65,26 @@ class RemovableHandle:
         self.remove()
 
 
+class _LeafHooks(dict[int, Any]):
+    """The hooks of a leaf: those that see the gradient, and ``after``, called with the leaf."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.after: dict[int, Callable[[Tensor], None]] = {}
+
+
+def _hooks_of_leaf(tensor: Tensor) -> _LeafHooks:
+    if not isinstance(tensor._hooks, _LeafHooks):
+        tensor._hooks = _LeafHooks()
+    return tensor._hooks
+
+
+def run_after(leaf: Tensor) -> None:
+    """Calls the hooks that wait for the gradient in ``.grad`` of a leaf with hooks."""
+    for hook in list(_hooks_of_leaf(leaf).after.values()):
+        hook(leaf)
+
+
 def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
     """Calls ``hook(gradient)`` when the tensor's gradient is known; what it returns replaces it."""
     if not tensor.requires_grad:
@@ -67,12 +94,41 @@ def register_hook(tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Re
     if tensor._node is not None:
         hooks = tensor._node.extras().hooks
     else:
-        if tensor._hooks is None:
-            tensor._hooks = {}
-        hooks = tensor._hooks
+        hooks = _hooks_of_leaf(tensor)
     key = max(hooks, default=0) + 1
     hooks[key] = hook
     return RemovableHandle(hooks, key)
+
+
+def register_post_accumulate_grad_hook(
+    tensor: Tensor, hook: Callable[[Tensor], None]
+) -> RemovableHandle:
+    """Calls ``hook(tensor)`` when a backward pass has added the gradient of a leaf to ``.grad``.
+
+    So an optimizer can take its step for a parameter, and free the gradient, at once:
+
+    >>> import chainrule
+    >>> w = chainrule.tensor([1.0, 2.0], requires_grad=True)
+    >>> def step(p):
+    ...     p.data -= 0.5 * p.grad
+    ...     p.grad = None
+    >>> handle = w.register_post_accumulate_grad_hook(step)
+    >>> (w * w).sum().backward()
+    >>> w.detach(), w.grad
+    (tensor([0., 0.]), None)
+    """
+    op = "register_post_accumulate_grad_hook"
+    if not tensor.requires_grad:
+        raise RuntimeError(f"{op}: cannot register a hook on a tensor that doesn't require grad")
+    if not tensor.is_leaf:
+        raise RuntimeError(
+            f"{op}: post accumulate grad hooks cannot be registered on non-leaf tensors; "
+            "register_hook sees their gradients"
+        )
+    after = _hooks_of_leaf(tensor).after
+    key = max(after, default=0) + 1
+    after[key] = hook
+    return RemovableHandle(after, key)
 
 
 def retain_grad(tensor: Tensor) -> None:

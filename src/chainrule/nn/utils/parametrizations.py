@@ -45,23 +45,24 @@ def _rename(
 # --- weight normalization -------------------------------------------------------------------------
 
 
+def norm_except(v: Tensor, dim: int | None) -> Tensor:
+    """The norm over all dimensions but ``dim``, which stays; over all for None."""
+    if dim is None or dim == -1:
+        return vector_norm(v)
+    kept = dim % v.ndim
+    return vector_norm(v, dim=tuple(d for d in range(v.ndim) if d != kept), keepdim=True)
+
+
 class _WeightNorm(Module):
     def __init__(self, dim: int | None = 0):
         super().__init__()
         self.dim = dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return weight_v * (weight_g / self._norm(weight_v))
+        return weight_v * (weight_g / norm_except(weight_v, self.dim))
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        return self._norm(weight), weight
-
-    def _norm(self, v: Tensor) -> Tensor:
-        """The norm over all dimensions but ``dim``, which stays."""
-        if self.dim is None or self.dim == -1:
-            return vector_norm(v)
-        kept = self.dim % v.ndim
-        return vector_norm(v, dim=tuple(d for d in range(v.ndim) if d != kept), keepdim=True)
+        return norm_except(weight, self.dim), weight
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
@@ -91,6 +92,16 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 # --- spectral normalization -----------------------------------------------------------------------
 
 
+def as_matrix(weight: Tensor, dim: int) -> Tensor:
+    """A weight as a matrix, the rows of which are the entries of ``dim``."""
+    return flatten(movedim(weight, dim, 0), 1)
+
+
+def outputs_dim(module: Module) -> int:
+    """The dimension of a layer's weight that belongs to its outputs."""
+    return 1 if any("ConvTranspose" in c.__name__ for c in type(module).__mro__) else 0
+
+
 class _SpectralNorm(Module):
     _u: Tensor
     _v: Tensor
@@ -115,7 +126,7 @@ class _SpectralNorm(Module):
             self._iterate(matrix, 15)
 
     def _matrix(self, weight: Tensor) -> Tensor:
-        return flatten(movedim(weight, self.dim, 0), 1)
+        return as_matrix(weight, self.dim)
 
     def _unit(self, x: Tensor) -> Tensor:
         return x / clamp(vector_norm(x), min=self.eps)
@@ -156,8 +167,7 @@ def spectral_norm(
     method at every use in training. They count as constants in the gradient.
     """
     weight = _weight_of(module, name)
-    if dim is None:
-        dim = 1 if any("ConvTranspose" in c.__name__ for c in type(module).__mro__) else 0
+    dim = outputs_dim(module) if dim is None else dim
     function = _SpectralNorm(weight, n_power_iterations, dim, eps)
     register_parametrization(module, name, function)
     old = {
