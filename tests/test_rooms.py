@@ -20,9 +20,26 @@ __all__ = ["PACKAGE", "dotted", "executed", "imported_names", "modules"]
 # From the roof down. ``chainrule/__init__.py`` lies on top of all: it may import everything, and
 # nothing may import it.
 ROOMS = (
-    ("cli", "__main__"),
+    ("cli", "__main__", "__config__"),
     ("estimators",),
     ("train",),
+    (
+        "accelerator",
+        "amp",
+        "backends",
+        "compiler",
+        "cpu",
+        "cuda",
+        "distributed",
+        "fx",
+        "hub",
+        "jit",
+        "onnx",
+        "serialization",
+        "settings",
+        "testing",
+        "utils",
+    ),
     ("files",),
     ("inspect",),
     ("data",),
@@ -39,9 +56,10 @@ ROOMS = (
     ("autograd",),
     ("linalg",),
     ("ops",),
-    ("tensor", "graph", "printing", "typing"),
+    ("tensor", "graph", "printing", "typing", "attributes"),
     ("backend",),
     ("random",),
+    ("absent", "version"),
 )
 FLOOR = {name: floor for floor, room in enumerate(reversed(ROOMS)) for name in room}
 

@@ -1,9 +1,9 @@
 """The lists of names: what a file exports at its home is exported by the package without a copy.
 
-``chainrule/__init__.py``, ``nn/__init__.py`` and ``nn/functional.py`` import names and list them in
-``__all__``. An import marked ``# all of it`` has every name in the ``__all__`` of its module, and
-``__all__`` has every public name that the file imports from the package. ``make stub`` writes both;
-``tests/test_names.py`` says whether they are current.
+``chainrule/__init__.py``, ``nn/__init__.py``, ``nn/functional.py`` and ``nn/modules/__init__.py``
+import names and list them in ``__all__``. An import marked ``# all of it`` has every name in the
+``__all__`` of its module, and ``__all__`` has every public name that the file imports from the
+package. ``make stub`` writes both; ``tests/test_names.py`` says whether they are current.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "chainrule"
-LISTS = ("__init__.py", "nn/__init__.py", "nn/functional.py")
+LISTS = ("__init__.py", "nn/__init__.py", "nn/functional.py", "nn/modules/__init__.py")
 MARK = "# all of it"
 WIDTH = 100
 
@@ -25,12 +25,12 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def exported(module: str, package: Path = PACKAGE) -> list[str]:
-    """The names in the ``__all__`` of a module, as its source has them."""
+    """The public names in the ``__all__`` of a module, as its source has them."""
     path = package.joinpath(*module.split(".")[1:])
     source = path.with_suffix(".py") if path.with_suffix(".py").is_file() else path / "__init__.py"
     for node in ast.parse(source.read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-            return ordered(ast.literal_eval(node.value))
+            return ordered(n for n in ast.literal_eval(node.value) if not n.startswith("_"))
     raise LookupError(f"{module} has no __all__")
 
 
@@ -52,12 +52,10 @@ def public(node: ast.stmt, package: Path) -> list[str]:
     """The public names that a statement of a list imports from the package."""
     if isinstance(node, ast.If):
         return [name for part in node.body for name in public(part, package)]
-    if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__version__":
-        return ["__version__"]
     if not isinstance(node, ast.ImportFrom) or not f"{node.module}.".startswith("chainrule."):
         return []
     names = [alias.asname or alias.name for alias in node.names]
-    return [name for name in names if not name.startswith("_")]
+    return [name for name in names if not name.startswith("_") or name == "__version__"]
 
 
 def current(source: str, package: Path = PACKAGE) -> str:

@@ -287,7 +287,6 @@ def test_default_convert() -> None:
             "valid start method in .*'knife'",
         ),
         ({"multiprocessing_context": 3, "num_workers": 1}, TypeError, "valid context object"),
-        ({"pin_memory": True}, ValueError, "tensors live on the CPU"),
         ({"generator": 3}, TypeError, "generator must be a Generator, not int"),
         ({"sampler": [0], "shuffle": True}, ValueError, "mutually exclusive with shuffle"),
         ({"batch_sampler": [[0]], "batch_size": 2}, ValueError, "mutually exclusive with batch_"),

@@ -25,4 +25,9 @@ LAYERS = [
         note="nested, by name",
     ),
     Layer("Sequential", lambda nn: nn.Sequential(), lambda r: (r.normal(size=(2,)),), note="empty"),
+    Layer(
+        "DataParallel",
+        lambda nn: nn.DataParallel(nn.Sequential(nn.Linear(3, 4), nn.Tanh())),
+        lambda r: (r.normal(size=(5, 3)),),
+    ),
 ]

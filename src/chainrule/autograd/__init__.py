@@ -24,6 +24,7 @@ from chainrule.autograd.modes import (
     no_grad,
     set_grad_enabled,
 )
+from chainrule.autograd.variable import Variable
 from chainrule.tensor import Tensor
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Function",
     "FunctionCtx",
     "GradcheckError",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",

@@ -75,11 +75,12 @@ def set_num_threads(num: int) -> None:
     _apply()
 
 
-def use_deterministic_algorithms(mode: bool) -> None:
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Makes results independent of the number of threads, too.
 
     They never depend on the run. Products may differ in the last bit with the number of threads
-    that share them, so with True everything runs on one thread, which is slower.
+    that share them, so with True everything runs on one thread, which is slower. ``warn_only`` is
+    for operations that depend on the run: there are none.
     """
     global _deterministic
     _deterministic = bool(mode)

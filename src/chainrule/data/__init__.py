@@ -45,6 +45,7 @@ from chainrule.data.power import LogTransform, PowerTransform
 from chainrule.data.preprocess import Pipeline, Transform
 from chainrule.data.sampler import (
     BatchSampler,
+    DistributedSampler,
     RandomSampler,
     Sampler,
     SequentialSampler,
@@ -100,6 +101,7 @@ __all__ = [
     "DataLoader",
     "Dataset",
     "DatasetError",
+    "DistributedSampler",
     "DownloadError",
     "EMBEDDED",
     "EmbeddedTable",

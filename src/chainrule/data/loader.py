@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator as Yields, Iterable, Iterator, S
 from multiprocessing.context import BaseContext
 from typing import Any
 
+from chainrule.absent import warn_once
 from chainrule.data.collate import default_collate, default_convert
 from chainrule.data.dataset import IterableDataset, defined_together
 from chainrule.data.fetch import END, Fetcher, MapFetcher, StreamFetcher
@@ -79,6 +80,8 @@ class DataLoader:
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
     ):
         self._iterable = isinstance(dataset, IterableDataset)
         _check_workers(
@@ -86,9 +89,9 @@ class DataLoader:
         )
         _check_order(self._iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if pin_memory:
-            raise ValueError(
-                "DataLoader: pin_memory=True is for an accelerator; tensors live on the CPU here, "
-                "leave it out"
+            warn_once(
+                "DataLoader: pin_memory=True changes nothing: there is no accelerator, and tensors "
+                "live on the CPU",
             )
         if generator is not None and not isinstance(generator, Generator):
             raise TypeError(
@@ -105,6 +108,9 @@ class DataLoader:
         if self.batch_size is not None:
             batch_sampler = BatchSampler(sampler or (), self.batch_size, drop_last)
         self.dataset: Any = dataset
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.in_order = in_order
         self.sampler = sampler
         self.batch_sampler = None if self._iterable else batch_sampler
         self.drop_last = drop_last

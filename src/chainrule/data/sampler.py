@@ -20,6 +20,7 @@ from chainrule.tensor import Tensor
 
 __all__ = [
     "BatchSampler",
+    "DistributedSampler",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -172,6 +173,59 @@ class WeightedRandomSampler(_Ordered):
         return multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
+
+
+class DistributedSampler(_Ordered):
+    """The share of one of several processes: every ``num_replicas``-th sample, from ``rank`` on.
+
+    All processes draw the same order, from ``seed`` and the epoch. Where the samples cannot be
+    shared out evenly, the first come again in the end, or the last are left out with ``drop_last``.
+    By default there is one process, which gets all.
+
+    >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in (0, 1)]
+    [[0, 2, 4], [1, 3, 0]]
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ):
+        self.dataset = dataset
+        self.num_replicas = 1 if num_replicas is None else num_replicas
+        self.rank = 0 if rank is None else rank
+        if not 0 <= self.rank < self.num_replicas:
+            raise ValueError(
+                f"DistributedSampler: Invalid rank {rank}, rank should be in the interval "
+                f"[0, {self.num_replicas - 1}]"
+            )
+        self.epoch = 0
+        self.shuffle = shuffle
+        self.seed = seed
+        self.drop_last = drop_last
+        n, parts = len(dataset), self.num_replicas
+        self.num_samples = n // parts if drop_last else -(-n // parts)
+        self.total_size = self.num_samples * parts
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Says which epoch it is, so that each has an order of its own."""
+        self.epoch = epoch
+
+    def order(self) -> Tensor:
+        """The samples of this process."""
+        n = len(self.dataset)
+        order = numbers(range(n))
+        if self.shuffle:
+            order = randperm(n, generator=Generator().manual_seed(self.seed + self.epoch))
+        places = numbers([i % n for i in range(self.rank, self.total_size, self.num_replicas)])
+        return getitem(order, places)
 
 
 def _check_num_samples(op: str, value: Any) -> None:

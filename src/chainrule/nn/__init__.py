@@ -3,7 +3,11 @@
 # Lists of names, packed; tools/names.py writes what is marked, and __all__.
 # fmt: off
 
-from chainrule.nn import functional, init, utils
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+from chainrule.nn import functional, init, parallel, utils
 from chainrule.nn.activations.learned import ParametricActivation, PReLU  # all of it
 from chainrule.nn.activations.piecewise import (  # all of it
     BinaryStep, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, ReLU, ReLU6, RReLU, Sign,
@@ -87,6 +91,17 @@ from chainrule.nn.layers.transformer_decoder import (
 )
 from chainrule.nn.layers.unit_graph import UnitGraph
 from chainrule.nn.layers.upsample import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+from chainrule.nn.parallel.data_parallel import DataParallel
+
+if _TYPE_CHECKING:
+    from chainrule.nn import modules
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "modules":  # PyTorch's homes of what is here: imported when first asked for
+        return _import_module("chainrule.nn.modules")
+    raise AttributeError(f"module 'chainrule.nn' has no attribute {name!r}")
+
 
 __all__ = [
     "activation_properties", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
@@ -96,8 +111,8 @@ __all__ = [
     "CELU", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
     "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvLSTM", "ConvLSTMCell",
     "ConvRNN", "ConvRNNCell", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "CTCLoss", "DeepRNN", "Dropout",
-    "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingBag",
+    "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "CTCLoss", "DataParallel",
+    "DeepRNN", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingBag",
     "FeatureAlphaDropout", "feedback_alignment", "FeedbackLinear", "Flatten", "Fold", "functional",
     "Gaussian", "GaussianNLLLoss", "GaussianNoise", "GELU", "GLU", "GroupNorm", "GRU", "GRUCell",
     "HalfSquaredLoss", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "Highway",
@@ -108,16 +123,16 @@ __all__ = [
     "LazyInstanceNorm3d", "LazyLinear", "LazyModuleMixin", "LeakyReLU", "LeCunTanh", "Linear",
     "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "LPPool1d", "LPPool2d", "LPPool3d", "LSTM",
     "LSTMCell", "MarginRankingLoss", "Maxout", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d",
-    "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MSELoss",
-    "MultiheadAttention", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
-    "NLLLoss", "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList",
-    "ParametricActivation", "PeepholeLSTM", "PerceptronLoss", "PixelShuffle", "PixelUnshuffle",
-    "PoissonNLLLoss", "PReLU", "RBF", "RBFNetwork", "RecurrentConv", "ReflectionPad1d",
-    "ReflectionPad2d", "ReflectionPad3d", "ReLU", "ReLU6", "ReplicationPad1d", "ReplicationPad2d",
-    "ReplicationPad3d", "Residual", "ResidualBlock", "RMSNorm", "RNN", "RNNBase", "RNNCell",
-    "RNNCellBase", "RReLU", "SecondOrder", "SELU", "Sequential", "Sigmoid", "Sign", "SiLU",
-    "SkipConcat", "SmoothL1Loss", "SobolevaTanh", "SoftMarginLoss", "Softmax", "Softmax2d",
-    "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+    "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module", "ModuleDict", "ModuleList", "modules",
+    "MSELoss", "MultiheadAttention", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss", "NLLLoss", "PairwiseDistance", "parallel", "Parameter", "ParameterDict",
+    "ParameterList", "ParametricActivation", "PeepholeLSTM", "PerceptronLoss", "PixelShuffle",
+    "PixelUnshuffle", "PoissonNLLLoss", "PReLU", "RBF", "RBFNetwork", "RecurrentConv",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReLU", "ReLU6", "ReplicationPad1d",
+    "ReplicationPad2d", "ReplicationPad3d", "Residual", "ResidualBlock", "RMSNorm", "RNN",
+    "RNNBase", "RNNCell", "RNNCellBase", "RReLU", "SecondOrder", "SELU", "Sequential", "Sigmoid",
+    "Sign", "SiLU", "SkipConcat", "SmoothL1Loss", "SobolevaTanh", "SoftMarginLoss", "Softmax",
+    "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
     "TimeDistributed", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
     "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
     "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "UninitializedBuffer",

@@ -122,8 +122,12 @@ class ConstantPad3d(_ConstantPad):
     nd = 3
 
 
-class _ZeroPad(_Pad):
-    mode, value = "constant", 0.0
+class _ZeroPad(_ConstantPad):
+    def __init__(self, padding: Sizes):
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return str(self.padding)
 
 
 class ZeroPad1d(_ZeroPad):

@@ -1,0 +1,7 @@
+"""Channels in another order, where PyTorch has them."""
+
+from chainrule.nn import ChannelShuffle
+
+__all__ = [
+    "ChannelShuffle",
+]

@@ -1,0 +1,8 @@
+"""Distances, where PyTorch has them."""
+
+from chainrule.nn import CosineSimilarity, PairwiseDistance
+
+__all__ = [
+    "CosineSimilarity",
+    "PairwiseDistance",
+]
