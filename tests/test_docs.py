@@ -178,7 +178,21 @@ def test_the_readme_lists_the_parts() -> None:
     package = importlib.import_module("chainrule")
     missing = [n for n in names if not hasattr(package, n) and not find_spec(f"chainrule.{n}")]
     assert missing == []
-    inside = {"__main__", "cli", "files", "graph", "ops", "printing", "random", "tensor"}
+    inside = {
+        "__config__",
+        "__main__",
+        "absent",
+        "attributes",
+        "cli",
+        "files",
+        "graph",
+        "ops",
+        "printing",
+        "random",
+        "settings",
+        "tensor",
+        "version",
+    }
     assert {name for room in ROOMS for name in room} - set(names) == inside
 
 
