@@ -102,3 +102,46 @@ def test_units_with_equal_weights_get_equal_gradients() -> None:
     net[2].weight.detach()[0, 3] = 1.0  # the next layer tells the last one apart
     assert nn.init.symmetric_units(net) == {"0": [[0, 1, 2, 3]]}
     assert inspect.symmetry(net, x, y, loss) == {"0": [[0, 1, 2]]}
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_units_of_transposed_convolutions(groups: int) -> None:
+    """Their weights have the outputs along the second axis, within groups."""
+    chainrule.manual_seed(0)
+    layer = nn.ConvTranspose2d(4, 6, 3, stride=2, groups=groups)
+    net = nn.Sequential(layer, nn.Tanh(), nn.Conv2d(6, 1, 2))
+    x = chainrule.randn(5, 4, 3, 3)
+    y = chainrule.randn(*net(x).shape)
+    assert inspect.symmetry(net, x, y, nn.MSELoss()) == {}
+    first, second = (0, 4) if groups == 1 else (0, 2)
+    with chainrule.no_grad():
+        layer.weight[: 4 // groups, second] = layer.weight[: 4 // groups, first]
+        layer.bias[second] = layer.bias[first]
+        net[2].weight[0, second] = net[2].weight[0, first]
+    assert nn.init.symmetric_units(net) == {"0": [[first, second]]}
+    assert inspect.symmetry(net, x, y, nn.MSELoss()) == {"0": [[first, second]]}
+    with chainrule.no_grad():
+        net[2].weight[0, second] += 1
+    assert inspect.symmetry(net, x, y, nn.MSELoss()) == {}
+
+
+def test_units_of_other_groups_see_other_inputs() -> None:
+    for layer in (nn.Conv1d(4, 4, 3, groups=2), nn.ConvTranspose1d(4, 4, 3, groups=2)):
+        for p in layer.parameters():
+            nn.init.constant_(p, 0.5)
+        assert nn.init.symmetric_units(layer) == {"": [[0, 1], [2, 3]]}
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_invariances_of_transposed_convolutions(groups: int) -> None:
+    """The batch norm behind them takes away the scale of each unit, as for convolutions."""
+    chainrule.manual_seed(0)
+    layer = nn.ConvTranspose2d(4, 6, 3, bias=False, groups=groups)
+    found = inspect.invariances(
+        nn.Sequential(layer, nn.BatchNorm2d(6)), chainrule.randn(8, 4, 5, 5)
+    )
+    assert found["weight matrix re-scaling"]
+    assert found["weight vector re-scaling"]
+    assert found["data set re-scaling"]
+    assert not found["weight matrix re-centering"]
+    assert not inspect.invariances(layer, chainrule.randn(8, 4, 5, 5))["weight vector re-scaling"]

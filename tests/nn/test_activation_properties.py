@@ -50,6 +50,10 @@ TABLE: list[tuple[Any, str, str, float, bool]] = [
     (lambda x: -x.tanh(), "(-1, 1)", "decreasing", 0.0, False),
     (chainrule.exp, "(0, inf)", "increasing", math.inf, False),
     (chainrule.sin, "[-1, 1]", "no", 1.0, True),
+    (lambda x: -x, "(-inf, inf)", "decreasing", -1.0, False),
+    (lambda x: 1 - 2 * x, "(-inf, inf)", "decreasing", -2.0, False),
+    (lambda x: -x.relu(), "(-inf, 0]", "non-increasing", 0.0, False),
+    (lambda x: 0 * x + 2, "[2, 2]", "non-increasing", 0.0, False),
 ]
 
 
@@ -170,6 +174,13 @@ def test_a_module_is_left_as_it_is() -> None:
         (3, TypeError, "expected an activation.*int"),
         (lambda x: x.sum(), ValueError, "expected an elementwise function"),
         (lambda x: x * np.nan, ValueError, "no finite values"),
+        ("softmax", ValueError, "each output of softmax depends on more than one input"),
+        (nn.Softmax(0), ValueError, "each output of Softmax depends on more"),
+        (nn.LogSoftmax(-1), ValueError, "each output of LogSoftmax depends on more"),
+        (lambda x: x.softmax(-1), ValueError, "expected an elementwise function"),
+        (lambda x: x - x.mean(), ValueError, "expected an elementwise function"),
+        (lambda x: x.sort()[0], ValueError, "expected an elementwise function"),
+        (lambda x: x.cumsum(0), ValueError, "expected an elementwise function"),
     ],
 )
 def test_errors(activation: Any, error: Any, match: str) -> None:

@@ -252,23 +252,25 @@ def test_im2col_makes_a_copy() -> None:
 # --- sizes ----------------------------------------------------------------------------------------
 
 
+def if_it_fits(call: Any, *arguments: Any) -> int | None:
+    try:
+        found = call(*arguments)
+    except RuntimeError:
+        return None
+    return found if isinstance(found, int) else int(found.shape[2])
+
+
 def test_output_sizes_are_those_of_convolutions() -> None:
-    """Over a grid of settings, whenever at least one window fits."""
+    """Over a grid of settings: a size wherever at least one window fits, and only there."""
     checked = 0
     for i, k, s, p, d in itertools.product(range(1, 8), (1, 2, 3), (1, 2, 3), (0, 1, 2), (1, 2)):
-        size = chainrule.conv_output_size(i, k, s, p, d)
-        if size > 0:
-            x, w = np.zeros((1, 1, i)), np.zeros((1, 1, k))
-            out = chainrule.conv1d(tensor(x), tensor(w), stride=s, padding=p, dilation=d)
-            assert out.shape[2] == size
-            checked += 1
-        grown = chainrule.conv_transpose_output_size(i, k, s, p, dilation=d)
-        if grown > 0:
-            y = chainrule.conv_transpose1d(
-                tensor(np.zeros((1, 1, i))), tensor(np.zeros((1, 1, k))), None, s, p, 0, 1, d
-            )
-            assert y.shape[2] == grown
-    assert checked > 250
+        x, w = tensor(np.zeros((1, 1, i))), tensor(np.zeros((1, 1, k)))
+        size = if_it_fits(chainrule.conv_output_size, i, k, s, p, d)
+        assert size == if_it_fits(chainrule.conv1d, x, w, None, s, p, d)
+        grown = if_it_fits(chainrule.conv_transpose_output_size, i, k, s, p, 0, d)
+        assert grown == if_it_fits(chainrule.conv_transpose1d, x, w, None, s, p, 0, 1, d)
+        checked += size is not None
+    assert 250 < checked < 378
 
 
 def test_sizes_as_numbers_and_tuples() -> None:
@@ -345,3 +347,22 @@ def test_columns_refuse() -> None:
         chainrule.col2im(tensor(random(2, 5, 9)), (4, 4), 2)
     with pytest.raises(RuntimeError, match=r"expected output_size to be a single integer value"):
         chainrule.col2im(tensor(random(2, 4, 9)), (4, 4, 4), 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: chainrule.conv_output_size(3, 5), "kernel_size=5 .* does not fit into size=3"),
+        (lambda: chainrule.conv_output_size(3, 4), "does not fit"),
+        (lambda: chainrule.conv_output_size((8, 3), 5), r"does not fit into size=\(8, 3\)"),
+        (lambda: chainrule.conv_output_size(5, 3, dilation=3), "dilation=3 does not fit"),
+        (lambda: chainrule.conv_output_size(5, 3, stride=0), "non-positive stride"),
+        (lambda: chainrule.conv_output_size(5, 0), "non-positive kernel_size"),
+        (lambda: chainrule.conv_output_size(5, 3, padding=-1), "negative padding"),
+        (lambda: chainrule.conv_transpose_output_size(2, 2, padding=4), "use less padding"),
+        (lambda: chainrule.conv_transpose_output_size(2, 2, stride=0), "non-positive stride"),
+    ],
+)
+def test_sizes_that_do_not_exist(call: Any, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        call()

@@ -11,7 +11,7 @@ from typing import Any
 from chainrule import nn
 from chainrule.autograd.modes import no_grad
 from chainrule.func import functional_call
-from chainrule.nn.init import symmetric_units
+from chainrule.nn.init.models import by_unit, from_units, symmetric_units
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.reduce.order import max
 from chainrule.ops.reduce.reductions import mean
@@ -115,12 +115,22 @@ def invariances(
 def _deviations(model: nn.Module, x: Tensor, weight: str | None, scale: float) -> dict[str, float]:
     name = _weight_name(model, weight)
     w = dict(model.named_parameters())[name].detach()
+    layer = model.get_submodule(name.rpartition(".")[0])
+    units = by_unit(layer, w)
     g = Generator().manual_seed(0)
-    v, shift = (randn(*t.shape[1:], generator=g, dtype=t.dtype) for t in (w, x))
-    row, case = clone(w), clone(x)
-    row[0] = scale * w[0]
+    v, shift = (randn(*t.shape[1:], generator=g, dtype=t.dtype) for t in (units, x))
+    row, case = clone(units), clone(x)
+    row[0] = scale * units[0]
     case[0] = scale * x[0]
-    changed = [(scale * w, x), (w + v, x), (row, x), (w, scale * x), (w, x + shift), (w, case)]
+    moved, single = (from_units(layer, t, w.shape) for t in (units + v, row))
+    changed = [
+        (scale * w, x),
+        (moved, x),
+        (single, x),
+        (w, scale * x),
+        (w, x + shift),
+        (w, case),
+    ]
     before = _output(model, name, w, x)
     size = math.sqrt(float(mean(before * before))) or 1.0
     return {
@@ -189,7 +199,8 @@ def symmetry(
 
 def _same_gradients(layer: Any, units: list[int]) -> list[list[int]]:
     grads = [p.grad for p in (layer.weight, layer._parameters.get("bias")) if p is not None]
-    rows = [[g[u].flatten() for g in grads if g is not None] for u in units]
+    matrices = [g if g.ndim == 1 else by_unit(layer, g) for g in grads if g is not None]
+    rows = [[g[u].flatten() for g in matrices] for u in units]
     groups: list[list[int]] = []
     for i in range(len(units)):
         for group in groups:

@@ -143,8 +143,20 @@ KNOWN: dict[Callable[..., Any], Callable[..., Facts | None]] = {
 }
 
 
+_OF_VECTORS = (F.softmax, F.softmin, F.log_softmax, F.gumbel_softmax, F.glu)
+
+
+def _mixing(name: str) -> str:
+    return (
+        f"activation_properties: expected an elementwise function, but each output of {name} "
+        "depends on more than one input"
+    )
+
+
 def activation_properties(activation: str | Callable[..., Tensor]) -> ActivationProperties:
     """The properties of an activation: a name, a module, or any elementwise function.
+
+    What mixes the entries of its input, as softmax does, is refused.
 
     >>> from chainrule import nn
     >>> p = nn.activation_properties("sigmoid")
@@ -155,6 +167,7 @@ def activation_properties(activation: str | Callable[..., Tensor]) -> Activation
     """
     name, function, facts = _understood(activation)
     scan = Scan(function)
+    scan.check_elementwise(name)
     if facts is None:
         span, monotonic, (top, at) = scan.range(), scan.monotonic(), scan.max_slope()
     else:
@@ -211,6 +224,8 @@ def _understood(
         else:
             # A copy, so that learned parameters can take part in float64 and without training.
             function = copy.deepcopy(activation).double().eval()
+    if function in _OF_VECTORS:
+        raise ValueError(_mixing(name))
     known = KNOWN.get(function)
     return name, partial(function, **options), None if known is None else known(**options)
 
@@ -247,6 +262,14 @@ class Scan:
             )
         return out.tolist()
 
+    def check_elementwise(self, name: str) -> None:
+        """Refuses a function whose values change when it is given other points beside them."""
+        some = [i for i, x in enumerate(self.points) if -1 < x < 3][::-1]
+        alone = self._at([self.points[i] for i in some])
+        before = [self.values[i] for i in some]
+        if any(abs(a - b) > 1e-9 * (1 + abs(b)) for a, b in zip(alone, before, strict=True)):
+            raise ValueError(_mixing(name))
+
     def at_zero(self) -> tuple[float, float, float, float]:
         """f(0), f'(0) and the slopes to the left and right."""
         left, here, right = self._at([-1e-9, 0.0, 1e-9], True)
@@ -268,9 +291,10 @@ class Scan:
             return sign * INF, False
         if values[best] > max(limits) and 0 < best < len(values) - 1:
             x = self._peak(lambda t: sign * self._at([t])[0], best)
-            return self._at([x])[0], True
+            return self._at([x])[0] + 0.0, True
         bound = max(limits)
-        return sign * bound, self._is_taken([v == bound for v in values])
+        reached = [v == bound for v in values]
+        return sign * bound + 0.0, all(reached) or self._is_taken(reached)  # 0.0, never -0.0
 
     def _limit(self, side: int) -> float:
         """The value at infinity: what is still changing far out has none."""
@@ -308,7 +332,7 @@ class Scan:
 
     def max_slope(self) -> tuple[float, Interval]:
         top = max(self.slopes)
-        places = [i for i, s in enumerate(self.slopes) if s >= top * (1 - 1e-12)]
+        places = [i for i, s in enumerate(self.slopes) if s >= top - 1e-12 * abs(top)]
         first, last = places[0], places[-1]
         if first == last and first in (0, len(self.points) - 1):  # still growing at the end
             end = math.copysign(INF, self.points[first])

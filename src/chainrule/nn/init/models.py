@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.autograd.engine import grad
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.nn.layers.containers import Sequential
+from chainrule.nn.layers.conv import Convolutional
 from chainrule.nn.init.tensors import lecun_normal_, orthogonal_
 from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
@@ -18,7 +19,14 @@ from chainrule.ops.reduce.reductions import mean
 from chainrule.tensor import Tensor
 from chainrule.typing import Random
 
-__all__ = ["bias_to_mean_", "pretrain_layerwise", "symmetric_units", "unit_variance_"]
+__all__ = [
+    "bias_to_mean_",
+    "by_unit",
+    "from_units",
+    "pretrain_layerwise",
+    "symmetric_units",
+    "unit_variance_",
+]
 
 
 def bias_to_mean_(
@@ -196,9 +204,33 @@ def symmetric_units(model: Module) -> dict[str, list[list[int]]]:
 
 def _equal_units(layer: Any) -> list[list[int]]:
     weight, bias = layer.weight.detach(), layer._parameters.get("bias")
-    rows = weight.reshape(weight.shape[0], -1).tolist()
+    rows = by_unit(layer, weight).tolist()
     biases = [None] * len(rows) if bias is None else bias.detach().tolist()
+    each = len(rows) // getattr(layer, "groups", 1)  # units of other groups see other inputs
     groups: dict[Any, list[int]] = {}
     for unit, (row, b) in enumerate(zip(rows, biases, strict=True)):
-        groups.setdefault((tuple(row), b), []).append(unit)
+        groups.setdefault((unit // each, tuple(row), b), []).append(unit)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def by_unit(layer: Module, values: Tensor) -> Tensor:
+    """Weights of a layer, or what has their shape, with a row for each unit.
+
+    >>> from chainrule import nn
+    >>> layer = nn.ConvTranspose1d(2, 3, 5)
+    >>> tuple(layer.weight.shape), tuple(by_unit(layer, layer.weight).shape)
+    ((2, 3, 5), (3, 10))
+    """
+    if not (isinstance(layer, Convolutional) and layer.transposed):
+        return values.reshape(values.shape[0], -1)
+    parts = values.reshape(layer.groups, -1, layer.out_channels // layer.groups, *values.shape[2:])
+    return parts.transpose(1, 2).reshape(layer.out_channels, -1)
+
+
+def from_units(layer: Module, rows: Tensor, shape: Sequence[int]) -> Tensor:
+    """Back from :func:`by_unit`."""
+    if not (isinstance(layer, Convolutional) and layer.transposed):
+        return rows.reshape(*shape)
+    inputs, outputs = (n // layer.groups for n in (layer.in_channels, layer.out_channels))
+    parts = rows.reshape(layer.groups, outputs, inputs, *shape[2:])
+    return parts.transpose(1, 2).reshape(*shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chainrule.nn.layers.conv import Convolutional
 from chainrule.ops.layers.conv import conv_transpose1d, conv_transpose2d, conv_transpose3d
-from chainrule.ops.layers.spatial import conv_transpose_output_size
+from chainrule.ops.layers.spatial import transposed_size
 from chainrule.tensor import Tensor
 from chainrule.typing import Device, DType, Shape, Sizes
 
@@ -70,14 +70,11 @@ class _ConvTransposeNd(Convolutional):
                 f"{name}: for {input.ndim}D input, output_size must have {nd} or {leading + nd} "
                 f"elements, got {tuple(output_size)}"
             )
-        least = conv_transpose_output_size(
-            tuple(input.shape[leading:]),
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            0,
-            self.dilation,
+        sizes = tuple(input.shape[leading:])
+        settings = zip(
+            sizes, self.kernel_size, self.stride, self.padding, self.dilation, strict=True
         )
+        least = tuple([transposed_size(i, k, s, p, 0, d) for i, k, s, p, d in settings])
         extra = tuple([w - n for w, n in zip(wanted, least, strict=True)])
         if any(not 0 <= e < s for e, s in zip(extra, self.stride, strict=True)):
             most = tuple([n + s - 1 for n, s in zip(least, self.stride, strict=True)])

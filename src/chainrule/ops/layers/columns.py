@@ -8,7 +8,7 @@ from chainrule.ops.core.primitive import Linear
 from chainrule.ops.layers.spatial import (
     Ints,
     batched,
-    conv_output_size,
+    output_size,
     per_dim,
     space_of,
     window_settings,
@@ -82,7 +82,8 @@ def _described(settings: dict[str, Ints]) -> str:
 
 def _blocks(op: str, sizes: Ints, settings: dict[str, Ints]) -> Ints:
     kernel, stride, padding, dilation = settings.values()
-    blocks = conv_output_size(sizes, kernel, stride, padding, dilation)
+    each = zip(sizes, kernel, stride, padding, dilation, strict=True)
+    blocks = tuple([output_size(i, k, s, 2 * p, d) for i, k, s, p, d in each])
     if min(blocks) < 1:
         raise RuntimeError(
             f"{op}: given spatial size {sizes}, {_described(settings)}, the array of sliding "

@@ -24,6 +24,7 @@ from chainrule.ops.layers.spatial import (
     per_dim,
     positive,
     space_of,
+    transposed_size,
 )
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
@@ -279,7 +280,8 @@ def _conv_transpose(
                 f"output_padding={extra}, stride={s}, dilation={d}"
             )
         sizes = space_of(x.shape)
-        size = conv_transpose_output_size(sizes, space_of(weight.shape), s, p, extra, d)
+        each = zip(sizes, space_of(weight.shape), s, p, extra, d, strict=True)
+        size = tuple([transposed_size(*numbers) for numbers in each])
         if min(size) < 1 or min(sizes) < 1:
             raise RuntimeError(
                 f"{op}: given input size per channel {listed(sizes)}, the calculated output size "

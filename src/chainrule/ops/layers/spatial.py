@@ -26,6 +26,7 @@ __all__ = [
     "pooled_size",
     "positive",
     "space_of",
+    "transposed_size",
     "window_settings",
 ]
 
@@ -64,6 +65,13 @@ def positive(op: str, name: str, numbers: Ints, at_least: int = 1) -> None:
 def output_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
     """How many windows fit, ``padding`` being what both sides get together."""
     return (size + padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def transposed_size(
+    size: int, kernel: int, stride: int, padding: int, output_padding: int, dilation: int
+) -> int:
+    """How far the windows of so many places reach, less ``padding`` on each side."""
+    return (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1
 
 
 def listed(sizes: Iterable[int]) -> str:
@@ -154,9 +162,17 @@ def conv_output_size(
     op, nd = "conv_output_size", _count_dims(size, kernel_size, stride, padding, dilation)
     named = {"size": size, "kernel_size": kernel_size, "stride": stride, "dilation": dilation}
     i, k, s, d = (per_dim(op, name, value, nd) for name, value in named.items())
+    for name, numbers in (("kernel_size", k), ("stride", s), ("dilation", d)):
+        positive(op, name, numbers)
     _, both = padding_of(op, padding, k, s, d)
-    each = zip(i, k, s, both, d, strict=True)
-    return _like_arguments([output_size(*numbers) for numbers in each], size, kernel_size)
+    sizes = [output_size(*numbers) for numbers in zip(i, k, s, both, d, strict=True)]
+    if min(sizes) < 1 or min(i) < 1:
+        raise RuntimeError(
+            f"{op}: kernel_size={kernel_size} with dilation={dilation} does not fit into "
+            f"size={size} with padding={padding}; use a larger input, more padding or a smaller "
+            "kernel"
+        )
+    return _like_arguments(sizes, size, kernel_size)
 
 
 @overload
@@ -212,8 +228,15 @@ def conv_transpose_output_size(
         "output_padding": output_padding,
         "dilation": dilation,
     }
-    each = zip(*[per_dim(op, name, value, nd) for name, value in named.items()], strict=True)
-    sizes = [(i - 1) * s - 2 * p + d * (k - 1) + extra + 1 for i, k, s, p, extra, d in each]
+    numbers = {name: per_dim(op, name, value, nd) for name, value in named.items()}
+    for name, each in numbers.items():
+        positive(op, name, each, at_least=0 if "padding" in name else 1)
+    sizes = [transposed_size(*each) for each in zip(*numbers.values(), strict=True)]
+    if min(sizes) < 1:
+        raise RuntimeError(
+            f"{op}: for size={size}, kernel_size={kernel_size}, stride={stride} and "
+            f"padding={padding} the output would have the size {listed(sizes)}; use less padding"
+        )
     return _like_arguments(sizes, size, kernel_size)
 
 
