@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn import impute
+from sklearn import impute, preprocessing as sk_preprocessing
 from data.tables import numbers
 
 import chainrule
@@ -360,3 +360,56 @@ def test_loaded_state_must_fit() -> None:
         data.StandardScaler().fit(chainrule.ones(2, 4)).load_state_dict(state)
     with pytest.raises(RuntimeError, match=r"Missing key\(s\)"):
         data.StandardScaler().load_state_dict({})
+
+
+# --- scikit-learn's names -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        data.StandardScaler,
+        data.MinMaxScaler,
+        data.RobustScaler,
+        data.PCA,
+        data.Whitening,
+        data.PowerTransform,
+        data.Imputer,
+        lambda: data.Pipeline(data.StandardScaler(), data.PCA()),
+    ],
+)
+def test_transform_and_its_inverse_by_their_usual_names(make: Any) -> None:
+    x = chainrule.tensor(np.random.default_rng(0).normal(size=(20, 3)) + 5)
+    transform = make()
+    with pytest.raises(RuntimeError, match="not fitted"):
+        transform.transform(x)
+    fitted = transform.fit(x[:15])
+    assert fitted is transform
+    assert transform.transform(x).tolist() == transform(x).tolist()
+    assert (
+        transform.inverse_transform(transform(x)).tolist()
+        == transform.inverse(transform(x)).tolist()
+    )
+    assert make().fit_transform(x).tolist() == make().fit(x).transform(x).tolist()
+
+
+def test_scalers_beside_those_of_scikit_learn() -> None:
+    x = np.random.default_rng(0).normal(size=(20, 3)) * [1, 10, 100] + 5
+    for name in ("StandardScaler", "MinMaxScaler", "RobustScaler"):
+        ours, theirs = getattr(data, name)(), getattr(sk_preprocessing, name)()
+        np.testing.assert_allclose(ours.fit_transform(x).numpy(), theirs.fit_transform(x))
+        y = x[:5] + 1
+        np.testing.assert_allclose(ours.transform(y).numpy(), theirs.transform(y))
+        back = ours.inverse_transform(ours.transform(y)).numpy()
+        np.testing.assert_allclose(back, theirs.inverse_transform(theirs.transform(y)))
+
+
+def test_encoders_by_their_usual_names() -> None:
+    table = data.Table.from_dict({"x": [1.0, 3.0], "color": ["red", "blue"]})
+    encoder = data.TableEncoder()
+    assert encoder.fit_transform(table).tolist() == encoder.transform(table).tolist()
+    target = data.TargetEncoder()
+    assert target.fit_transform(table["color"]).tolist() == [1, 0]
+    assert target.transform(table["color"]).tolist() == [1, 0]
+    one_hot = data.OneHot().fit(chainrule.tensor([0, 2]))
+    assert one_hot.transform(chainrule.tensor([2])).tolist() == [[0, 1]]

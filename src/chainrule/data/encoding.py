@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from chainrule.backend import dtypes
+from chainrule.data.preprocess import Fittable
 from chainrule.data.table import CATEGORY, NUMBER, Column, Table, TableError
-from chainrule.nn.module.base import Module
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.elementwise.functions import sqrt
 from chainrule.ops.elementwise.logic import isinf, isnan, where
@@ -41,7 +41,7 @@ def detect_task(target: Column) -> str:
     return "classification" if whole and few else "regression"
 
 
-class TableEncoder(Module):
+class TableEncoder(Fittable):
     """The features of a table as a tensor: numbers standardized, categories one-hot.
 
     A missing number becomes the mean, and a column says where that was done if it occurred in
@@ -68,7 +68,7 @@ class TableEncoder(Module):
         self.plan: list[dict[str, Any]] = []
         self.left_out: dict[str, str] = {}
 
-    def fit(self, table: Table) -> TableEncoder:
+    def fit(self, table: Table) -> Self:
         """Learns means, spreads and categories from the training rows."""
         if not len(table):
             raise TableError("TableEncoder.fit: the table has no rows")
@@ -202,7 +202,7 @@ def _quoted(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names))
 
 
-class TargetEncoder(Module):
+class TargetEncoder(Fittable):
     """A target column as class indices or scaled numbers, and outputs of a network back.
 
     Args:
@@ -226,7 +226,7 @@ class TargetEncoder(Module):
         self.mean, self.spread = 0.0, 1.0
         self.is_fitted = False
 
-    def fit(self, column: Column) -> TargetEncoder:
+    def fit(self, column: Column) -> Self:
         """Learns the classes, or mean and spread, from the training rows."""
         self._check(column)
         if not column.values:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from chainrule.backend import dtypes
 from chainrule.data.images import read_image
+from chainrule.data.preprocess import Fittable
 from chainrule.data.table import TableError
 from chainrule.nn.functional import interpolate
-from chainrule.nn.module.base import Module
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
@@ -41,7 +41,7 @@ def image_files(folder: str | os.PathLike[str]) -> tuple[list[Path], list[str]]:
     return paths, [p.relative_to(root).parts[0] for p in paths]
 
 
-class ImageEncoder(Module):
+class ImageEncoder(Fittable):
     """Image files as a standardized tensor (N, C, H, W) of one size.
 
     Args:
@@ -77,7 +77,7 @@ class ImageEncoder(Module):
             images.append(image)
         return cast(stack(images), dtypes.get_default_dtype())
 
-    def fit(self, paths: Sequence[str | os.PathLike[str]]) -> ImageEncoder:
+    def fit(self, paths: Sequence[str | os.PathLike[str]]) -> Self:
         """Learns the size, mean and spread of the training images."""
         x = self._read(paths)
         self.mean, self.spread = float(x.mean()), float(x.std()) or 1.0

@@ -20,11 +20,37 @@ from chainrule.ops.index.subscript import numbers_of
 from chainrule.tensor import Tensor
 from chainrule.typing import ArrayLike
 
-__all__ = ["Pipeline", "Transform", "across", "check_finite", "floating", "training_part"]
+__all__ = [
+    "Fittable",
+    "Pipeline",
+    "Transform",
+    "across",
+    "check_finite",
+    "floating",
+    "training_part",
+]
 
 
-class Transform(Module):
+class Fittable(Module):
+    """What learns from the training part and is then called on any part, or its ``transform``."""
+
+    def fit(self, x: Any) -> Self:
+        """Learns what it needs from the training part; returns itself."""
+        raise NotImplementedError(f"{type(self).__name__} does not define fit")
+
+    def transform(self, x: Any) -> Any:
+        """The same as a call."""
+        return self(x)
+
+    def fit_transform(self, x: Any) -> Any:
+        """Learns from the training part and transforms it."""
+        return self.fit(x)(x)
+
+
+class Transform(Fittable):
     """The base class of preprocessing: ``fit`` on the training part, then call it on any part.
+
+    ``transform``, ``fit_transform`` and ``inverse_transform`` are what scikit-learn calls them.
 
     A subclass names its fitted numbers in ``fitted_names``: they are buffers, which have no shape
     before ``fit`` and are saved and loaded with the module. It defines ``fit`` (which ends with
@@ -55,17 +81,13 @@ class Transform(Module):
         for name in self.fitted_names:
             self.register_buffer(name, UninitializedBuffer(dtype=dtypes.float64))
 
-    def fit(self, x: Any) -> Self:
-        """Learns what it needs from the training part; returns itself."""
-        raise NotImplementedError(f"{type(self).__name__} does not define fit")
-
     def inverse(self, x: Any) -> Any:
         """Undoes the transform."""
         raise NotImplementedError(f"{type(self).__name__} cannot be undone")
 
-    def fit_transform(self, x: Any) -> Any:
-        """Learns from the training part and transforms it."""
-        return self.fit(x)(x)
+    def inverse_transform(self, x: Any) -> Any:
+        """The same as ``inverse``."""
+        return self.inverse(x)
 
     @property
     def is_fitted(self) -> bool:
