@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import re
 
 import numpy as np
 import pytest
@@ -81,6 +83,41 @@ def test_mlp_options() -> None:
         models.MLP(3, [5], 2, "reluu")
     with pytest.raises(TypeError, match="int"):
         models.MLP(3, [5], 2, 7)
+
+
+def test_activations_by_name() -> None:
+    x = chainrule.linspace(-2, 2, 9).reshape(3, 3)
+    for name, expected in (
+        ("linear", x),
+        ("identity", x),
+        ("leaky_relu", nn.LeakyReLU()(x)),
+        ("LeakyReLU", nn.LeakyReLU()(x)),
+        ("swish", nn.SiLU()(x)),
+        ("softmax", x.softmax(-1)),
+        ("logistic", x.sigmoid()),
+    ):
+        assert chainrule.equal(models.activation_module(name)(x), expected), name
+    net = models.MLP(2, [3], 1, "linear")
+    assert isinstance(net[1], nn.Identity)
+    weight, bias = (
+        net[2].weight @ net[0].weight,
+        net[2].weight @ net[0].bias + net[2].bias,
+    )
+    points = chainrule.randn(4, 2)
+    assert chainrule.allclose(net(points), points @ weight.mT + bias, atol=1e-6)
+    for name in ("flatten", "dropout", "mse_loss", "sequential", "module", "threshold", "maxout"):
+        with pytest.raises(ValueError, match=f"'{name}' is not the name .*select from .*'relu'"):
+            models.MLP(2, [3], 1, name)
+
+
+def test_every_listed_activation_can_be_made() -> None:
+    with pytest.raises(ValueError, match="select from") as caught:
+        models.activation_module("none")
+    (listed,) = re.findall(r"\[.*\]", str(caught.value))
+    names = ast.literal_eval(listed)
+    assert len(names) > 30
+    for name in names:
+        assert isinstance(models.activation_module(name), nn.Module)
 
 
 def test_hand_set_network_computes_xor() -> None:

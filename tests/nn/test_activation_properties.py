@@ -170,7 +170,8 @@ def test_a_module_is_left_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("activation", "error", "match"),
     [
-        ("no such", ValueError, "no activation is named 'no such'"),
+        ("no such", ValueError, "no activation is named 'no such'; select from .*'tanh'"),
+        ("flatten", ValueError, "no activation is named 'flatten'; select from .*'identity'"),
         (3, TypeError, "expected an activation.*int"),
         (lambda x: x.sum(), ValueError, "expected an elementwise function"),
         (lambda x: x * np.nan, ValueError, "no finite values"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from chainrule import nn
+from chainrule.nn.activations import learned, piecewise, smooth, vector
 from chainrule.ops.creation.from_data import tensor
 from chainrule.tensor import Tensor
 
@@ -28,24 +30,40 @@ class _Function(nn.Module):
         return getattr(self.function, "__name__", repr(self.function))
 
 
+# Activations by name, in lower case and without underscores.
+_NAMED: dict[str, Callable[[], nn.Module]] = {
+    name.lower(): getattr(module, name)
+    for module in (piecewise, smooth, learned, vector)
+    for name in module.__all__
+    if name not in ("ParametricActivation", "Threshold")  # which need numbers
+}
+_NAMED |= {
+    "softmax": partial(nn.Softmax, -1),
+    "softmin": partial(nn.Softmin, -1),
+    "logsoftmax": partial(nn.LogSoftmax, -1),
+    "identity": nn.Identity,
+    "linear": nn.Identity,
+    "logistic": nn.Sigmoid,
+    "swish": nn.SiLU,
+}
+
+
 def activation_module(activation: Activation) -> nn.Module:
     """An activation by name (``"relu"``), as a module, a class of modules or a function.
 
-    >>> activation_module("tanh")
-    Tanh()
+    >>> activation_module("tanh"), activation_module("linear")
+    (Tanh(), Identity())
     """
     if isinstance(activation, nn.Module):
         return activation
     if isinstance(activation, str):
-        wanted = activation.replace("_", "").lower()
-        for name in nn.__all__:
-            found = getattr(nn, name)
-            if name.lower() == wanted and isinstance(found, type) and issubclass(found, nn.Module):
-                return found()
-        raise ValueError(
-            f"activation: {activation!r} is not the name of an activation in chainrule.nn; use a "
-            "name such as 'relu' or 'tanh', a module or a function"
-        )
+        make = _NAMED.get(activation.replace("_", "").lower())
+        if make is None:
+            raise ValueError(
+                f"activation: {activation!r} is not the name of an activation; select from "
+                f"{sorted(_NAMED)}, or pass a module or a function"
+            )
+        return make()
     if isinstance(activation, type):
         return activation_module(activation())
     if callable(activation):

@@ -88,9 +88,10 @@ def as_function(activation: str | Callable[..., Tensor]) -> Callable[..., Tensor
         if name == "identity":
             return lambda x: x
         if name not in functions.__all__:
+            known = [n for n in functions.__all__ if not n.endswith("_")]
             raise ValueError(
-                f"no activation is named {activation!r}; give a name of nn.functional such as "
-                "'tanh', or a function"
+                f"no activation is named {activation!r}; select from "
+                f"{sorted([*known, 'identity', 'linear', 'swish'])}, or pass a function"
             )
         return getattr(functions, name)
     if not callable(activation):
