@@ -8,9 +8,9 @@ for a gradient, records the node:
 variant        inputs                                                      used by
 =============  ==========================================================  ========================
 ``one``        one tensor                                                  unary, Linear, reductions
-``two``        two tensors                                                 binary, matmul
-``affine``     two factors and a term, or None                             linear, convolution
-``several``    any number, and arrays that the backward kernel reads       normalization, losses
+``two``        two tensors                                                 binary, losses
+``affine``     two factors and a term, or None                             matmul, linear, conv
+``several``    any number, and arrays that the backward kernel reads       normalization
 ``record``     any number, of any kind; what all others come down to       apply
 =============  ==========================================================  ========================
 
