@@ -172,7 +172,7 @@ def test_missing_files(tmp_path: Path) -> None:
         chainrule.load(tmp_path / "no" / "gone.safetensors")
     with pytest.raises(FileNotFoundError, match=r"no file .*model.json"):
         chainrule.load(tmp_path)
-    with pytest.raises(TypeError, match="expected a path, got int"):
+    with pytest.raises(TypeError, match="expected a path or an open file, got int"):
         chainrule.load(3)  # type: ignore[arg-type]
 
 

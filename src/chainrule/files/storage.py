@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import safetensors
@@ -18,6 +19,15 @@ from safetensors.numpy import save as tensors_as_bytes
 from chainrule import nn
 from chainrule.backend import K
 from chainrule.files.atomic import write_atomically
+from chainrule.files.streams import (
+    FileLike,
+    MapLocation,
+    is_stream,
+    mapped,
+    path_of,
+    read_one,
+    write_all,
+)
 from chainrule.files.structure import Decoder, Encoder
 from chainrule.tensor import Tensor
 
@@ -29,7 +39,15 @@ KEY = "chainrule"  # of the metadata in one file
 PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
-def save(obj: object, f: str | os.PathLike[str], *, folder: bool | None = None) -> None:
+def save(
+    obj: object,
+    f: FileLike,
+    pickle_module: ModuleType | None = None,
+    pickle_protocol: int | None = None,
+    _use_new_zipfile_serialization: bool = True,
+    *,
+    folder: bool | None = None,
+) -> None:
     """Saves tensors, state_dicts, whole models, or nested values of them.
 
     One safetensors file, whose metadata say what else there is, or a folder with a readable
@@ -37,7 +55,9 @@ def save(obj: object, f: str | os.PathLike[str], *, folder: bool | None = None) 
 
     Args:
         obj: a Module, a tensor, or dictionaries, lists and tuples of these, numbers and text.
-        f: the path.
+        f: the path, or a file that is open for writing bytes.
+        pickle_module: refused: nothing is pickled.
+        pickle_protocol: how PyTorch would pickle; it changes nothing.
         folder: whether to write a folder; by default if the path ends in a slash or is one.
 
     >>> import chainrule, tempfile, os
@@ -46,16 +66,17 @@ def save(obj: object, f: str | os.PathLike[str], *, folder: bool | None = None) 
     >>> chainrule.load(path)
     Linear(in_features=2, out_features=1, bias=True)
     """
-    path = _path("save", f)
+    _refuse_pickle("save", pickle_module)
+    if is_stream(f):
+        if folder:
+            raise ValueError("save: folder=True needs a path, not an open file")
+        told, arrays = _taken_apart(obj)
+        write_all(f, _as_bytes(arrays, {KEY: json.dumps(told)}))
+        return
+    path = path_of("save", f)
     if folder is None:
         folder = path.is_dir() or str(f).endswith(("/", os.sep))
-    encoder = Encoder()
-    told = {
-        "format": FORMAT_VERSION,
-        "chainrule": _own_version(),
-        "value": encoder.encode(obj),
-    }
-    arrays = {name: K.to_contiguous(t.array) for name, t in encoder.tensors.items()}
+    told, arrays = _taken_apart(obj)
     if folder:
         _save_folder(path, told, arrays)
     else:
@@ -64,18 +85,29 @@ def save(obj: object, f: str | os.PathLike[str], *, folder: bool | None = None) 
         write_atomically(path, _as_bytes(arrays, {KEY: json.dumps(told)}))
 
 
+def _refuse_pickle(op: str, module: ModuleType | None) -> None:
+    if module is not None:
+        raise ValueError(
+            f"{op}: pickle_module={module.__name__} is refused: files are safetensors, and nothing "
+            "in them is executed; leave it out"
+        )
+
+
+def _taken_apart(obj: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The description of a value, and its tensors as arrays."""
+    encoder = Encoder()
+    told = {
+        "format": FORMAT_VERSION,
+        "chainrule": _own_version(),
+        "value": encoder.encode(obj),
+    }
+    return told, {name: K.to_contiguous(t.array) for name, t in encoder.tensors.items()}
+
+
 def _own_version() -> str:
     with contextlib.suppress(metadata.PackageNotFoundError):
         return metadata.version("chainrule")
     return "unknown"
-
-
-def _path(op: str, f: str | os.PathLike[str]) -> Path:
-    if not isinstance(f, (str, os.PathLike)):
-        raise TypeError(f"{op}: expected a path, got {type(f).__name__}")
-    if not str(f):
-        raise ValueError(f"{op}: the path is empty")
-    return Path(f)
 
 
 def _as_bytes(arrays: dict[str, Any], told: dict[str, str] | None) -> bytes:
@@ -102,8 +134,12 @@ def _save_folder(path: Path, told: dict[str, Any], arrays: dict[str, Any]) -> No
 
 
 def load(
-    f: str | os.PathLike[str],
+    f: FileLike,
+    map_location: MapLocation | None = None,
+    pickle_module: ModuleType | None = None,
     *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
     model: nn.Module | None = None,
     classes: Iterable[type] = (),
 ) -> Any:
@@ -113,31 +149,35 @@ def load(
     that are passed here. Damaged files and files of a later version are refused.
 
     Args:
-        f: the path of a file or a folder.
+        f: the path of a file or a folder, or a file that is open for reading bytes.
+        map_location: where the tensors are to be: on the CPU; or a function of a tensor and "cpu".
+        pickle_module: refused: pickles are not read.
+        weights_only: whether a pickle of PyTorch's may make other objects; none is read either way.
+        mmap: whether PyTorch reads tensors when they are used; they are read at once.
         model: a module to load into, for a file that holds one module or a state_dict; returned.
         classes: classes of your own that the saved model is made of.
     """
-    path = _path("load", f)
-    told, tensors = _read(path)
+    _refuse_pickle("load", pickle_module)
+    where, told, tensors = _opened(f)
+    tensors = mapped(tensors, map_location)
     try:
-        decoder = Decoder(tensors, classes, str(path))
+        decoder = Decoder(tensors, classes, where)
         state = _state_of(told["value"]) if model is not None and told else None
         if model is not None and state is not None:
             model.load_state_dict({k: decoder.decode(v) for k, v in state})
             return model
         value = decoder.decode(told["value"]) if told else tensors
     except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"load: the description in {path} is damaged: {error!r}") from error
+        raise ValueError(f"load: the description in {where} is damaged: {error!r}") from error
     if model is not None:
         model.load_state_dict(value)
         return model
     return value
 
 
-def describe_file(f: str | os.PathLike[str]) -> dict[str, Any]:
+def describe_file(f: FileLike) -> dict[str, Any]:
     """The versions and the number of tensors and elements of a file, without making a model."""
-    path = _path("load", f)
-    told, tensors = _read(path)
+    _, told, tensors = _opened(f)
     return {
         **{k: v for k, v in told.items() if k in ("format", "chainrule")},
         "tensors": len(tensors),
@@ -154,21 +194,27 @@ def _state_of(told: Any) -> Any:
     return None
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The description (empty for a plain safetensors file) and the tensors by name."""
-    if path.is_dir():
-        told = _parsed(path / DESCRIPTION, _content(path / DESCRIPTION).decode("utf-8", "replace"))
-        name = told.get("weights")
-        if not isinstance(name, str) or Path(name).name != name:
-            raise ValueError(f"load: {path / DESCRIPTION} does not name a file with weights")
-        return told, _tensors(path / name, _content(path / name))
-    content = _content(path)
-    tensors = _tensors(path, content)
+def _opened(f: FileLike) -> tuple[str, dict[str, Any], dict[str, Tensor]]:
+    """The name of a file, its description (empty if it has none) and its tensors by name."""
+    if is_stream(f):
+        name, content = read_one(f)
+        return name, *_parts(name, content)
+    path = path_of("load", f)
+    if not path.is_dir():
+        return str(path), *_parts(str(path), _content(path))
+    described = str(path / DESCRIPTION)
+    told = _parsed(described, _content(path / DESCRIPTION).decode("utf-8", "replace"))
+    weights = told.get("weights")
+    if not isinstance(weights, str) or Path(weights).name != weights:
+        raise ValueError(f"load: {described} does not name a file with weights")
+    return str(path), told, _tensors(str(path / weights), _content(path / weights))
+
+
+def _parts(where: str, content: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    tensors = _tensors(where, content)
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
-    if KEY not in header:
-        return {}, tensors
-    return _parsed(path, header[KEY]), tensors
+    return _parsed(where, header[KEY]) if KEY in header else {}, tensors
 
 
 def _content(path: Path) -> bytes:
@@ -183,32 +229,32 @@ def _content(path: Path) -> bytes:
         ) from None
 
 
-def _tensors(path: Path, content: bytes) -> dict[str, Tensor]:
+def _tensors(where: str, content: bytes) -> dict[str, Tensor]:
     try:
         arrays = read_tensors(content)
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
         if content.startswith(PICKLES):
             raise ValueError(
-                f"load: {path} is a pickle (as torch.save writes), which could run code; where it "
+                f"load: {where} is a pickle (as torch.save writes), which could run code; where it "
                 "was made, write safetensors: safetensors.torch.save_file(model.state_dict(), path)"
             ) from None
         raise ValueError(
-            f"load: {path} is not a whole safetensors file ({len(content)} bytes): {error}"
+            f"load: {where} is not a whole safetensors file ({len(content)} bytes): {error}"
         ) from error
     return {name: Tensor(K.owned(a, True)) for name, a in arrays.items()}
 
 
-def _parsed(path: Path, text: str) -> dict[str, Any]:
+def _parsed(where: str, text: str) -> dict[str, Any]:
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"load: the description in {path} is damaged: {error}") from error
+        raise ValueError(f"load: the description in {where} is damaged: {error}") from error
     version = told.get("format") if isinstance(told, dict) else None
     if not isinstance(version, int) or "value" not in told:
-        raise ValueError(f"load: the description in {path} is not one of chainrule's")
+        raise ValueError(f"load: the description in {where} is not one of chainrule's")
     if version > FORMAT_VERSION:
         raise ValueError(
-            f"load: {path} has format {version}, written by chainrule {told.get('chainrule')}; "
+            f"load: {where} has format {version}, written by chainrule {told.get('chainrule')}; "
             f"this version reads up to {FORMAT_VERSION}. Update: pip install --upgrade chainrule"
         )
     return told

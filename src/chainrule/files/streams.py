@@ -1,0 +1,92 @@
+"""Where a file is read from and written to: a path, or an object that is open already."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, TypeAlias, TypeGuard
+
+from chainrule.tensor import Tensor, device
+from chainrule.typing import Device
+
+__all__ = ["FileLike", "MapLocation", "is_stream", "mapped", "path_of", "read_one", "write_all"]
+
+FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
+MapLocation: TypeAlias = Device | Mapping[str, Device] | Callable[[Tensor, str], Tensor | None]
+_LARGEST_HEADER = 100_000_000  # bytes, as safetensors has it
+
+
+def is_stream(f: object) -> TypeGuard[IO[bytes]]:
+    """Whether this is open already: an io.BytesIO, an open file."""
+    return hasattr(f, "read") or hasattr(f, "write")
+
+
+def path_of(op: str, f: FileLike) -> Path:
+    """The path that was given."""
+    if not isinstance(f, (str, os.PathLike)):
+        raise TypeError(f"{op}: expected a path or an open file, got {type(f).__name__}")
+    if not str(f):
+        raise ValueError(f"{op}: the path is empty")
+    return Path(f)
+
+
+def write_all(f: IO[bytes], content: bytes) -> None:
+    """Writes into an open file from where it stands."""
+    if isinstance(f, io.TextIOBase):
+        raise TypeError("save: the file is open for text; open it with open(path, 'wb')")
+    f.write(content)
+    with contextlib.suppress(AttributeError):
+        f.flush()
+
+
+def read_one(f: IO[bytes]) -> tuple[str, bytes]:
+    """The name of an open file, and what one :func:`chainrule.save` wrote at its position.
+
+    Only that is read: what was saved behind it can be loaded next.
+    """
+    if isinstance(f, io.TextIOBase):
+        raise TypeError("load: the file is open for text; open it with open(path, 'rb')")
+    name = str(getattr(f, "name", type(f).__name__))
+    head = f.read(8)
+    if not head:
+        raise EOFError(f"load: {name} is at its end; f.seek(0) goes back to its beginning")
+    size = int.from_bytes(head, "little")
+    if size > _LARGEST_HEADER:
+        return name, head + f.read()  # something else, which is looked at as a whole
+    header = f.read(size)
+    return name, head + header + f.read(_data_size(header))
+
+
+def _data_size(header: bytes) -> int:
+    """How many bytes of tensors follow a header, -1 for all if that cannot be told."""
+    try:
+        told = json.loads(header)
+        ends = [int(t["data_offsets"][1]) for k, t in told.items() if k != "__metadata__"]
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        return -1
+    return max(ends, default=0) if min(ends, default=0) >= 0 else -1
+
+
+def mapped(tensors: dict[str, Tensor], location: MapLocation | None) -> dict[str, Tensor]:
+    """The tensors where ``map_location`` puts them: on the CPU, where they are."""
+    if location is None:
+        return tensors
+    if callable(location):
+        return {name: _called(location, t) for name, t in tensors.items()}
+    for place in location.values() if isinstance(location, Mapping) else (location,):
+        device(place)  # refuses all others
+    return tensors
+
+
+def _called(location: Callable[[Tensor, str], Tensor | None], t: Tensor) -> Tensor:
+    found = location(t, "cpu")
+    if found is not None and not isinstance(found, Tensor):
+        raise TypeError(
+            "load: map_location is called with a tensor and 'cpu' and returns the tensor or None; "
+            f"it returned {type(found).__name__}"
+        )
+    return t if found is None else found
