@@ -180,7 +180,12 @@ BEYOND_TORCH: list[Case] = [
     Case("GeneticAlgorithm", {"population": 20}, None, needs="loss", resumes=False),
 ]
 
-# Steps that work from something else than a loss: what their tests are called.
-ON_THEIR_OWN = {"ExtendedKalmanFilter": "test_kalman", "Hebbian": "test_local_rules"}
+# Steps that work from something else than a loss, or not element by element: where their tests are.
+ON_THEIR_OWN = {
+    "Adafactor": "test_matrices",
+    "ExtendedKalmanFilter": "test_kalman",
+    "Hebbian": "test_local_rules",
+    "Muon": "test_matrices",
+}
 
 CASES: list[Case] = [*TORCH_CASES, *BEYOND_TORCH]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chainrule.optim import lr_scheduler, theory
+from chainrule.optim import lr_scheduler, swa_utils, theory
 from chainrule.optim.adam import Adam, AdamW
 from chainrule.optim.adam_variants import Adamax, NAdam, RAdam
 from chainrule.optim.adaptive import Adadelta, Adagrad, RMSprop
@@ -29,6 +29,7 @@ from chainrule.optim.linear_classes import (
     softmax_regression,
 )
 from chainrule.optim.local_rules import Hebbian, hebbian_change
+from chainrule.optim.matrices import Adafactor, Muon
 from chainrule.optim.minimize import minimize
 from chainrule.optim.minimizer import Minimizer, Report
 from chainrule.optim.momentum import AveragedMomentum, Lion, SGDW
@@ -50,6 +51,7 @@ from chainrule.optim.sparse import lasso, lasso_limit
 __all__ = [
     "ASGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
@@ -74,6 +76,7 @@ __all__ = [
     "Lion",
     "LogarithmicSearch",
     "Minimizer",
+    "Muon",
     "NAdam",
     "Newton",
     "NotFiniteError",
@@ -107,5 +110,6 @@ __all__ = [
     "separability",
     "softmax_hessian",
     "softmax_regression",
+    "swa_utils",
     "theory",
 ]

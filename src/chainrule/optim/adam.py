@@ -159,11 +159,6 @@ class Adam(Moments):
         return (p, m, v) if largest is None else (p, m, v, top)
 
 
-class _AdamW(Implementation, total=False):
-    maximize: bool
-    eps_in_root: bool
-
-
 class AdamW(Adam):
     """Adam whose weight decay shrinks the parameters themselves, not the gradient.
 
@@ -176,7 +171,8 @@ class AdamW(Adam):
         eps: keeps the denominator from zero (default 1e-8).
         weight_decay: the part of a parameter that is taken away, in units of lr (default 1e-2).
         amsgrad: whether to use the largest v.
-        options: ``maximize`` and ``eps_in_root``, see :class:`Adam`.
+        maximize: whether to climb.
+        eps_in_root: whether to add eps under the root instead.
 
     >>> import chainrule
     >>> from chainrule import optim
@@ -196,8 +192,20 @@ class AdamW(Adam):
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
-        **options: Unpack[_AdamW],
+        *,
+        maximize: bool = False,
+        eps_in_root: bool = False,
+        **implementation: Unpack[Implementation],
     ):
         super().__init__(
-            params, lr, betas, eps, weight_decay, amsgrad, decoupled_weight_decay=True, **options
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            maximize=maximize,
+            decoupled_weight_decay=True,
+            eps_in_root=eps_in_root,
+            **implementation,
         )
