@@ -14,7 +14,7 @@ from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.apply import apply, as_operand
-from chainrule.ops.core.recording import affine, two
+from chainrule.ops.core.recording import affine
 from chainrule.ops.core.batching import ON_ARRAYS, spread
 from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.core.primitive import Bilinear, Op, Primitive, broadcast_to, sum_to
@@ -142,7 +142,7 @@ def matmul(input: V, other: V) -> V:
         array = _matmul.raw(a, b)
     except ValueError:
         raise _shape_error("matmul", x, y) from None
-    out: Any = two(_matmul, x, y, array, flags, _NOTHING)
+    out: Any = affine(_matmul, x, y, None, array, flags, _NOTHING)
     return out
 
 
