@@ -54,7 +54,7 @@ ROOMS = (
     ("clustering",),
     ("func",),
     ("autograd",),
-    ("linalg",),
+    ("linalg", "special", "fft"),
     ("ops",),
     ("tensor", "graph", "printing", "typing", "attributes"),
     ("backend",),

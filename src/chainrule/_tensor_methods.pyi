@@ -2,6 +2,7 @@
 
 import builtins
 from chainrule.autograd.hooks import RemovableHandle
+from chainrule.backend import dtypes
 from chainrule.ops.linalg.solving import Slogdet
 from chainrule.ops.reduce.order import MinMax, ValuesIndices
 from chainrule.random import Generator
@@ -172,6 +173,12 @@ class TensorMethods:
         """Where the elements in order along ``dim`` are; always stable."""
     def argwhere(self) -> Tensor:
         """Where the elements are not zero: one row for each."""
+    def as_strided(self, size: Shape, stride: Shape, storage_offset: _int | None = None) -> Tensor:
+        """A view of the memory of ``input`` in which element (i, j, ...) of the given size lies at storage_offset + i stride[0] + j stride[1] + ..."""
+    def as_strided_(self, size: Shape, stride: Shape, storage_offset: _int | None = None) -> Self:
+        """A view of the memory of ``input`` in which element (i, j, ...) of the given size lies at storage_offset + i stride[0] + j stride[1] + ..."""
+    def as_strided_scatter(self, src: Tensor, size: Shape, stride: Shape, storage_offset: _int | None = None) -> Tensor:
+        """A copy of ``input`` with ``src`` where :func:`as_strided` of these arguments looks."""
     def asin(self) -> Tensor:
         """The inverse sine of x."""
     def asin_(self) -> Self:
@@ -384,6 +391,8 @@ class TensorMethods:
         """Fills the tensor with exponential numbers of rate ``lambd``."""
     def fill_(self, value: Number | Tensor) -> Self:
         """Fills the tensor with one number (or a tensor without dimensions), in place."""
+    def fill_diagonal_(self, fill_value: Number, wrap: _bool = False) -> Self:
+        """Writes one number on the main diagonal; with ``wrap`` again below it in a tall matrix."""
     def fix(self) -> Tensor:
         """x without its fraction."""
     def fix_(self) -> Self:
@@ -458,6 +467,18 @@ class TensorMethods:
         """sqrt(x*x + y*y)"""
     def hypot_(self, other: Tensor | Number) -> Self:
         """sqrt(x*x + y*y)"""
+    def i0(self) -> Tensor:
+        """The modified Bessel function of order 0."""
+    def i0_(self) -> Self:
+        """The modified Bessel function of order 0."""
+    def igamma(self, other: Tensor | Number) -> Tensor:
+        """The regularized lower incomplete gamma function of shape x at y."""
+    def igamma_(self, other: Tensor | Number) -> Self:
+        """The regularized lower incomplete gamma function of shape x at y."""
+    def igammac(self, other: Tensor | Number) -> Tensor:
+        """The regularized upper incomplete gamma function of shape x at y."""
+    def igammac_(self, other: Tensor | Number) -> Self:
+        """The regularized upper incomplete gamma function of shape x at y."""
     @property
     def imag(self) -> Tensor:
         """The imaginary part of a complex tensor."""
@@ -667,6 +688,10 @@ class TensorMethods:
         """x * y"""
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
+    def mvlgamma(self, p: _int) -> Tensor:
+        """The logarithm of the gamma function of p dimensions: p (p - 1) / 4 log(pi) + the sum of lgamma(x - i / 2) over i < p."""
+    def mvlgamma_(self, p: _int) -> Self:
+        """The logarithm of the gamma function of p dimensions: p (p - 1) / 4 log(pi) + the sum of lgamma(x - i / 2) over i < p."""
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """``input`` with NaN replaced by ``nan`` and infinities by the given or largest numbers."""
     def nan_to_num_(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Self:
@@ -733,6 +758,10 @@ class TensorMethods:
         """The dimensions in another order: ``x.permute(2, 0, 1)``."""
     def pinverse(self, rcond: _float = 1e-15) -> Tensor:
         """The pseudoinverse; see :func:`chainrule.linalg.pinv`."""
+    def polygamma(self, n: _int) -> Tensor:
+        """The n-th derivative of digamma: a method has the tensor first."""
+    def polygamma_(self, n: _int) -> Self:
+        """The n-th derivative of digamma: a method has the tensor first."""
     def positive(self) -> Tensor:
         """``input`` itself."""
     def pow(self, other: Tensor | Number) -> Tensor:
@@ -741,6 +770,10 @@ class TensorMethods:
         """x to the power y."""
     def prod(self, dim: _int | None = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
         """The product of all elements, or along one dimension; its gradient is exact also at zeros."""
+    def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """``input`` with the elements of these numbers, counted as if it were flat, replaced by those of ``source`` (or with them added, with ``accumulate``)."""
+    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Self:
+        """``input`` with the elements of these numbers, counted as if it were flat, replaced by those of ``source`` (or with them added, with ``accumulate``)."""
     def quantile(self, q: _float | Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear') -> Tensor:
         """The q-th quantiles of all elements or along ``dim``; several q give a dimension in front."""
     def rad2deg(self) -> Tensor:
@@ -770,6 +803,10 @@ class TensorMethods:
         """The rest of x / y with the sign of y."""
     def remainder_(self, other: Tensor | Number) -> Self:
         """The rest of x / y with the sign of y."""
+    def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
+        """The slices along ``dim`` scaled down to a p-norm of ``maxnorm`` where theirs is larger."""
+    def renorm_(self, p: _float, dim: _int, maxnorm: _float) -> Self:
+        """The slices along ``dim`` scaled down to a p-norm of ``maxnorm`` where theirs is larger."""
     def repeat(self, *repeats: _int | Shape) -> Tensor:
         """``input`` laid out as many times as given for each dimension."""
     def repeat_interleave(self, repeats: _int | Tensor | None = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
@@ -804,6 +841,8 @@ class TensorMethods:
         """Groups of ``src`` by ``index`` along ``dim``, each reduced to one element: by "sum", "prod", "mean", "amax" or "amin". ``include_self`` counts the element of ``input`` as one of its group."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """``input[:, ..., index]`` with the index at ``dim``; a view."""
+    def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
+        """A copy of ``input`` with ``src`` as its slice ``index`` along a dimension."""
     def sgn(self) -> Tensor:
         """The sign, and for complex numbers x / |x| (0 at 0)."""
     def sgn_(self) -> Self:
@@ -834,6 +873,8 @@ class TensorMethods:
         """The hyperbolic sine of x."""
     def sinh_(self) -> Self:
         """The hyperbolic sine of x."""
+    def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
+        """A copy of ``input`` with ``src`` in ``start:end:step`` along a dimension."""
     def slogdet(self) -> Slogdet:
         """The sign of the determinant and the logarithm of its absolute value (-inf if singular)."""
     def softmax(self, dim: _int, dtype: DType | None = None) -> Tensor:
@@ -854,6 +895,8 @@ class TensorMethods:
         """x * x"""
     def squeeze(self, dim: Dims = None) -> Tensor:
         """Without the dimensions of size 1 (all, or those named)."""
+    def squeeze_(self, dim: Dims = None) -> Self:
+        """Without the dimensions of size 1 (all, or those named)."""
     def std(self, dim: Dims = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
         """The standard deviation, the root of :func:`var`; its gradient is 0 where it is 0."""
     def sub(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
@@ -868,9 +911,15 @@ class TensorMethods:
         """The sum over all elements, or along some dimensions; integers are summed as int64."""
     def swapaxes(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
+    def swapaxes_(self, dim0: _int, dim1: _int) -> Self:
+        """Two dimensions exchanged."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
+    def swapdims_(self, dim0: _int, dim1: _int) -> Self:
+        """Two dimensions exchanged."""
     def t(self) -> Tensor:
+        """The transpose of a matrix; a vector as it is."""
+    def t_(self) -> Self:
         """The transpose of a matrix; a vector as it is."""
     def take(self, index: Tensor) -> Tensor:
         """Elements of the flattened input, in the shape of ``index``."""
@@ -902,6 +951,8 @@ class TensorMethods:
     def trace(self) -> Tensor:
         """The sum of the elements on the diagonal of a matrix."""
     def transpose(self, dim0: _int, dim1: _int) -> Tensor:
+        """Two dimensions exchanged."""
+    def transpose_(self, dim0: _int, dim1: _int) -> Self:
         """Two dimensions exchanged."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The lower triangle of each matrix, the other elements zero."""
@@ -955,16 +1006,20 @@ class TensorMethods:
         """The elements (or slices along ``dim``) without repetitions of their left neighbour."""
     def unsqueeze(self, dim: _int) -> Tensor:
         """A dimension of size 1 inserted at ``dim``."""
+    def unsqueeze_(self, dim: _int) -> Self:
+        """A dimension of size 1 inserted at ``dim``."""
     def var(self, dim: Dims = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
         """The variance: sum((x - mean(x))**2) / (n - correction), with correction 1 by default."""
     def vdot(self, other: Tensor) -> Tensor:
         """The dot product of two vectors, the first conjugated."""
-    def view(self, *shape: _int | Shape) -> Tensor:
+    def view(self, *shape: _int | Shape | dtypes.dtype, dtype: DType | None = None) -> Tensor:
         """Like :func:`reshape`, but never copies: the memory must allow it."""
     def view_as(self, other: Tensor) -> Tensor:
         """The elements of ``input`` in the shape of ``other``, without copying."""
     def vsplit(self, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
         """Pieces one below the other: along the first dimension."""
+    def where(self, condition: Tensor, other: Tensor | Number) -> Tensor:
+        """``input`` where the condition holds, ``other`` elsewhere."""
     def xlogy(self, other: Tensor | Number) -> Tensor:
         """x * log(y), 0 where x is 0."""
     def xlogy_(self, other: Tensor | Number) -> Self:

@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Sample", "ints", "normal", "positive", "uniform"]
+__all__ = ["Args", "Sample", "ints", "normal", "positive", "uniform"]
+
+
+Args = Callable[[np.random.Generator], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)

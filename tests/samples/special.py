@@ -1,12 +1,19 @@
-"""Records of special functions that are no public operations: those of the test problems."""
+"""Records of special functions."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
+from samples.record import Args, Sample, normal, positive, uniform
 from scipy import special
 
 from chainrule import problems
-from samples.record import Sample, uniform
+
+# --- of the test problems -------------------------------------------------------------------------
 
 
 def radial(x: np.ndarray) -> np.ndarray:
@@ -15,6 +22,86 @@ def radial(x: np.ndarray) -> np.ndarray:
 
 
 NAME = f"problems.{problems.radial_function.__name__}"
+
+# --- PyTorch's ------------------------------------------------------------------------------------
+
+
+def of_shape(low: float, high: float) -> Args:
+    """A shape that is not differentiated (float32), and an input."""
+    return lambda r: (
+        r.uniform(low, high, size=(3, 4)).astype(np.float32),
+        r.uniform(0.5, 3.0, size=(3, 4)),
+    )
+
+
+def wide(function: np.ufunc) -> Callable[..., Any]:
+    """In float64, as our tensors are promoted."""
+    return lambda a, x: function(a.astype(np.float64), x)
+
+
+def alike(name: str) -> Callable[..., Any]:
+    """PyTorch's function with both arguments of one type: it computes slopes in the narrower."""
+    return lambda torch, a, x: resolve(torch, name)(a.to(x.dtype), x)
+
+
+def resolve(module: Any, name: str) -> Any:
+    return functools.reduce(getattr, name.split("."), module)
+
+
+def both(r: np.random.Generator) -> tuple[Any, ...]:
+    return r.normal(size=(3, 4)), r.uniform(-0.5, 2.0, size=(3, 4))
+
+
+value_only = partial(Sample, differentiable=False)
+WITHOUT_DERIVATIVE_IN_TORCH = {
+    "bessel_j0": (special.j0, normal(3, 4)),
+    "bessel_j1": (special.j1, normal(3, 4)),
+    "bessel_y0": (special.y0, positive(3, 4)),
+    "bessel_y1": (special.y1, positive(3, 4)),
+    "modified_bessel_k0": (special.k0, positive(3, 4)),
+    "modified_bessel_k1": (special.k1, positive(3, 4)),
+    "scaled_modified_bessel_k0": (special.k0e, positive(3, 4)),
+    "scaled_modified_bessel_k1": (special.k1e, positive(3, 4)),
+    "airy_ai": (lambda x: special.airy(x)[0], normal(3, 4)),
+    "spherical_bessel_j0": (lambda x: np.sin(x) / x, positive(3, 4)),
+}
+
 SAMPLES = [
-    Sample(NAME, uniform(0.5, 5.0, 4, d), reference=radial, torch="", note=f"{d}d") for d in (2, 3)
+    *[
+        Sample(NAME, uniform(0.5, 5.0, 4, d), reference=radial, torch="", note=f"{d}d")
+        for d in (2, 3)
+    ],
+    Sample("special.i0", normal(3, 4), reference=special.i0),
+    Sample("special.i0e", uniform(0.2, 3.0, 3, 4), reference=special.i0e),
+    Sample("special.i1", uniform(0.2, 3.0, 3, 4), reference=special.i1),
+    Sample("special.i1e", uniform(-3.0, -0.2, 3, 4), reference=special.i1e),
+    *[
+        Sample(f"special.{name}", args, reference=reference, torch="")
+        for name, (reference, args) in WITHOUT_DERIVATIVE_IN_TORCH.items()
+    ],
+    *[
+        value_only(f"special.{name}", args, reference=reference, note="value")
+        for name, (reference, args) in WITHOUT_DERIVATIVE_IN_TORCH.items()
+    ],
+    Sample("special.erfcx", normal(3, 4), reference=special.erfcx),
+    Sample("special.ndtr", normal(3, 4), reference=special.ndtr),
+    Sample("special.log_ndtr", normal(3, 4), reference=special.log_ndtr),
+    Sample("special.log_ndtr", uniform(-30, -5, 3, 4), reference=special.log_ndtr, note="far"),
+    Sample("special.ndtri", uniform(0.1, 0.9, 3, 4), reference=special.ndtri),
+    Sample("special.entr", positive(3, 4), reference=special.entr),
+    Sample("special.xlog1py", both, reference=special.xlog1py),
+    *[
+        Sample(name, of_shape(low, 4), reference=wide(function), torch_call=alike(name))
+        for name, function, low in (
+            ("igamma", special.gammainc, 0.5),
+            ("igammac", special.gammaincc, 0.5),
+            ("special.zeta", special.zeta, 1.5),
+        )
+    ],
+    Sample(
+        "mvlgamma",
+        uniform(2.0, 5.0, 3, 4),
+        {"p": 3},
+        reference=lambda x, p: np.vectorize(lambda v: special.multigammaln(v, p))(x),
+    ),
 ]

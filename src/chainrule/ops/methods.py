@@ -1,7 +1,8 @@
 """Tensor's operators and methods, attached here because Tensor lies a room below the operations.
 
 A family lists in ``METHODS`` which of its functions are methods too, and in ``INPLACE`` which of
-them have a form with a trailing underscore.
+them have a form with a trailing underscore; ``INPLACE_VIEWS`` are those whose form changes the
+shape of the tensor, not its elements.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from chainrule.ops.shape import rearrange
 from chainrule.ops.index.assignment import setitem
 from chainrule.ops.elementwise import complex_numbers, derived, functions, logic, options
 from chainrule.ops.index.reading import getitem
-from chainrule.ops.core.inplace import in_place, in_place_operator
+from chainrule.ops.core.inplace import in_place, in_place_operator, in_place_view
 from chainrule.ops.core.pointwise import BinaryFunction
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.printing import format_tensor
@@ -154,6 +155,8 @@ def attributes() -> Iterator[tuple[str, Any]]:
             yield name, getattr(family, name)
         for name in family.INPLACE:
             yield name + "_", in_place(getattr(family, name), name + "_")
+        for name in getattr(family, "INPLACE_VIEWS", ()):
+            yield name + "_", in_place_view(getattr(family, name), name + "_")
 
 
 def attach() -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "linspace",
     "logspace",
     "make_complex",
+    "offset_between",
     "ones",
     "owned",
     "to_contiguous",
@@ -182,3 +183,9 @@ def make_complex(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
     out = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
     out.real, out.imag = real, imag
     return out
+
+
+def offset_between(base: np.ndarray, view: np.ndarray) -> int:
+    """The place of the first element of a view in the memory of its base, in elements."""
+    start, inside = (a.__array_interface__["data"][0] for a in (base, view))
+    return (inside - start) // base.itemsize

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "as_strided",
+    "as_strided_place",
     "combination_numbers",
     "diagonal",
     "diagonal_place",
@@ -18,6 +20,9 @@ __all__ = [
     "triangle",
     "unfold",
     "unfold_place",
+    "view_as_complex",
+    "view_as_real",
+    "view_bits",
 ]
 
 
@@ -71,6 +76,57 @@ def unfold_place(
     for i in range(size):
         ends[..., i : i + step * (count - 1) + 1 : step] += windows[..., i, :]
     return out
+
+
+def as_strided(
+    a: np.ndarray, size: tuple[int, ...], stride: tuple[int, ...], offset: int
+) -> np.ndarray:
+    """A view of the memory of ``a`` (of a copy, if it has gaps): element i is at offset + i stride.
+
+    The caller has checked that all of them are in that memory.
+    """
+    flat = np.ascontiguousarray(a).reshape(-1)
+    return np.lib.stride_tricks.as_strided(
+        flat[offset:], size, [n * a.itemsize for n in stride], writeable=flat.flags.writeable
+    )
+
+
+def as_strided_place(
+    g: np.ndarray,
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+) -> np.ndarray:
+    """Zeros with every element added at its place: the transpose of ``as_strided``."""
+    out = np.zeros(shape, g.dtype)
+    places = as_strided(np.arange(out.size), size, stride, offset)
+    np.add.at(out.reshape(-1), places, g)
+    return out
+
+
+def view_bits(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The memory of ``a`` as another type; its last dimension grows or shrinks with the size."""
+    return a.view(dtype)
+
+
+def view_as_real(a: np.ndarray) -> np.ndarray:
+    """Complex numbers as pairs of real ones in a new last dimension.
+
+    Integers number elements, to find out which a view shows: both parts have the number of theirs.
+    """
+    if a.dtype.kind != "c":
+        return np.stack([a, a], -1)
+    return a[..., None].view(a.real.dtype)
+
+
+def view_as_complex(a: np.ndarray) -> np.ndarray:
+    """Pairs of real numbers in the last dimension as complex ones; see ``view_as_real``."""
+    if a.dtype.kind != "f":
+        return a
+    if a.strides[-1] != a.itemsize:
+        a = np.ascontiguousarray(a)
+    return a.view(np.result_type(a.dtype, np.complex64))[..., 0]
 
 
 def pad_zeros(a: np.ndarray, pads: tuple[tuple[int, int], ...]) -> np.ndarray:

@@ -13,14 +13,36 @@ import numpy as np
 from chainrule.backend.numpy_kernels.operands import Operand
 
 __all__ = [
+    "airy_ai",
+    "airy_ai_slope",
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
     "digamma",
+    "entr",
     "erf",
     "erfc",
+    "erfcx",
     "erfinv",
+    "gammainc",
+    "gammaincc",
     "hyp0f1",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
     "lgamma",
+    "log_ndtr",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
+    "ndtr",
+    "ndtri",
     "polygamma",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
     "sigmoid",
+    "xlog1py",
     "xlogy",
     "zeta",
 ]
@@ -45,7 +67,15 @@ def special(name: str) -> Callable[..., np.ndarray]:
 
 _erf, erfc, erfinv = special("erf"), special("erfc"), special("erfinv")
 lgamma, digamma, _xlogy = special("gammaln"), special("psi"), special("xlogy")
-zeta, _expit = special("zeta"), special("expit")
+_zeta, _expit = special("zeta"), special("expit")
+entr, erfcx = special("entr"), special("erfcx")
+ndtr, log_ndtr, ndtri = special("ndtr"), special("log_ndtr"), special("ndtri")
+i0, i0e, i1, i1e = special("i0"), special("i0e"), special("i1"), special("i1e")
+bessel_j0, bessel_j1 = special("j0"), special("j1")
+bessel_y0, bessel_y1 = special("y0"), special("y1")
+modified_bessel_k0, modified_bessel_k1 = special("k0"), special("k1")
+scaled_modified_bessel_k0, scaled_modified_bessel_k1 = special("k0e"), special("k1e")
+_gammainc, _gammaincc, _xlog1py = special("gammainc"), special("gammaincc"), special("xlog1py")
 _gamma, _hyp0f1 = special("gamma"), special("hyp0f1")
 
 # From these sizes on, several passes of NumPy are faster than one loop of SciPy (measured: sigmoid
@@ -105,11 +135,51 @@ def _polynomial(coefficients: tuple[float, ...], a: np.ndarray) -> np.ndarray:
     return out
 
 
+def _alike(a: Operand, b: Operand) -> tuple[np.ndarray, np.ndarray]:
+    """Both as arrays of one type: SciPy takes a Python number for a float64, NumPy does not."""
+    dtype = np.result_type(a, b)
+    return np.asarray(a, dtype), np.asarray(b, dtype)
+
+
 def xlogy(a: Operand, b: Operand) -> np.ndarray:
     """a log(b), and 0 where a is 0, whatever b is."""
-    # SciPy takes a Python number for a float64, NumPy for whatever the array is.
-    dtype = np.result_type(a, b)
-    return _xlogy(np.asarray(a, dtype), np.asarray(b, dtype))
+    return _xlogy(*_alike(a, b))
+
+
+def xlog1py(a: Operand, b: Operand) -> np.ndarray:
+    """a log(1 + b), and 0 where a is 0, whatever b is."""
+    return _xlog1py(*_alike(a, b))
+
+
+def gammainc(a: Operand, b: Operand) -> np.ndarray:
+    """The integral of t^(a-1) exp(-t) from 0 to b, over gamma(a)."""
+    return _gammainc(*_alike(a, b))
+
+
+def gammaincc(a: Operand, b: Operand) -> np.ndarray:
+    """1 - gammainc(a, b), exact where that is small."""
+    return _gammaincc(*_alike(a, b))
+
+
+def zeta(a: Operand, b: Operand) -> np.ndarray:
+    """The sum of 1 / (k + b)^a over k = 0, 1, ..."""
+    return _zeta(*_alike(a, b))
+
+
+def airy_ai(a: np.ndarray) -> np.ndarray:
+    """The Airy function Ai."""
+    return _airy(a)[0].astype(a.dtype)
+
+
+def airy_ai_slope(a: np.ndarray) -> np.ndarray:
+    """The derivative of Ai."""
+    return _airy(a)[1].astype(a.dtype)
+
+
+def _airy(a: np.ndarray) -> Any:
+    from scipy.special import airy
+
+    return airy(a)
 
 
 def polygamma(a: np.ndarray, n: int) -> np.ndarray:

@@ -24,7 +24,7 @@ from chainrule.graph import Box, Edges, Mode, Node, Saved, View, mode, next_seq,
 from chainrule.tensor import Size, Tensor
 from chainrule.typing import Gradients, Operand, Value
 
-__all__ = ["assign", "in_place", "in_place_operator", "touch"]
+__all__ = ["assign", "in_place", "in_place_operator", "in_place_view", "touch"]
 
 
 class Overlay(Op):
@@ -33,6 +33,9 @@ class Overlay(Op):
     def __init__(self) -> None:
         self.name = "overlay"
         self.batch = None
+
+    def on_complex_numbers(self) -> Op:
+        return self  # whole elements are kept or replaced: there is nothing to conjugate
 
     def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return None
@@ -187,6 +190,11 @@ def _rebase(x: Tensor, value: Tensor) -> None:
     """Writes the change of a view into the history of its base."""
     view = x._view
     base = view.base
+    if base._view is not None:
+        raise RuntimeError(
+            "in-place: the tensor that this is a view of was given another shape in place (by "
+            "squeeze_, transpose_ or the like) after the view was taken; take the view afterwards"
+        )
     recording = mode.flags & Mode.GRAD
     if recording and view.made_without_grad and base.requires_grad and value.needs_grad:
         raise RuntimeError(
@@ -223,6 +231,30 @@ def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place version of ``{function.__name__}``."
     update_wrapper(method, function, assigned=(), updated=())  # whose signature it has
+    return method
+
+
+def in_place_view(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
+    """The method ``name`` that makes its tensor the view of itself which ``function`` gives."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if mode.flags & Mode.GRAD and self._node is None and self.requires_grad:
+            raise RuntimeError(
+                f"{name}: a leaf Variable that requires grad is being used in an in-place "
+                f"operation; use {function.__name__}, which makes a new tensor"
+            )
+        before, node = self.__copy__(), self._node
+        out = function(before, *args, **kwargs)
+        self.array, self._node, self.needs_grad = out.array, out._node, out.needs_grad
+        if self._store is not None:  # it may have views, which keep the tensor it was as their base
+            self._view = out._view
+        if self._node is not node and "retains_grad" in self.__dict__:
+            self.__dict__["retains_grad"].move_to(self._node)
+        return self
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"In-place version of ``{function.__name__}``."
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # whose signature it has
     return method
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.linalg.matrices import matrix_norm
 from chainrule.ops.reduce.norms import p_norm
 from chainrule.ops.reduce.reductions import need_floating
-from chainrule.ops.shape.views import canonical_dims
+from chainrule.ops.shape.views import canonical_dim, canonical_dims
 from chainrule.typing import Dims, DType, V
 
-__all__ = ["dist", "norm"]
+__all__ = ["dist", "norm", "renorm"]
 METHODS = tuple(__all__)
-INPLACE: tuple[str, ...] = ()
+INPLACE = ("renorm",)
 
 
 def norm(
@@ -41,3 +42,22 @@ def dist(input: V, other: V, p: float = 2) -> V:
     """The p-norm of ``input - other``."""
     need_floating("dist", input)
     return norm(input - other, p)
+
+
+def renorm(input: V, p: float, dim: int, maxnorm: float) -> V:
+    """The slices along ``dim`` scaled down to a p-norm of ``maxnorm`` where theirs is larger.
+
+    >>> import chainrule
+    >>> chainrule.renorm(chainrule.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    if input.ndim < 2:
+        raise RuntimeError(
+            f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions"
+        )
+    kept = canonical_dim("renorm", dim, input.ndim)
+    others = tuple(d for d in range(-input.ndim, 0) if d != kept)
+    size = p_norm(input, float(p), others, True, None)
+    # The 1e-7 is PyTorch's.
+    return input * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)

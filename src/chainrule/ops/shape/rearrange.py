@@ -74,6 +74,7 @@ METHODS = (
     "view_as",
 )
 INPLACE: tuple[str, ...] = ()
+INPLACE_VIEWS = ("swapdims", "t")
 
 moveaxis, swapdims = movedim, swapaxes
 

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.backend import K
-from chainrule.ops.core.primitive import Linear, broadcast_to
+from chainrule.backend import K, dtypes
+from chainrule.ops.core.primitive import Linear, Nondifferentiable, broadcast_to
 from chainrule.tensor import Tensor
-from chainrule.typing import Dims, Shape, Sizes, V, Value
+from chainrule.typing import DType, Dims, Shape, Sizes, V, Value
 
 __all__ = [
     "expand", "flatten", "movedim", "permute", "reshape", "squeeze", "swapaxes", "transpose",
@@ -21,6 +21,7 @@ METHODS = (
     "unsqueeze", "view",
 )  # fmt: skip
 INPLACE: tuple[str, ...] = ()
+INPLACE_VIEWS = ("squeeze", "swapaxes", "transpose", "unsqueeze")
 
 
 def canonical_dim(op: str, dim: int, ndim: int) -> int:
@@ -140,9 +141,46 @@ def _complete(op: str, input: Value, shape: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
-def view(input: Tensor, *shape: int | Shape) -> Tensor:
-    """Like :func:`reshape`, but never copies: the memory must allow it."""
-    out = reshape(input, *shape)
+class Bits(Nondifferentiable):
+    """The same memory read as another type."""
+
+    is_view = True
+
+
+_bits = Bits("view_bits", batch="carry")
+
+
+def _as_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
+    """The memory of ``input`` read as another type."""
+    old, new = input.array.dtype.itemsize, dtype.itemsize
+    if old != new and (not input.ndim or input.shape[-1] * old % new):
+        raise RuntimeError(
+            f"view: the last dimension of shape {tuple(input.shape)}, {old} bytes for each element "
+            f"of {input.dtype}, cannot be read as {dtype} of {new} bytes"
+        )
+    if old != new and input.stride()[-1] != 1:
+        raise RuntimeError(
+            f"view: self.stride(-1) must be 1 to view {input.dtype} as {dtype} (different element "
+            f"sizes), but got {input.stride()[-1]}; use .contiguous() first"
+        )
+    return _bits(input, dtype=dtype.array_dtype)
+
+
+def view(input: Tensor, *shape: int | Shape | dtypes.dtype, dtype: DType | None = None) -> Tensor:
+    """Like :func:`reshape`, but never copies: the memory must allow it.
+
+    ``x.view(dtype)`` reads the same memory as another type.
+
+    >>> import chainrule
+    >>> chainrule.tensor([1.0]).view(chainrule.int32)
+    tensor([1065353216], dtype=chainrule.int32)
+    """
+    sizes: tuple[Any, ...] = shape
+    if sizes and isinstance(sizes[0], dtypes.dtype):
+        dtype = sizes[0]
+    if dtype is not None:
+        return _as_type(input, dtypes.as_dtype(dtype))
+    out = reshape(input, *sizes)
     if not K.may_share_memory(out.array, input.array) and input.numel():
         raise RuntimeError(
             f"view: size {tuple(out.shape)} is not compatible with the memory layout of a tensor "
