@@ -10,7 +10,7 @@ from chainrule.backend import K
 from chainrule.graph import Box
 from chainrule.ops.core.arguments import checked_size
 from chainrule.ops.core.primitive import Linear, Op
-from chainrule.ops.elementwise.complex_numbers import RealLinear, complex
+from chainrule.ops.elementwise.complex_numbers import complex
 from chainrule.ops.elementwise.functions import cos, sin
 from chainrule.ops.index.reading import select
 from chainrule.ops.index.replacing import index_put
@@ -148,22 +148,18 @@ def slice_scatter(
 
 # --- complex numbers as pairs ---------------------------------------------------------------------
 
-_view_as_real = RealLinear(
-    "view_as_real",
-    lambda g, out, x, needs: (_view_as_complex(g),),
-    lambda t, out, x: _view_as_real(t[0]),
-    "carry",
-    saves_out=False,
+
+class Pairs(Linear):
+    """Linear over the real numbers: its transpose needs no conjugation around it."""
+
+    def on_complex_numbers(self) -> Op:
+        return self
+
+
+_view_as_real = Pairs("view_as_real", lambda g, shape_in: _view_as_complex(g), is_view=True)
+_view_as_complex = Pairs(
+    "view_as_complex", lambda g, shape_in: _view_as_real(g), is_view=True, may_copy=True
 )
-_view_as_complex = RealLinear(
-    "view_as_complex",
-    lambda g, out, x, needs: (_view_as_real(g),),
-    lambda t, out, x: _view_as_complex(t[0]),
-    "carry",
-    saves_out=False,
-)
-_view_as_real.is_view = _view_as_complex.is_view = True
-_view_as_complex.may_copy = True
 
 
 def view_as_real(input: V) -> V:
