@@ -3,6 +3,8 @@
 import builtins
 from chainrule.autograd.hooks import RemovableHandle
 from chainrule.backend import dtypes
+from chainrule.ops.linalg.decompositions import QR, SVD
+from chainrule.ops.linalg.lu import LUFactor
 from chainrule.ops.linalg.solving import Slogdet
 from chainrule.ops.reduce.order import MinMax, ValuesIndices
 from chainrule.random import Generator
@@ -257,6 +259,8 @@ class TensorMethods:
         """This tensor as int8."""
     def cholesky(self, *, upper: _bool = False) -> Tensor:
         """The lower triangular L with LL' = A, for a symmetric positive definite A (L' if ``upper``)."""
+    def cholesky_inverse(self, upper: _bool = False) -> Tensor:
+        """The inverse of LL' from its Cholesky factor (of L'L if ``upper``)."""
     def cholesky_solve(self, L: Tensor, upper: _bool = False) -> Tensor:
         """The solution X of AX = B, given the Cholesky factor ``L`` of A (LL' = A, or L'L if upper)."""
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
@@ -289,6 +293,8 @@ class TensorMethods:
         """The magnitude of x with the sign of y."""
     def copysign_(self, other: Tensor | Number) -> Self:
         """The magnitude of x with the sign of y."""
+    def corrcoef(self) -> Tensor:
+        """The correlation coefficients of the rows of ``input``."""
     def cos(self) -> Tensor:
         """The cosine of x."""
     def cos_(self) -> Self:
@@ -299,6 +305,8 @@ class TensorMethods:
         """The hyperbolic cosine of x."""
     def count_nonzero(self, dim: Dims = None) -> Tensor:
         """How many elements (along some dimensions) are not zero."""
+    def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """The covariances of the rows of ``input``, whose columns are observations."""
     def cpu(self) -> Tensor:
         """``input`` itself: tensors live on the CPU."""
     def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
@@ -407,6 +415,10 @@ class TensorMethods:
         """The rows in reverse order."""
     def float(self) -> Tensor:
         """This tensor as float32."""
+    def float_power(self, exponent: Tensor | Number) -> Tensor:
+        """``input`` to the power ``exponent``, in float64 (complex128 for complex numbers)."""
+    def float_power_(self, exponent: Tensor | Number) -> Self:
+        """``input`` to the power ``exponent``, in float64 (complex128 for complex numbers)."""
     def floor(self) -> Tensor:
         """The integer at or below x."""
     def floor_(self) -> Self:
@@ -431,8 +443,14 @@ class TensorMethods:
         """x - trunc(x)"""
     def frac_(self) -> Self:
         """x - trunc(x)"""
+    def frexp(self) -> tuple[Tensor, Tensor]:
+        """The mantissa, in [0.5, 1), and the int32 exponent of each number."""
     def gather(self, dim: _int, index: Tensor) -> Tensor:
         """Elements chosen along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``."""
+    def gcd(self, other: Tensor | Number) -> Tensor:
+        """The greatest common divisor of x and y."""
+    def gcd_(self, other: Tensor | Number) -> Self:
+        """The greatest common divisor of x and y."""
     def ge(self, other: Tensor | Number) -> Tensor:
         """Whether x >= y."""
     def ge_(self, other: Tensor | Number) -> Self:
@@ -520,10 +538,20 @@ class TensorMethods:
         """Whether x is -inf."""
     def isposinf(self) -> Tensor:
         """Whether x is +inf."""
+    def isreal(self) -> Tensor:
+        """Whether the imaginary part of each element is 0."""
     def kron(self, other: Tensor) -> Tensor:
         """The Kronecker product: every element of ``input`` times the whole of ``other``."""
     def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> ValuesIndices:
         """The ``k``-th smallest element along ``dim`` (``k=1`` is the smallest), and where it is."""
+    def lcm(self, other: Tensor | Number) -> Tensor:
+        """The least common multiple of x and y."""
+    def lcm_(self, other: Tensor | Number) -> Self:
+        """The least common multiple of x and y."""
+    def ldexp(self, other: Tensor | Number) -> Tensor:
+        """input * 2**other"""
+    def ldexp_(self, other: Tensor | Number) -> Self:
+        """input * 2**other"""
     def le(self, other: Tensor | Number) -> Tensor:
         """Whether x <= y."""
     def le_(self, other: Tensor | Number) -> Self:
@@ -604,6 +632,10 @@ class TensorMethods:
         """Whether x < y."""
     def lt_(self, other: Tensor | Number) -> Self:
         """Whether x < y."""
+    def lu(self, pivot: _bool = True) -> LUFactor:
+        """What :func:`linalg.lu_factor` returns: both factors in one matrix, and the pivots."""
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """:func:`linalg.lu_solve` with the right side first."""
     @property
     def mH(self) -> Tensor:
         """The conjugate of the matrix transpose: ``x.mH``."""
@@ -738,6 +770,10 @@ class TensorMethods:
         """A new tensor with a copy of ``data`` in the type of this one."""
     def new_zeros(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
         """Zeros of the given size in the type of this tensor."""
+    def nextafter(self, other: Tensor | Number) -> Tensor:
+        """The number next to x in direction of y."""
+    def nextafter_(self, other: Tensor | Number) -> Self:
+        """The number next to x in direction of y."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
         """Where the elements are not zero: a row for each, or with ``as_tuple`` a vector per dimension."""
@@ -774,6 +810,8 @@ class TensorMethods:
         """``input`` with the elements of these numbers, counted as if it were flat, replaced by those of ``source`` (or with them added, with ``accumulate``)."""
     def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Self:
         """``input`` with the elements of these numbers, counted as if it were flat, replaced by those of ``source`` (or with them added, with ``accumulate``)."""
+    def qr(self, some: _bool = True) -> QR:
+        """Q and R of :func:`linalg.qr`; Q is square if not ``some``."""
     def quantile(self, q: _float | Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear') -> Tensor:
         """The q-th quantiles of all elements or along ``dim``; several q give a dimension in front."""
     def rad2deg(self) -> Tensor:
@@ -909,6 +947,8 @@ class TensorMethods:
         """input - alpha * other"""
     def sum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
         """The sum over all elements, or along some dimensions; integers are summed as int64."""
+    def svd(self, some: _bool = True, compute_uv: _bool = True) -> SVD:
+        """U, S and V (not its adjoint, as :func:`linalg.svd`) with input = U diag(S) V*."""
     def swapaxes(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
     def swapaxes_(self, dim0: _int, dim1: _int) -> Self:

@@ -16,6 +16,7 @@ from chainrule.ops.linalg.decompositions import (
     svd,
     svdvals,
 )
+from chainrule.ops.linalg.lu import lu, lu_factor, lu_solve
 from chainrule.ops.linalg.matrices import (
     cond,
     cross,
@@ -54,6 +55,9 @@ __all__ = [
     "eigvalsh",
     "inv",
     "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
     "matmul",
     "matrix_exp",
     "matrix_norm",

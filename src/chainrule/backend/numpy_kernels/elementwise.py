@@ -47,6 +47,8 @@ __all__ = [
     "fmin",
     "fmod",
     "frac",
+    "frexp_exponent",
+    "gcd",
     "ge",
     "gt",
     "heaviside",
@@ -57,6 +59,7 @@ __all__ = [
     "isnan",
     "isneginf",
     "isposinf",
+    "lcm",
     "le",
     "log",
     "log10",
@@ -75,6 +78,7 @@ __all__ = [
     "nan_to_num",
     "ne",
     "neg",
+    "nextafter",
     "pow",
     "real",
     "reciprocal",
@@ -113,6 +117,7 @@ add, sub, mul, div = np.add, np.subtract, np.multiply, np.true_divide
 atan2, hypot, copysign = np.arctan2, np.hypot, np.copysign
 maximum, minimum, fmax, fmin = np.maximum, np.minimum, np.fmax, np.fmin
 logaddexp, logaddexp2 = np.logaddexp, np.logaddexp2
+gcd, lcm, nextafter = np.gcd, np.lcm, np.nextafter
 eq, ne, lt, le, gt, ge = (
     np.equal,
     np.not_equal,
@@ -332,3 +337,8 @@ def angle(a: np.ndarray) -> np.ndarray:
     if a.dtype.kind == "c":
         return np.arctan2(a.imag, a.real)
     return np.where(np.isnan(a), a, np.where(a < 0, a.dtype.type(np.pi), a.dtype.type(0)))
+
+
+def frexp_exponent(a: np.ndarray) -> np.ndarray:
+    """The exponent e of a = m 2^e with m in [0.5, 1)."""
+    return np.frexp(a)[1].astype(np.int32)

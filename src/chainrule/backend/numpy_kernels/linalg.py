@@ -26,6 +26,7 @@ __all__ = [
     "eigvals",
     "eigvalsh",
     "inv",
+    "inverse_order",
     "linear",
     "linear_backward",
     "linear_relu",
@@ -34,6 +35,9 @@ __all__ = [
     "linear_sigmoid_backward",
     "linear_tanh",
     "linear_tanh_backward",
+    "lu_factors",
+    "lu_pivots",
+    "lu_rows",
     "matmul",
     "matrix_exp",
     "pinv",
@@ -374,3 +378,46 @@ def eigvals(a: np.ndarray) -> np.ndarray:
         return np.linalg.eigvals(a).astype(_complex_of(a))
     except np.linalg.LinAlgError:
         raise _no_convergence("eigvals", a) from None
+
+
+# --- LU -------------------------------------------------------------------------------------------
+
+
+def lu_pivots(a: np.ndarray, pivot: bool) -> np.ndarray:
+    """The rows (from 1) that LAPACK exchanges with row 1, 2, ... when it factors each matrix."""
+    k = min(a.shape[-2:])
+    out = np.empty((*a.shape[:-2], k), np.int32)
+    out[...] = np.arange(1, k + 1)
+    if pivot and a.size:
+        from scipy.linalg import lapack
+
+        (getrf,) = lapack.get_lapack_funcs(("getrf",), (a,))
+        for i in np.ndindex(a.shape[:-2]):
+            out[i] = getrf(a[i])[1] + 1
+    return out
+
+
+def lu_rows(pivots: np.ndarray, size: int) -> np.ndarray:
+    """The order of rows that these exchanges come to."""
+    out = np.empty((*pivots.shape[:-1], size), np.int64)
+    out[...] = np.arange(size)
+    for i in np.ndindex(pivots.shape[:-1]):
+        for k, other in enumerate(pivots[i] - 1):
+            out[i][[k, other]] = out[i][[other, k]]
+    return out
+
+
+def inverse_order(rows: np.ndarray) -> np.ndarray:
+    """The order that undoes this one."""
+    return np.argsort(rows, axis=-1, kind="stable")
+
+
+def lu_factors(a: np.ndarray) -> np.ndarray:
+    """L (without its diagonal of ones) and U of each square matrix, without exchanges of rows."""
+    out = np.array(a)
+    for k in range(a.shape[-1] - 1):
+        pivot = out[..., k, k, None]
+        column = out[..., k + 1 :, k]
+        column[...] = np.where(pivot == 0, column, column / np.where(pivot == 0, 1, pivot))
+        out[..., k + 1 :, k + 1 :] -= column[..., :, None] * out[..., k, None, k + 1 :]
+    return out

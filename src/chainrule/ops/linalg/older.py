@@ -1,0 +1,43 @@
+"""Linear algebra under the names that PyTorch had before ``linalg``, which programs still use."""
+
+from __future__ import annotations
+
+from chainrule.ops.elementwise.complex_numbers import conj
+from chainrule.ops.linalg.decompositions import QR, SVD
+from chainrule.ops.linalg.decompositions import qr as _qr
+from chainrule.ops.linalg.decompositions import svd as _svd
+from chainrule.ops.linalg.lu import LUFactor, lu_packed, lu_unpack
+from chainrule.ops.linalg.lu import lu_solve as _lu_solve
+from chainrule.ops.linalg.solving import inv
+from chainrule.tensor import Tensor
+
+__all__ = ["cholesky_inverse", "lu", "lu_solve", "lu_unpack", "qr", "svd"]
+METHODS = ("cholesky_inverse", "lu", "lu_solve", "qr", "svd")
+INPLACE: tuple[str, ...] = ()
+
+
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> SVD:
+    """U, S and V (not its adjoint, as :func:`linalg.svd`) with input = U diag(S) V*."""
+    u, s, vh = _svd(input, full_matrices=not some)
+    return SVD(u, s, conj(vh).mT)
+
+
+def qr(input: Tensor, some: bool = True) -> QR:
+    """Q and R of :func:`linalg.qr`; Q is square if not ``some``."""
+    return _qr(input, mode="reduced" if some else "complete")
+
+
+def lu(A: Tensor, pivot: bool = True) -> LUFactor:
+    """What :func:`linalg.lu_factor` returns: both factors in one matrix, and the pivots."""
+    packed, pivots, _ = lu_packed("lu", A, pivot)
+    return LUFactor(packed, pivots)
+
+
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """:func:`linalg.lu_solve` with the right side first."""
+    return _lu_solve(LU_data, LU_pivots, b)
+
+
+def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
+    """The inverse of LL' from its Cholesky factor (of L'L if ``upper``)."""
+    return inv(conj(L).mT @ L if upper else L @ conj(L).mT)
