@@ -31,20 +31,8 @@ def dense(activation: str, widths: Sequence[int], dropout: float) -> nn.Module:
 
 def convolutional(dropout: float) -> nn.Module:
     """Two convolutions with pooling, then a dense layer."""
-    return nn.Sequential(
-        nn.Unflatten(1, (1, 28, 28)),
-        nn.Conv2d(1, 32, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(7 * 7 * 64, 512),
-        nn.ReLU(),
-        nn.Dropout(dropout),
-        nn.Linear(512, 10),
-    )
+    network = models.MnistConvNet(width=512, dropout=dropout)
+    return nn.Sequential(nn.Unflatten(1, (1, 28, 28)), *network)
 
 
 NETWORKS: dict[str, Callable[[float], nn.Module]] = {

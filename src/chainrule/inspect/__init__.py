@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chainrule.inspect import textbook
 from chainrule.inspect.autopsy import Autopsy, autopsy
+from chainrule.inspect.equivalent import flipped_units, permuted_units
 from chainrule.inspect.invariances import (
     Invariances,
     invariance_table,
@@ -15,8 +16,10 @@ __all__ = [
     "Autopsy",
     "Invariances",
     "autopsy",
+    "flipped_units",
     "invariance_table",
     "invariances",
+    "permuted_units",
     "symmetry",
     "textbook",
 ]

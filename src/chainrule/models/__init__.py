@@ -1,14 +1,21 @@
 """Ready networks: made of ``chainrule.nn``, to be trained, read and taken apart."""
 
 from chainrule.models.autoencoder import Autoencoder, ConvAutoencoder, DenoisingAutoencoder
-from chainrule.models.convnet import AlexNet, CifarNet, LeNet, MnistConvNet
+from chainrule.models.convnet import AlexNet, CifarNet, ConvBlock, LeNet, MnistConvNet
+from chainrule.models.heads import BinaryClassifier, Classifier, FeatureMapModel
 from chainrule.models.linear import (
     LinearRegression,
     LogisticRegression,
     Perceptron,
     SoftmaxRegression,
 )
-from chainrule.models.mlp import MLP, SelfNormalizingMLP, activation_module, xor_network
+from chainrule.models.mlp import (
+    MLP,
+    SelfNormalizingMLP,
+    activation_module,
+    xor_from_ands,
+    xor_network,
+)
 from chainrule.models.resnet import ResNet
 from chainrule.models.sequence import SequenceModel
 from chainrule.models.structured import AdditiveModel, DictionaryModel, MultiTaskNet, capacity
@@ -21,10 +28,14 @@ __all__ = [
     "AlexNet",
     "Autoencoder",
     "CascadeNetwork",
+    "BinaryClassifier",
     "CifarNet",
+    "Classifier",
     "ConvAutoencoder",
+    "ConvBlock",
     "DenoisingAutoencoder",
     "DictionaryModel",
+    "FeatureMapModel",
     "LeNet",
     "LinearRegression",
     "LogisticRegression",
@@ -43,5 +54,6 @@ __all__ = [
     "growing_neural_gas",
     "kmeans",
     "kmeans_plus_plus",
+    "xor_from_ands",
     "xor_network",
 ]

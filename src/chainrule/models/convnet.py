@@ -3,9 +3,59 @@
 from __future__ import annotations
 
 from chainrule import nn
+from chainrule.models.mlp import Activation, activation_module
 from chainrule.tensor import Tensor
 
-__all__ = ["AlexNet", "CifarNet", "LeNet", "MnistConvNet"]
+__all__ = ["AlexNet", "CifarNet", "ConvBlock", "LeNet", "MnistConvNet"]
+
+
+class ConvBlock(nn.Sequential):
+    """A convolutional block: convolutions, each with a non-linearity (the detector), then pooling.
+
+    Moving the image moves the maps of the detector as far; pooling makes what comes out nearly the
+    same for small shifts.
+
+    Shape: (N, in_channels, H, W) -> (N, out_channels, H // pool, W // pool).
+
+    Args:
+        in_channels: channels of the images.
+        out_channels: channels of the maps.
+        kernel_size: of the convolutions, an odd number; the image is padded by zeros.
+        convolutions: how many.
+        activation: the detector, by name, as a module or as a function.
+        pool: side of the windows that are pooled, and the step between them.
+        pooling: "max" or "average".
+
+    >>> from chainrule import models, zeros
+    >>> models.ConvBlock(3, 8, convolutions=2)(zeros(2, 3, 10, 10)).shape
+    chainrule.Size([2, 8, 5, 5])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int = 3,
+        *,
+        convolutions: int = 1,
+        activation: Activation = "relu",
+        pool: int = 2,
+        pooling: str = "max",
+    ):
+        if kernel_size % 2 == 0 or convolutions < 1:
+            raise ValueError(
+                "ConvBlock: kernel_size must be odd and convolutions positive, got "
+                f"kernel_size={kernel_size}, convolutions={convolutions}"
+            )
+        kinds = {"max": nn.MaxPool2d, "average": nn.AvgPool2d}
+        if pooling not in kinds:
+            raise ValueError(f"ConvBlock: pooling must be 'max' or 'average', got {pooling!r}")
+        layers: list[nn.Module] = []
+        for i in range(convolutions):
+            first = in_channels if i == 0 else out_channels
+            layers.append(nn.Conv2d(first, out_channels, kernel_size, padding=kernel_size // 2))
+            layers.append(activation_module(activation))
+        super().__init__(*layers, kinds[pooling](pool))
 
 
 class LeNet(nn.Module):
@@ -83,6 +133,7 @@ class MnistConvNet(nn.Sequential):
         num_classes: how many classes there are.
         channels: of the two convolutions.
         width: of the hidden dense layer.
+        dropout: probability of dropping a unit of that layer.
 
     >>> from chainrule import models, zeros
     >>> models.MnistConvNet(channels=(4, 8))(zeros(2, 1, 28, 28)).shape
@@ -90,18 +141,19 @@ class MnistConvNet(nn.Sequential):
     """
 
     def __init__(
-        self, num_classes: int = 10, channels: tuple[int, int] = (32, 64), width: int = 256
+        self,
+        num_classes: int = 10,
+        channels: tuple[int, int] = (32, 64),
+        width: int = 256,
+        dropout: float = 0.0,
     ):
         super().__init__(
-            nn.Conv2d(1, channels[0], 5, padding=2),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(channels[0], channels[1], 5, padding=2),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
+            *ConvBlock(1, channels[0], 5),
+            *ConvBlock(channels[0], channels[1], 5),
             nn.Flatten(),
             nn.Linear(channels[1] * 49, width),
             nn.ReLU(),
+            *([nn.Dropout(dropout)] if dropout else []),
             nn.Linear(width, num_classes),
         )
 

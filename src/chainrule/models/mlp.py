@@ -11,7 +11,14 @@ from chainrule.nn.activations import learned, piecewise, smooth, vector
 from chainrule.ops.creation.from_data import tensor
 from chainrule.tensor import Tensor
 
-__all__ = ["MLP", "Activation", "SelfNormalizingMLP", "activation_module", "xor_network"]
+__all__ = [
+    "MLP",
+    "Activation",
+    "SelfNormalizingMLP",
+    "activation_module",
+    "xor_from_ands",
+    "xor_network",
+]
 
 Activation = str | nn.Module | Callable[[Tensor], Tensor]
 
@@ -182,6 +189,28 @@ def xor_network() -> nn.Sequential:
         "0.weight": [[1.0, 1], [1, 1]],
         "0.bias": [0.0, -1],
         "2.weight": [[1.0, -2]],
+    }
+    network.load_state_dict({name: tensor(values) for name, values in state.items()})
+    return network
+
+
+def xor_from_ands() -> nn.Sequential:
+    """XOR from two AND neurons: h1 = x1 and not x2, h2 = not x1 and x2, y = h1 or h2.
+
+    All units are steps. No line divides the inputs; one divides the points (h1, h2).
+
+    >>> from chainrule import models, tensor
+    >>> network = models.xor_from_ands()
+    >>> x = tensor([[0.0, 0], [0, 1], [1, 0], [1, 1]])
+    >>> network[:2](x).tolist(), network(x).flatten().tolist()
+    ([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]], [0.0, 1.0, 1.0, 0.0])
+    """
+    network = nn.Sequential(nn.Linear(2, 2), nn.BinaryStep(), nn.Linear(2, 1), nn.BinaryStep())
+    state: dict[str, list[Any]] = {
+        "0.weight": [[1.0, -1], [-1, 1]],
+        "0.bias": [-0.5, -0.5],
+        "2.weight": [[1.0, 1]],
+        "2.bias": [-0.5],
     }
     network.load_state_dict({name: tensor(values) for name, values in state.items()})
     return network

@@ -1,8 +1,9 @@
-"""A bar for a training run that costs nothing measurable."""
+"""A bar for a training run, with its loss and metrics, that costs nothing measurable."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -11,7 +12,10 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """A bar over all batches, drawn a few times a second at most, on a terminal only."""
+    """A bar over all batches, drawn a few times a second at most, on a terminal only.
+
+    Beside it stand the loss and the metrics of the epoch so far, and the last validation.
+    """
 
     interval = 0.25  # seconds between looks at the loss
 
@@ -23,30 +27,48 @@ class Progress:
             if self.bar.disable:
                 self.bar = None
         self.epochs, self.epoch, self.waiting, self.shown = epochs, done, 0, 0.0
-        self.last = ""
+        self.last: list[str] = []
 
-    def batch_done(self, loss: float) -> None:
-        """Counts a batch; the bar hears of it only now and then."""
+    def batch_done(self, loss: float, metrics: Callable[[], dict[str, float]]) -> None:
+        """Counts a batch; the bar hears of it, and the metrics are asked for, only now and then."""
         if self.bar is None:
             return
         self.waiting += 1
         now = time.perf_counter()
         if now - self.shown > self.interval:
-            self.bar.set_postfix_str(f"loss {loss:.4g}{self.last}", refresh=False)
+            text = _listed({"loss": loss, **_if_known(metrics)})
+            self.bar.set_postfix_str(", ".join([text, *self.last]), refresh=False)
             self.bar.update(self.waiting)
             self.waiting, self.shown = 0, now
 
     def epoch_done(self, row: dict[str, Any]) -> None:
-        """Shows the epoch and its validation."""
+        """Shows the epoch, its loss and metrics, and its validation."""
         if self.bar is None:
             return
         self.epoch += 1
         self.bar.set_description_str(f"epoch {self.epoch}/{self.epochs}", refresh=False)
-        held_out = [f"{k} {v:.4g}" for k, v in row.items() if k.startswith("val_")]
-        self.last = "".join(f", {text}" for text in held_out)
+        seen = {k: v for k, v in row.items() if k not in ("epoch", "lr", "seconds")}
+        self.last = [_listed(held)] if (held := _held_out(seen)) else []
+        self.bar.set_postfix_str(_listed(seen), refresh=False)
 
     def close(self) -> None:
         """Takes the bar away."""
         if self.bar is not None:
             self.bar.update(self.waiting)
             self.bar.close()
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k} {v:.4g}" for k, v in values.items() if v is not None)
+
+
+def _held_out(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in row.items() if k.startswith("val_")}
+
+
+def _if_known(metrics: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """The metrics so far; nothing where a part of an epoch has none (one class, for example)."""
+    try:
+        return metrics()
+    except ValueError:
+        return {}

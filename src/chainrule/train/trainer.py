@@ -251,6 +251,10 @@ class Trainer:
         sizes: list[int] = []
         group: list[Batch] = []
         length = _length(loader)
+
+        def so_far() -> dict[str, float]:
+            return measure(self.metrics, outputs, targets, sizes[: len(outputs)]) if outputs else {}
+
         for i, batch in enumerate(batches(loader)):
             group.append(batch)
             sizes.append(batch.size)
@@ -259,7 +263,7 @@ class Trainer:
                     totals[key] += value
                 n += sum([b.size for b in group])
                 group = []
-            bar.batch_done(totals["loss"] / max(1, n))
+            bar.batch_done(totals["loss"] / max(1, n), so_far)
         if group:
             for key, value in self._update(group, i, outputs, targets).items():
                 totals[key] += value
@@ -267,9 +271,7 @@ class Trainer:
         if n == 0:
             raise ValueError("fit: the training data has no batches")
         means = {key: value / n for key, value in totals.items()}
-        if self.metrics:
-            means |= measure(self.metrics, outputs, targets, sizes)
-        return means
+        return means | so_far()
 
     def _update(
         self, group: list[Batch], number: int, outputs: list[Any], targets: list[Any]
