@@ -141,6 +141,20 @@ LAYERS: list[Layer] = [
     loss("TripletMarginLoss", several(3, 5, 3), margin=0.8, p=1.0, swap=True),
     loss("TripletMarginWithDistanceLoss", several(3, 5, 3)),
     Layer("TripletMarginWithDistanceLoss", triplet, several(3, 5, 3), note="distance"),
+    *[
+        Layer(
+            "AdaptiveLogSoftmaxWithLoss",
+            lambda nn, bias=bias: nn.AdaptiveLogSoftmaxWithLoss(
+                6, 9, [2, 5], div_value=2.0, head_bias=bias
+            ),
+            lambda r, labels=labels: (r.normal(size=(len(labels), 6)), np.array(labels)),
+            note=note,
+        )
+        for note, bias, labels in (
+            ("", False, [0, 8, 3, 1, 5]),
+            ("bias, no rare class", True, [1, 0, 3]),
+        )
+    ],
     ctc("", alignments(5, (5, 4), (2, 1))),
     ctc("joined, sum", alignments(5, (5, 4), (2, 2), joined=True), reduction="sum"),
     ctc("impossible", alignments(2, (2, 2), (3, 1)), reduction="none", zero_infinity=True),

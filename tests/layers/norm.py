@@ -40,6 +40,7 @@ LAYERS: list[Layer] = [
     ),
     Layer("BatchNorm2d", lambda nn: nn.BatchNorm2d(2, momentum=0.3), normal(3, 2, 2, 3)),
     Layer("BatchNorm3d", lambda nn: nn.BatchNorm3d(2), normal(2, 2, 2, 1, 2)),
+    Layer("SyncBatchNorm", lambda nn: nn.SyncBatchNorm(2), normal(3, 2, 4), torch=False),
     Layer("InstanceNorm1d", lambda nn: nn.InstanceNorm1d(2), normal(3, 2, 4)),
     Layer(
         "InstanceNorm1d",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,24 @@ def in_each_dimension() -> list[Layer]:
     return found
 
 
+def fractional(nd: int, note: str, kernel_size: Any, **kwargs: Any) -> Layer:
+    """With the random numbers given: those of one sample and two planes."""
+
+    def make(nn: Any) -> Any:
+        tensor = importlib.import_module(nn.__name__.partition(".")[0]).tensor
+        samples = tensor([[[0.1, 0.8, 0.4][:nd], [0.6, 0.3, 0.99][:nd]]])
+        kind = getattr(nn, f"FractionalMaxPool{nd}d")
+        return kind(kernel_size, _random_samples=samples, **kwargs)
+
+    sizes = (9, 7) if nd == 2 else (5, 6, 4)
+    return Layer(f"FractionalMaxPool{nd}d", make, distinct(1, 2, *sizes), note=note)
+
+
 LAYERS: list[Layer] = [
+    fractional(2, "size", 2, output_size=(4, 3)),
+    fractional(2, "ratio", (3, 2), output_ratio=(0.5, 0.7)),
+    fractional(3, "size", 2, output_size=(3, 1, 2)),
+    fractional(3, "ratio", (2, 3, 1), output_ratio=0.6),
     *in_each_dimension(),
     record("MaxPool", 2, "dilated", (2, 3), (1, 2), (1, 0), (2, 1)),
     record("AvgPool", 2, "divisor", (2, 3), 1, divisor_override=5),

@@ -18,7 +18,7 @@ from samples.softmax import (
     soft,
     two_classes,
 )
-from scipy import special, stats
+from scipy import spatial, special, stats
 
 __all__ = ["SAMPLES", "ctc"]
 
@@ -403,6 +403,7 @@ SAMPLES: list[Sample] = [
         "broadcast",
         dim=2,
     ),
+    record("pdist", several(1, 4, 3), spatial.distance.pdist),
     record("pairwise_distance", several(2, 4, 3), distance),
     record("pairwise_distance", several(2, 3), distance, "keepdim", p=3.0, keepdim=True),
     record(

@@ -7,6 +7,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from chainrule.absent import absent as _absent
 from chainrule.nn import functional, init, parallel, utils
 from chainrule.nn.activations.learned import ParametricActivation, PReLU  # all of it
 from chainrule.nn.activations.piecewise import (  # all of it
@@ -43,6 +44,8 @@ from chainrule.nn.layers.lazy import (
     LazyInstanceNorm2d, LazyInstanceNorm3d, LazyLinear, LazyModuleMixin,
 )
 from chainrule.nn.layers.linear import Bilinear, Linear, SecondOrder
+from chainrule.nn.layers.fractional_pooling import FractionalMaxPool2d, FractionalMaxPool3d
+from chainrule.nn.losses.adaptive import AdaptiveLogSoftmaxWithLoss
 from chainrule.nn.losses.likelihoods import GaussianNLLLoss, KLDivLoss, PoissonNLLLoss
 from chainrule.nn.losses.numbers import (
     HalfSquaredLoss, HuberLoss, L1Loss, MSELoss, SmoothL1Loss,
@@ -65,6 +68,7 @@ from chainrule.nn.module.base import Module
 from chainrule.nn.layers.noise import GaussianNoise, WeightNoise
 from chainrule.nn.layers.norm import (
     BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d,
+    SyncBatchNorm,
 )
 from chainrule.nn.layers.norm_sample import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
 from chainrule.nn.losses.objective import CANONICAL_LINKS
@@ -100,20 +104,37 @@ if _TYPE_CHECKING:
 def __getattr__(name: str) -> _Any:
     if name == "modules":  # PyTorch's homes of what is here: imported when first asked for
         return _import_module("chainrule.nn.modules")
-    raise AttributeError(f"module 'chainrule.nn' has no attribute {name!r}")
+    raise _absent(__name__, name, ABSENT)
+
+
+ABSENT = {
+    "Container": "an old base class of PyTorch; write nn.Module, or nn.Sequential for a row",
+    "CrossMapLRN2d": "nn.LocalResponseNorm is the same, for inputs of any number of dimensions",
+    "LinearCrossEntropyLoss": (
+        "it saves memory on a GPU; nn.CrossEntropyLoss()(linear(x), target) has its value"
+    ),
+    "LinearCrossEntropyOptions": "it belongs to LinearCrossEntropyLoss; use nn.CrossEntropyLoss",
+    "NLLLoss2d": "nn.NLLLoss takes inputs of any number of dimensions",
+    "factory_kwargs": "it belongs to the inside of PyTorch; layers take device= and dtype=",
+    **dict.fromkeys(
+        ("intrinsic", "qat", "quantizable", "quantized"),
+        "chainrule does not quantize; float32 and float64 are computed with",
+    ),
+}
 
 
 __all__ = [
     "activation_properties", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "arithmetic",
-    "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BCELoss",
-    "BCEWithLogitsLoss", "Bidirectional", "Bilinear", "BinaryStep", "Buffer", "CANONICAL_LINKS",
-    "CELU", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
-    "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvLSTM", "ConvLSTMCell",
-    "ConvRNN", "ConvRNNCell", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "CTCLoss", "DataParallel",
-    "DeepRNN", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingBag",
-    "FeatureAlphaDropout", "feedback_alignment", "FeedbackLinear", "Flatten", "Fold", "functional",
+    "AdaptiveLogSoftmaxWithLoss", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d",
+    "AlphaDropout", "arithmetic", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d",
+    "BatchNorm2d", "BatchNorm3d", "BCELoss", "BCEWithLogitsLoss", "Bidirectional", "Bilinear",
+    "BinaryStep", "Buffer", "CANONICAL_LINKS", "CELU", "ChannelShuffle", "CircularPad1d",
+    "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d",
+    "Conv2d", "Conv3d", "ConvLSTM", "ConvLSTMCell", "ConvRNN", "ConvRNNCell", "ConvTranspose1d",
+    "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity",
+    "CrossEntropyLoss", "CTCLoss", "DataParallel", "DeepRNN", "Dropout", "Dropout1d", "Dropout2d",
+    "Dropout3d", "ELU", "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "feedback_alignment",
+    "FeedbackLinear", "Flatten", "Fold", "FractionalMaxPool2d", "FractionalMaxPool3d", "functional",
     "Gaussian", "GaussianNLLLoss", "GaussianNoise", "GELU", "GLU", "GroupNorm", "GRU", "GRUCell",
     "HalfSquaredLoss", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "Highway",
     "HingeEmbeddingLoss", "HuberLoss", "Identity", "init", "InstanceNorm1d", "InstanceNorm2d",
@@ -132,9 +153,9 @@ __all__ = [
     "ReplicationPad2d", "ReplicationPad3d", "Residual", "ResidualBlock", "RMSNorm", "RNN",
     "RNNBase", "RNNCell", "RNNCellBase", "RReLU", "SecondOrder", "SELU", "Sequential", "Sigmoid",
     "Sign", "SiLU", "SkipConcat", "SmoothL1Loss", "SobolevaTanh", "SoftMarginLoss", "Softmax",
-    "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
-    "TimeDistributed", "Transformer", "TransformerDecoder", "TransformerDecoderLayer",
-    "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
+    "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "SyncBatchNorm", "Tanh",
+    "Tanhshrink", "Threshold", "TimeDistributed", "Transformer", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
     "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "UninitializedBuffer",
     "UninitializedParameter", "UnitGraph", "UnscaledDropout", "Upsample", "UpsamplingBilinear2d",
     "UpsamplingNearest2d", "utils", "WeightNoise", "ZeroOneLoss", "ZeroPad1d", "ZeroPad2d",

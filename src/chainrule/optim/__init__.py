@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from chainrule.absent import absent
 from chainrule.optim import lr_scheduler, swa_utils, theory
 from chainrule.optim.adam import Adam, AdamW
 from chainrule.optim.adam_variants import Adamax, NAdam, RAdam
@@ -113,3 +116,16 @@ __all__ = [
     "swa_utils",
     "theory",
 ]
+
+ABSENT = {
+    "SparseAdam": (
+        "gradients are dense here; Adam has the same steps where no row of a gradient is left out"
+    ),
+    "swap_in_optimizer_params_and_state": (
+        "it belongs to the inside of PyTorch; load_state_dict puts another state in"
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    raise absent(__name__, name, ABSENT)

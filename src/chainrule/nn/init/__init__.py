@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from chainrule.absent import absent
 from chainrule.nn.init.tensors import (
     calculate_gain,
     constant_,
@@ -62,3 +65,27 @@ __all__ = [
     "xavier_uniform_",
     "zeros_",
 ]
+
+ABSENT = {
+    **{
+        name: f"an old name of PyTorch; it is {name}_, with an underscore"
+        for name in (
+            "constant",
+            "dirac",
+            "eye",
+            "kaiming_normal",
+            "kaiming_uniform",
+            "normal",
+            "orthogonal",
+            "sparse",
+            "uniform",
+            "xavier_normal",
+            "xavier_uniform",
+        )
+    },
+    "Tensor": "it is chainrule.Tensor",
+}
+
+
+def __getattr__(name: str) -> Any:
+    raise absent(__name__, name, ABSENT)

@@ -7,6 +7,7 @@ import warnings
 from chainrule.backend import dtypes
 from chainrule.nn.layers.norm_functions import batch_norm, instance_norm
 from chainrule.nn.layers.norm_sample import Affine
+from chainrule.nn.module.base import Module
 from chainrule.ops.creation.patterns import ones, zeros
 from chainrule.ops.shape.views import squeeze, unsqueeze
 from chainrule.tensor import Tensor
@@ -19,6 +20,7 @@ __all__ = [
     "InstanceNorm1d",
     "InstanceNorm2d",
     "InstanceNorm3d",
+    "SyncBatchNorm",
 ]
 
 
@@ -192,6 +194,71 @@ class BatchNorm3d(_BatchNorm):
     """
 
     ndims = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization by the moments over all processes; here there is one.
+
+    y = weight * (x - mean) / sqrt(var + eps) + bias, as :class:`BatchNorm1d` computes it.
+
+    Shape: (N, C) or (N, C, *), the same out.
+
+    Args:
+        num_features: C, the number of channels.
+        eps: added to the variance.
+        momentum: weight of a new batch in the running moments; None for the mean of all batches.
+        affine: whether to learn weight and bias.
+        track_running_stats: whether to keep running moments; if not, evaluation uses the batch's.
+        process_group: accepted for PyTorch's sake.
+        bias: whether to learn the bias, if affine.
+
+    >>> from chainrule import nn
+    >>> net = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm2d(3)))
+    >>> type(net[0]).__name__
+    'SyncBatchNorm'
+    """
+
+    ndims = (2, 3, 4, 5)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: object = None,
+        device: Device | None = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ):
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+        self.process_group = process_group
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: object = None) -> Module:
+        """A module with its batch normalizations, at any depth, as this class; same tensors."""
+        out = module
+        if isinstance(module, _BatchNorm):
+            made = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            made._parameters.update(module._parameters)
+            made._buffers.update(module._buffers)
+            made.training = module.training
+            out = made
+        for name, child in module.named_children():
+            out._modules[name] = cls.convert_sync_batchnorm(child, process_group)
+        return out
 
 
 class _InstanceNorm(_Running):
