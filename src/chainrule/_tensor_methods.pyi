@@ -139,6 +139,8 @@ class TensorMethods:
         """The angle in the complex plane: pi for negative numbers, 0 for positive ones."""
     def any(self, dim: Dims = None, keepdim: _bool = False) -> Tensor:
         """Whether any element (along some dimensions) is nonzero."""
+    def apply_(self, callable: Callable[[Any], Any]) -> Self:
+        """Replaces each element by a Python function of it: slow, and without derivative."""
     def arccos(self) -> Tensor:
         """The inverse cosine of x."""
     def arccos_(self) -> Self:
@@ -285,6 +287,10 @@ class TensorMethods:
         """A copy of ``input`` with its own memory, through which gradients flow back to ``input``."""
     def conj(self) -> Tensor:
         """The complex conjugate; a real tensor is returned as it is."""
+    def conj_physical(self) -> Tensor:
+        """The complex conjugate; a real tensor is returned as it is."""
+    def conj_physical_(self) -> Self:
+        """The complex conjugate; a real tensor is returned as it is."""
     def contiguous(self) -> Tensor:
         """``input`` with its elements in memory one after the other: itself, or a copy."""
     def copy_(self, src: Operand, non_blocking: _bool = False) -> Self:
@@ -311,6 +317,8 @@ class TensorMethods:
         """``input`` itself: tensors live on the CPU."""
     def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
         """The cross product of vectors along ``dim`` (the first dimension of size 3 if not given)."""
+    def cuda(self, device: Device | _int | None = None, non_blocking: _bool = False) -> Tensor:
+        """Refused: tensors live on the CPU."""
     def cummax(self, dim: _int) -> ValuesIndices:
         """The largest element so far and its (latest) index."""
     def cummin(self, dim: _int) -> ValuesIndices:
@@ -323,6 +331,8 @@ class TensorMethods:
         """The running sum: y[i] = x[0] + ... + x[i]."""
     def cumsum_(self, dim: _int, *, dtype: DType | None = None) -> Self:
         """The running sum: y[i] = x[0] + ... + x[i]."""
+    def data_ptr(self) -> _int:
+        """The address of the first element."""
     def deg2rad(self) -> Tensor:
         """Degrees to radians."""
     def deg2rad_(self) -> Self:
@@ -459,6 +469,8 @@ class TensorMethods:
         """Fills the tensor with the number of trials of probability p up to the first success."""
     def ger(self, vec2: Tensor) -> Tensor:
         """All products of an element of one vector and an element of another."""
+    def get_device(self) -> _int:
+        """-1: the number of the CPU."""
     def greater(self, other: Tensor | Number) -> Tensor:
         """Whether x > y."""
     def greater_(self, other: Tensor | Number) -> Self:
@@ -524,8 +536,22 @@ class TensorMethods:
         """This tensor as int32."""
     def inverse(self) -> Tensor:
         """The inverse of a square matrix. Raises :class:`LinAlgError` if it is singular."""
+    def is_conj(self) -> _bool:
+        """False: a conjugate is computed at once."""
+    def is_inference(self) -> _bool:
+        """Whether the tensor was made in inference mode."""
+    def is_neg(self) -> _bool:
+        """False: a negative is computed at once."""
     def is_nonzero(self) -> builtins.bool:
         """Whether the one element of ``input`` is not zero."""
+    def is_pinned(self) -> _bool:
+        """False: no memory is pinned for a GPU."""
+    def is_same_size(self, other: Tensor) -> _bool:
+        """Whether two tensors have one shape."""
+    def is_shared(self) -> _bool:
+        """Whether other processes see the memory of the tensor: they do not."""
+    def is_signed(self) -> _bool:
+        """Whether the elements can be negative."""
     def isclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
         """Whether |input - other| <= atol + rtol * |other|, element by element."""
     def isfinite(self) -> Tensor:
@@ -540,6 +566,8 @@ class TensorMethods:
         """Whether x is +inf."""
     def isreal(self) -> Tensor:
         """Whether the imaginary part of each element is 0."""
+    def istft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
+        """The signal of which these are the spectra by :func:`stft`: pieces are added where they overlap, and divided by the sum of the squares of the window there."""
     def kron(self, other: Tensor) -> Tensor:
         """The Kronecker product: every element of ``input`` times the whole of ``other``."""
     def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> ValuesIndices:
@@ -642,6 +670,8 @@ class TensorMethods:
     @property
     def mT(self) -> Tensor:
         """The last two dimensions exchanged: ``x.mT``."""
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Self:
+        """Replaces each element by a Python function of it and that of another tensor."""
     def masked_fill(self, mask: Tensor, value: Number | Tensor) -> Tensor:
         """``input`` with one number where the mask holds; the mask is broadcast."""
     def masked_fill_(self, mask: Tensor, value: Number | Tensor) -> Self:
@@ -742,6 +772,8 @@ class TensorMethods:
         """The sum with NaN counted as zero."""
     def narrow(self, dim: _int, start: _int | Tensor, length: _int) -> Tensor:
         """``length`` elements from ``start`` on along ``dim``; a view."""
+    def narrow_copy(self, dim: _int, start: _int, length: _int) -> Tensor:
+        """A copy of what :func:`narrow` shows."""
     def ndimension(self) -> builtins.int:
         """The number of dimensions."""
     def ne(self, other: Tensor | Number) -> Tensor:
@@ -792,6 +824,8 @@ class TensorMethods:
         """All products of an element of one vector and an element of another."""
     def permute(self, *dims: _int | Shape) -> Tensor:
         """The dimensions in another order: ``x.permute(2, 0, 1)``."""
+    def pin_memory(self) -> Tensor:
+        """``input`` itself: there is no GPU to pin memory for."""
     def pinverse(self, rcond: _float = 1e-15) -> Tensor:
         """The pseudoinverse; see :func:`chainrule.linalg.pinv`."""
     def polygamma(self, n: _int) -> Tensor:
@@ -853,6 +887,14 @@ class TensorMethods:
         """The same elements in another shape; one entry may be -1, to be worked out."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """The elements of ``input`` in the shape of ``other``."""
+    def resize_(self, *sizes: _int | Shape) -> Self:
+        """Another size in place: the first elements stay, what is new is not initialized."""
+    def resize_as_(self, other: Tensor) -> Self:
+        """:func:`resize_` to the size of another tensor."""
+    def resolve_conj(self) -> Tensor:
+        """``input`` itself: a conjugate is computed at once."""
+    def resolve_neg(self) -> Tensor:
+        """``input`` itself: a negative is computed at once."""
     def retain_grad(self) -> None:
         """Keeps the gradient of a tensor that is not a leaf in its ``.grad`` too."""
     def roll(self, shifts: Sizes, dims: Dims = None) -> Tensor:
@@ -881,10 +923,14 @@ class TensorMethods:
         """``input[:, ..., index]`` with the index at ``dim``; a view."""
     def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
         """A copy of ``input`` with ``src`` as its slice ``index`` along a dimension."""
+    def set_(self, source: Tensor) -> Self:
+        """Shares the memory of another tensor from now on, in place."""
     def sgn(self) -> Tensor:
         """The sign, and for complex numbers x / |x| (0 at 0)."""
     def sgn_(self) -> Self:
         """The sign, and for complex numbers x / |x| (0 at 0)."""
+    def share_memory_(self) -> Self:
+        """Refused: workers get copies."""
     def short(self) -> Tensor:
         """This tensor as int16."""
     def sigmoid(self) -> Tensor:
@@ -937,6 +983,10 @@ class TensorMethods:
         """Without the dimensions of size 1 (all, or those named)."""
     def std(self, dim: Dims = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
         """The standard deviation, the root of :func:`var`; its gradient is 0 where it is 0."""
+    def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None) -> Tensor:
+        """The spectra (..., frequencies, pieces) of pieces of n_fft samples, hop_length apart, of a signal (L,) or (N, L)."""
+    def storage_offset(self) -> _int:
+        """Where a view begins in the memory it shows, in elements."""
     def sub(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
         """input - alpha * other"""
     def sub_(self, other: Tensor | Number, *, alpha: Number = 1) -> Self:
@@ -947,6 +997,8 @@ class TensorMethods:
         """input - alpha * other"""
     def sum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
         """The sum over all elements, or along some dimensions; integers are summed as int64."""
+    def sum_to_size(self, *size: _int | Shape) -> Tensor:
+        """The sum over what broadcasting would repeat: the result has the given size."""
     def svd(self, some: _bool = True, compute_uv: _bool = True) -> SVD:
         """U, S and V (not its adjoint, as :func:`linalg.svd`) with input = U diag(S) V*."""
     def swapaxes(self, dim0: _int, dim1: _int) -> Tensor:
@@ -986,6 +1038,8 @@ class TensorMethods:
     @overload
     def to(self, other: Tensor, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
         """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``."""
+    def to_dense(self) -> Tensor:
+        """``input`` itself, which is dense."""
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> ValuesIndices:
         """The ``k`` largest (or smallest) elements along ``dim``, in order, and where they are."""
     def trace(self) -> Tensor:
@@ -1044,6 +1098,10 @@ class TensorMethods:
     @overload
     def unique_consecutive(self, *, return_inverse: _bool = False, return_counts: Literal[True], dim: _int | None = None) -> tuple[Tensor, ...]:
         """The elements (or slices along ``dim``) without repetitions of their left neighbour."""
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+        """At most ``chunks`` pieces of one size, the last of which may be smaller."""
+    def unsafe_split(self, split_size_or_sections: Sizes, dim: _int = 0) -> tuple[Tensor, ...]:
+        """Views of pieces of a given size (the last may be smaller), or of the listed sizes."""
     def unsqueeze(self, dim: _int) -> Tensor:
         """A dimension of size 1 inserted at ``dim``."""
     def unsqueeze_(self, dim: _int) -> Self:

@@ -7,11 +7,12 @@ called. What is rarer is absent, and the error for it says why and what to do in
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn
 
-__all__ = ["Refused", "absent", "refused", "warn_once"]
+__all__ = ["Refused", "absent", "of_pytorch", "reason_of", "refused", "warn_once"]
 
 _told: set[str] = set()
 
@@ -60,6 +61,136 @@ def absent(module: str, name: str, reasons: Mapping[str, str]) -> AttributeError
     """
     reason = f": {reasons[name]}" if name in reasons else ""
     return AttributeError(f"module {module!r} has no attribute {name!r}{reason}")
+
+
+# Why names of PyTorch are not here and what to use instead: the first pattern that fits a whole
+# name answers. A name that is here is found before anybody asks.
+REASONS: tuple[tuple[str, str], ...] = (
+    (
+        r".*_copy",
+        "take the view with the function without _copy, then .clone()",
+    ),
+    (
+        r"(fake_)?quantize.*|quantized.*|fbgemm.*|q_.*|qscheme|per_(channel|tensor)_.*|dequantize"
+        r"|q?u?int\d+(x\d)?_repr|int_repr|qu?int\d+(x\d)?|QU?Int.*|empty_quantized|ao"
+        r"|choose_qparams.*|fused_moving_avg.*|quantization",
+        "there is no quantization; float16 halves the memory of float32",
+    ),
+    (
+        r".*sparse.*|c?c?row_indices|c?col_indices|indices|values|coalesce|is_coalesced"
+        r"|[hds]?s?smm|[ds]smm|h?spmm|s?s?addmm|sspaddmm|dense_dim",
+        "tensors are dense here; scipy.sparse has sparse matrices, gather and scatter_add do what "
+        "graph networks need",
+    ),
+    (
+        r"(cudnn|miopen|mkldnn)_.*|to_mkldnn|native_.*|batch_norm_.*|conv_tbc|convolution",
+        "a kernel inside PyTorch; use the operation that it computes, such as conv2d or batch_norm",
+    ),
+    (
+        r"Sym.*|sym_.*|(Script|Concrete|Static|Lite).*|.*(Type|TypeBuilder)|JIT.*|AliasDb|Argument.*"
+        r"|Block|CallStack|Capsule|Code|CompilationUnit|Complete.*|DeepCopyMemoTable|ErrorReport"
+        r"|ExecutionPlan|FileCheck|FunctionSchema|Gradient|Graph.*|IODescriptor|Node|OperatorInfo"
+        r"|TracingState|Use|Value|Tag|Benchmark.*|ThroughputBenchmark|import_ir.*|parse_.*|merge_type.*"
+        r"|unify_type.*|classes|DispatchKey.*|Disable.*|Exclude.*|Aggregation.*|AVG|SUM|.*Logger.*"
+        r"|PRIVATE_OPS|fork|wait|Future|futures|library|cpp|export|cond|while_loop|overrides|package",
+        "a part of PyTorch's compiler and script language; Python itself runs the program here",
+    ),
+    (
+        r".*Storage.*|storage|storage_type|is_set_to|const_data_ptr|PyTorchFile.*"
+        r"|from_file|.*StorageContext|torch_version|record_stream|get_file_path",
+        "memory is a NumPy array: x.numpy() shares it, numpy.memmap maps a file",
+    ),
+    (
+        r"Event|Stream|mps|xpu|mtia|ipu|xla|vulkan|is_vulkan.*|AcceleratorError|OutOfMemoryError"
+        r"|get_device_module|FatalError|profiler_allow.*",
+        "there is no GPU; tensors live on the CPU",
+    ),
+    (
+        r"bfloat16|BFloat16.*|float[48]_.*|complex32|chalf|u?int[1-7]|uint(16|32|64)|bit|bits.*",
+        "NumPy has no such type, or no arithmetic for it; float16, float32, int8 to int64, uint8 "
+        "are here",
+    ),
+    (
+        r"memory_format|channels_last.*|.*contiguous_format|preserve_format|dim_order"
+        r"|empty_permuted|empty_strided|new_empty_strided",
+        "elements lie in the order of the dimensions; leave the memory format out, or permute()",
+    ),
+    (
+        r"(get|set|is|clear|autocast)_.*autocast.*|autocast_.*|GradScaler",
+        "mixed precision is a matter of GPUs; chainrule.amp has what runs on the CPU",
+    ),
+    (
+        r"symeig|eig|lstsq|solve|triangular_solve|matrix_rank|geqrf|orgqr|ormqr|frobenius_norm"
+        r"|nuclear_norm|norm_except_dim|ldl_.*|householder_product|.*_ex|tensorinv|tensorsolve"
+        r"|lobpcg|pca_lowrank|svd_lowrank",
+        "chainrule.linalg has eigh, eig, lstsq, solve, solve_triangular, matrix_rank, qr, svd and "
+        "norm",
+    ),
+    (
+        r"(shifted_)?chebyshev_polynomial_.|(hermite|laguerre|legendre)_polynomial_.*",
+        "scipy.special has orthogonal polynomials of arrays, without derivative",
+    ),
+    (
+        r"(gru|lstm|rnn_(relu|tanh))(_cell)?",
+        "use the modules nn.GRU, nn.LSTM, nn.RNN and their cells",
+    ),
+    (
+        r"grid_sampler.*|affine_grid_generator|embedding_renorm_|max_pool1d_with_indices"
+        r"|(feature_|feature_alpha_|alpha_)?dropout_|feature_dropout",
+        "nn.functional has grid_sample, affine_grid, embedding, max_pool1d, dropout, dropout2d",
+    ),
+    (
+        r"ModuleDict|ParameterDict|BufferDict",
+        "nn has ModuleDict and ParameterDict",
+    ),
+    (
+        r"histogram(dd)?|binomial|frombuffer|range|rsub|fill|hash_tensor|index_reduce_?"
+        r"|segment_reduce|nonzero_static|vander|constant_pad_nd|slice_inverse",
+        "use histc, distributions.Binomial, numpy.frombuffer, arange, y - x, full_like, "
+        "scatter_reduce, nonzero, pow, pad",
+    ),
+    (
+        r"(is|set)_anomaly_.*",
+        "autograd.detect_anomaly and autograd.set_detect_anomaly turn it on",
+    ),
+    (
+        r"has_(lapack|mkl|openmp|spectral)|init_num_threads|compiled_with_.*|USE_.*"
+        r"|prepare_multiprocessing_environment|thread_safe_generator|is_distributed|legacy_.*"
+        r"|classproperty|return_types|functional|common_.*|factory_.*|multi_dim_.*|types",
+        "an inner part of PyTorch; chainrule.__config__ and `chainrule info` tell what is in use",
+    ),
+    (
+        r"nested|masked|jagged|to_padded_tensor|monitor|multiprocessing|profiler|quasirandom|signal"
+        r"|windows|to_dlpack",
+        "not part of this library; nn.utils.rnn pads sequences, cProfile profiles, the standard "
+        "library has multiprocessing, scipy has signal and quasi-random numbers, x.__dlpack__() "
+        "shares memory",
+    ),
+    (
+        r"as_subclass|module_load|map2_|reinforce|resize(_as)?|volatile|name|index|unsafe_.*"
+        r"|output_nr|retains_grad|grad_dtype|round_|hardshrink|prelu|untyped_.*",
+        "seldom used; x[index], x.round(), nn.functional.hardshrink and prelu do the same",
+    ),
+)
+
+
+def reason_of(name: str) -> str | None:
+    """Why a name of PyTorch is not here, None if nothing is known about it.
+
+    >>> reason_of("cudnn_convolution")
+    'a kernel inside PyTorch; use the operation that it computes, such as conv2d or batch_norm'
+    """
+    for pattern, reason in REASONS:
+        if re.fullmatch(pattern, name):
+            return reason
+    return None
+
+
+def of_pytorch(owner: str, name: str, kind: str = "module") -> AttributeError:
+    """The error for a name that PyTorch's module or class of the same name may have."""
+    reason = reason_of(name)
+    what = f"{kind} {owner!r} has no attribute {name!r}"
+    return AttributeError(what if reason is None else f"{what}: {reason}")
 
 
 def warn_once(message: str, stacklevel: int = 2) -> None:

@@ -5,6 +5,9 @@ Every function is differentiable to any order, also with respect to complex numb
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import NoReturn
+
 from chainrule.ops.linalg.fourier import (
     fft,
     fft2,
@@ -54,3 +57,7 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise import_module("chainrule.absent").of_pytorch(__name__, name)

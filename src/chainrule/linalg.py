@@ -6,6 +6,9 @@ otherwise, is differentiable to any order.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import NoReturn
+
 from chainrule.ops.linalg.decompositions import (
     cholesky,
     eig,
@@ -75,3 +78,7 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise import_module("chainrule.absent").of_pytorch(__name__, name)

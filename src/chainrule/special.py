@@ -6,6 +6,9 @@ unless PyTorch has no derivative either.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import NoReturn
+
 from chainrule.ops.elementwise.derived import logit
 from chainrule.ops.elementwise.functions import (
     digamma,
@@ -100,3 +103,7 @@ __all__ = [
 
 expit, gammaln, psi = sigmoid, lgamma, digamma
 modified_bessel_i0, modified_bessel_i1 = i0, i1
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise import_module("chainrule.absent").of_pytorch(__name__, name)

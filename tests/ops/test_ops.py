@@ -328,7 +328,13 @@ NO_RECORD = {
     "canonical_dims": "counts dimensions",
     "conv_output_size": "counts elements",
     "conv_transpose_output_size": "counts elements",
+    "get_device": "answers with an int",
     "is_complex": "answers with a bool",
+    "is_conj": "answers with a bool",
+    "is_inference": "answers with a bool",
+    "is_neg": "answers with a bool",
+    "is_same_size": "answers with a bool",
+    "is_signed": "answers with a bool",
     "is_floating_point": "answers with a bool",
     "is_nonzero": "answers with a bool",
     "is_tensor": "answers with a bool",
@@ -339,6 +345,7 @@ NO_RECORD_FAMILIES = {
     "patterns": "makes tensors from numbers",
     "from_data": "makes tensors from arrays",
     "sampling": "draws random numbers",
+    "windows": "makes tensors from numbers",
     "typed": "makes tensors from sizes or values",
 }
 RANDOM_PRIMITIVES = {"pick_with_replacement", "pick_without_replacement"}

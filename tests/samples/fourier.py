@@ -92,6 +92,43 @@ SAMPLES = [
     sample("ihfftn", normal(2, 3, 4), "rc"),
     sample("fftshift", normal(3, 4), "rr"),
     sample("ifftshift", normal(3, 5), "rr", dim=(1,)),
+    *[
+        Sample(
+            "stft",
+            lambda r: (r.normal(size=(2, 12)), 4),
+            {"return_complex": True, **kwargs},
+            pick=parts,
+            second_order=False,
+            note=",".join(kwargs),
+        )
+        for kwargs in (
+            {},
+            {"hop_length": 3, "normalized": True},
+            {"center": False, "onesided": False},
+            {"win_length": 3, "pad_mode": "constant"},
+        )
+    ],
+    Sample(
+        "stft",
+        lambda r: (r.normal(size=12), 4, 2, 4, r.uniform(0.5, 1.0, size=4)),
+        {"return_complex": True},
+        pick=parts,
+        note="window",
+    ),
+    Sample("istft", two(3, 5), {"n_fft": 4}, prepare=to_complex, second_order=False),
+    Sample(
+        "istft",
+        two(2, 4, 5),
+        {"n_fft": 4, "hop_length": 2, "onesided": False, "length": 7},
+        prepare=to_complex,
+        second_order=False,
+        note="whole",
+    ),
+    Sample("conj_physical", normal(3), second_order=False),
+    Sample("resolve_conj", normal(3), second_order=False),
+    Sample("resolve_neg", normal(3), second_order=False),
+    Sample("narrow_copy", lambda r: (r.normal(size=(3, 4)), 1, 1, 2), differentiable=False),
+    Sample("Tensor.sum_to_size", lambda r: (r.normal(size=(2, 3, 4)), (3, 1)), second_order=False),
     Sample("fft.fftfreq", lambda r: (5, 0.5), differentiable=False, reference=np.fft.fftfreq),
     Sample("fft.fftfreq", lambda r: (6,), differentiable=False, note="even"),
     Sample("fft.rfftfreq", lambda r: (5, 2.0), differentiable=False, reference=np.fft.rfftfreq),

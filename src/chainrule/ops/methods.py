@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from chainrule.ops import families
+from chainrule.ops import absent_methods, families
 from chainrule.ops.shape import rearrange
 from chainrule.ops.index.assignment import setitem
 from chainrule.ops.elementwise import complex_numbers, derived, functions, logic, options
@@ -163,3 +163,6 @@ def attach() -> None:
     """Gives Tensor its operators and methods."""
     for name, value in attributes():
         setattr(Tensor, name, value)
+    for name in absent_methods.NAMES:
+        if name not in vars(Tensor):
+            setattr(Tensor, name, absent_methods.Absent(name))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = [
+    "address",
+    "resized",
     "Array",
     "ArrayLike",
     "allow_writing",
@@ -189,3 +191,16 @@ def offset_between(base: np.ndarray, view: np.ndarray) -> int:
     """The place of the first element of a view in the memory of its base, in elements."""
     start, inside = (a.__array_interface__["data"][0] for a in (base, view))
     return (inside - start) // base.itemsize
+
+
+def address(a: np.ndarray) -> int:
+    """Where the first element lies."""
+    return a.__array_interface__["data"][0]
+
+
+def resized(a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The first elements in another shape; those it has none for are what memory held."""
+    out = np.empty(shape, a.dtype)
+    count = min(out.size, a.size)
+    out.reshape(-1)[:count] = a.reshape(-1)[:count]
+    return out

@@ -1,0 +1,207 @@
+"""Where a tensor's memory is and what it holds, memory given anew, and functions of Python's own on
+each element: what PyTorch programs ask of tensors and seldom need here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from chainrule.backend import K
+from chainrule.ops.core.apply import INFERENCE
+from chainrule.ops.core.arguments import check_device, checked_size, tensor_argument
+from chainrule.ops.core.inplace import assign
+from chainrule.ops.core.primitive import sum_to
+from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.elementwise.complex_numbers import conj
+from chainrule.ops.index.reading import narrow
+from chainrule.ops.shape.joining import chunk, split
+from chainrule.ops.shape.views import shape_argument
+from chainrule.tensor import Tensor
+from chainrule.typing import Device, Shape
+
+__all__ = [
+    "conj_physical",
+    "get_device",
+    "is_conj",
+    "is_inference",
+    "is_neg",
+    "is_same_size",
+    "is_signed",
+    "narrow_copy",
+    "resolve_conj",
+    "resolve_neg",
+    "unsafe_chunk",
+    "unsafe_split",
+]
+METHODS = (
+    *__all__,
+    "apply_",
+    "cuda",
+    "data_ptr",
+    "is_pinned",
+    "is_shared",
+    "map_",
+    "pin_memory",
+    "resize_",
+    "resize_as_",
+    "set_",
+    "share_memory_",
+    "storage_offset",
+    "sum_to_size",
+    "to_dense",
+)
+INPLACE = ("conj_physical",)
+
+unsafe_chunk, unsafe_split, conj_physical = chunk, split, conj
+
+
+def is_conj(input: Tensor) -> bool:
+    """False: a conjugate is computed at once."""
+    return False
+
+
+def is_neg(input: Tensor) -> bool:
+    """False: a negative is computed at once."""
+    return False
+
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """``input`` itself: a conjugate is computed at once."""
+    return input
+
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """``input`` itself: a negative is computed at once."""
+    return input
+
+
+def to_dense(input: Tensor) -> Tensor:
+    """``input`` itself, which is dense."""
+    return input
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the elements can be negative."""
+    return input.dtype.is_signed
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have one shape."""
+    return input.array.shape == tensor_argument("is_same_size", other).array.shape
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    return input._store is INFERENCE
+
+
+def get_device(input: Tensor) -> int:
+    """-1: the number of the CPU."""
+    return -1
+
+
+def cuda(input: Tensor, device: Device | int | None = None, non_blocking: bool = False) -> Tensor:
+    """Refused: tensors live on the CPU."""
+    check_device("cuda", "cuda")
+    return input
+
+
+def is_pinned(input: Tensor) -> bool:
+    """False: no memory is pinned for a GPU."""
+    return False
+
+
+def pin_memory(input: Tensor) -> Tensor:
+    """``input`` itself: there is no GPU to pin memory for."""
+    return input
+
+
+def is_shared(input: Tensor) -> bool:
+    """Whether other processes see the memory of the tensor: they do not."""
+    return False
+
+
+def share_memory_(input: Tensor) -> Tensor:
+    """Refused: workers get copies."""
+    raise RuntimeError(
+        "share_memory_: memory is not shared between processes; DataLoader sends batches to and "
+        "from its workers by itself, and multiprocessing.shared_memory holds NumPy arrays"
+    )
+
+
+def data_ptr(input: Tensor) -> int:
+    """The address of the first element."""
+    return K.address(input._numbers("data_ptr"))
+
+
+def storage_offset(input: Tensor) -> int:
+    """Where a view begins in the memory it shows, in elements."""
+    if input._view is None:
+        return 0
+    return K.offset_between(input._view.base._numbers("storage_offset"), input._numbers(""))
+
+
+def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """A copy of what :func:`narrow` shows."""
+    return clone(narrow(input, dim, start, length))
+
+
+def sum_to_size(input: Tensor, *size: int | Shape) -> Tensor:
+    """The sum over what broadcasting would repeat: the result has the given size."""
+    shape = shape_argument(size)
+    own = tuple(input.shape)[len(input.shape) - len(shape) :]
+    if len(own) != len(shape) or any(n not in (1, m) for n, m in zip(shape, own, strict=True)):
+        raise RuntimeError(
+            f"sum_to_size: size {shape} is not expandable to size {tuple(input.shape)}"
+        )
+    return sum_to(input, shape=shape)
+
+
+def resize_(input: Tensor, *sizes: int | Shape) -> Tensor:
+    """Another size in place: the first elements stay, what is new is not initialized."""
+    shape = checked_size("resize_", shape_argument(sizes))
+    if input.requires_grad:
+        raise RuntimeError("resize_: cannot resize variables that require grad; use reshape or pad")
+    input.data = Tensor(K.resized(input.array, shape))
+    return input
+
+
+def resize_as_(input: Tensor, other: Tensor) -> Tensor:
+    """:func:`resize_` to the size of another tensor."""
+    return resize_(input, tuple(other.shape))
+
+
+def set_(input: Tensor, source: Tensor) -> Tensor:
+    """Shares the memory of another tensor from now on, in place."""
+    if source.dtype is not input.dtype:
+        raise RuntimeError(f"set_: expected a tensor of {input.dtype}, got {source.dtype}")
+    input.data = source
+    return input
+
+
+def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replaces each element by a Python function of it: slow, and without derivative."""
+    _without_gradient("apply_", input)
+    return assign(input, _each(input, [callable(v) for v in _flat(input)]), "apply_")
+
+
+def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replaces each element by a Python function of it and that of another tensor."""
+    _without_gradient("map_", input)
+    others = _flat(tensor.expand(tuple(input.shape)))
+    pairs = zip(_flat(input), others, strict=True)
+    return assign(input, _each(input, [callable(a, b) for a, b in pairs]), "map_")
+
+
+def _without_gradient(op: str, input: Tensor) -> None:
+    if input.requires_grad:
+        raise TypeError(f"{op}(): can't be used on a tensor that requires grad; detach() it first")
+
+
+def _flat(input: Tensor) -> list[Any]:
+    return input.reshape(-1).tolist()
+
+
+def _each(input: Tensor, values: list[Any]) -> Tensor:
+    return tensor(values, dtype=input.dtype).reshape(tuple(input.shape))

@@ -1,0 +1,79 @@
+"""Every public name of PyTorch is here, or the error for it says why not."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import chainrule
+from chainrule.absent import reason_of
+
+torch = pytest.importorskip("torch")
+
+OWNERS = ("", "linalg", "special", "fft", "Tensor")
+
+
+def public(path: str) -> tuple[Any, list[str]]:
+    """Ours, and the names of PyTorch's: its modules of its own, not those it imports."""
+    ours, theirs = chainrule, torch
+    for part in filter(None, path.split(".")):
+        ours, theirs = getattr(ours, part), getattr(theirs, part)
+    names = []
+    for name in dir(theirs):
+        value = getattr(theirs, name, None)
+        foreign = isinstance(value, ModuleType) and not value.__name__.startswith("torch.")
+        if name.startswith("_") or foreign or name in ("Tensor", "torch", "TYPE_CHECKING"):
+            continue
+        names.append(name)
+    return ours, names
+
+
+def sorted_out(path: str) -> tuple[list[str], list[str], list[str]]:
+    """The names that are here, those that are not and have a reason, and the rest."""
+    ours, names = public(path)
+    here = [name for name in names if hasattr(ours, name)]
+    absent = [name for name in names if name not in here]
+    return (
+        here,
+        [name for name in absent if reason_of(name) is not None],
+        [name for name in absent if reason_of(name) is None],
+    )
+
+
+@pytest.mark.parametrize("path", OWNERS)
+def test_every_name_is_here_or_has_a_reason(path: str) -> None:
+    _, _, missing = sorted_out(path)
+    assert missing == []
+
+
+# What there is at least: a name that goes away is noticed.
+HERE = {"": 550, "linalg": 30, "special": 44, "fft": 22, "Tensor": 520}
+
+
+@pytest.mark.parametrize("path", OWNERS)
+def test_names_do_not_go_away(path: str) -> None:
+    here, _, _ = sorted_out(path)
+    assert len(here) >= HERE[path], len(here)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "message"),
+    [
+        (chainrule, "quantize_per_tensor", "there is no quantization"),
+        (chainrule.linalg, "ldl_factor", r"chainrule\.linalg has eigh"),
+        (chainrule.special, "hermite_polynomial_h", r"scipy\.special"),
+        (chainrule.fft, "nonsense", "module 'chainrule.fft' has no attribute 'nonsense'$"),
+        (
+            chainrule.ones(1),
+            "to_sparse",
+            "'Tensor' has no attribute 'to_sparse': tensors are dense",
+        ),
+        (chainrule.ones(1), "nonsense", "has no attribute 'nonsense'$"),
+    ],
+)
+def test_an_absent_name_says_why(owner: Any, name: str, message: str) -> None:
+    assert not hasattr(owner, name)
+    with pytest.raises(AttributeError, match=message):
+        getattr(owner, name)
