@@ -3,9 +3,9 @@
 from typing import Any
 
 from chainrule.absent import absent
-from chainrule.utils import checkpoint, data, dlpack, hooks
+from chainrule.utils import checkpoint, data, dlpack, hooks, tensorboard
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks", "tensorboard"]
 
 ABSENT = {
     "ThroughputBenchmark": "time.perf_counter() measures; chainrule's own numbers: make bench",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ __all__ = [
     "argsort",
     "bincount",
     "histc",
+    "histogram_edges",
     "kth_index",
     "searchsorted",
     "topk_indices",
@@ -103,3 +105,8 @@ def histc(a: np.ndarray, bins: int, low: float, high: float) -> np.ndarray:
     for i in np.ndindex(a.shape[:-1]):
         out[i] = np.histogram(a[i], bins, (low, high))[0]
     return out
+
+
+def histogram_edges(a: np.ndarray, bins: str | int | Sequence[float]) -> np.ndarray:
+    """The borders of the bins that NumPy would count in."""
+    return np.asarray(np.histogram_bin_edges(a, bins), np.float64)
