@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from types import ModuleType
 from typing import Any
 
@@ -72,6 +73,21 @@ def test_the_test_sees_names() -> None:
 def test_an_unknown_name_is_an_ordinary_error(room: str) -> None:
     with pytest.raises(AttributeError, match=f"^module 'chainrule.{room}' has no attribute 'Foo'$"):
         importlib.import_module(f"chainrule.{room}").Foo  # noqa: B018
+
+
+LAZY = [name for name in chainrule.nn.__all__ if name.startswith("Lazy") and name[-1] in "123rd"]
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_lazy_layers_have_signatures(name: str) -> None:
+    """Names, order and defaults of PyTorch's; what is ours alone comes behind."""
+    ours, theirs = (
+        list(inspect.signature(getattr(library.nn, name)).parameters.values())
+        for library in (chainrule, torch)
+    )
+    both = [p for p in ours if p.name in {q.name for q in theirs}]
+    assert [(p.name, p.default) for p in both] == [(p.name, p.default) for p in theirs]
+    assert not {"args", "kwargs"} & {p.name for p in ours}
 
 
 # --- functions under PyTorch's other names --------------------------------------------------------

@@ -89,6 +89,16 @@ class _Lazy(LazyModuleMixin):
     cls_to_become: type
     dim: int
     defaults: ClassVar[dict[str, Any]] = {}  # where they differ from the plain class
+    __signature__: ClassVar[inspect.Signature]  # that of the plain class without its size
+
+    def __init_subclass__(cls) -> None:
+        plain = inspect.signature(cls.cls_to_become)
+        _, *others = [
+            p.replace(default=cls.defaults.get(p.name, p.default))
+            for p in plain.parameters.values()
+        ]
+        cls.__signature__ = plain.replace(parameters=others)
+        super().__init_subclass__()
 
     def __init__(self, *args: Any, **kwargs: Any):
         given = inspect.signature(self.cls_to_become).bind(1, *args, **kwargs).arguments

@@ -4,17 +4,19 @@
 # fmt: off
 
 from chainrule.nn.modules import (
-    activation, batchnorm, channelshuffle, container, conv, distance, dropout, flatten, fold,
-    instancenorm, lazy, linear, loss, module, normalization, padding, pixelshuffle, pooling, rnn,
-    sparse, transformer, upsampling, utils,
+    activation, adaptive, batchnorm, channelshuffle, container, conv, distance, dropout, flatten,
+    fold, instancenorm, lazy, linear, loss, module, normalization, padding, pixelshuffle, pooling,
+    rnn, sparse, transformer, upsampling, utils,
 )
 from chainrule.nn.modules.activation import (  # all of it
     CELU, ELU, GELU, GLU, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, LogSigmoid,
     LogSoftmax, Mish, MultiheadAttention, PReLU, ReLU, ReLU6, RReLU, SELU, Sigmoid, SiLU, Softmax,
     Softmax2d, Softmin, Softplus, Softshrink, Softsign, Tanh, Tanhshrink, Threshold,
 )
+from chainrule.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss  # all of it
 from chainrule.nn.modules.batchnorm import (  # all of it
     BatchNorm1d, BatchNorm2d, BatchNorm3d, LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d,
+    SyncBatchNorm,
 )
 from chainrule.nn.modules.channelshuffle import ChannelShuffle  # all of it
 from chainrule.nn.modules.container import (  # all of it
@@ -54,8 +56,9 @@ from chainrule.nn.modules.padding import (  # all of it
 from chainrule.nn.modules.pixelshuffle import PixelShuffle, PixelUnshuffle  # all of it
 from chainrule.nn.modules.pooling import (  # all of it
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, LPPool1d, LPPool2d, LPPool3d, MaxPool1d,
-    MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d,
+    AdaptiveMaxPool3d, AvgPool1d, AvgPool2d, AvgPool3d, FractionalMaxPool2d, FractionalMaxPool3d,
+    LPPool1d, LPPool2d, LPPool3d, MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d,
+    MaxUnpool3d,
 )
 from chainrule.nn.modules.rnn import (  # all of it
     GRU, GRUCell, LSTM, LSTMCell, RNN, RNNBase, RNNCell, RNNCellBase,
@@ -70,23 +73,24 @@ from chainrule.nn.modules.upsampling import (  # all of it
 )
 
 __all__ = [
-    "activation", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d",
-    "AvgPool2d", "AvgPool3d", "batchnorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BCELoss",
-    "BCEWithLogitsLoss", "Bilinear", "CELU", "ChannelShuffle", "channelshuffle", "CircularPad1d",
-    "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
-    "container", "conv", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
-    "ConvTranspose3d", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "CTCLoss",
-    "distance", "Dropout", "dropout", "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding",
-    "EmbeddingBag", "FeatureAlphaDropout", "Flatten", "flatten", "Fold", "fold", "GaussianNLLLoss",
-    "GELU", "GLU", "GroupNorm", "GRU", "GRUCell", "Hardshrink", "Hardsigmoid", "Hardswish",
-    "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity", "instancenorm", "InstanceNorm1d",
-    "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "L1Loss", "LayerNorm", "lazy",
-    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d",
-    "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
-    "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LazyLinear",
-    "LazyModuleMixin", "LeakyReLU", "Linear", "linear", "LocalResponseNorm", "LogSigmoid",
-    "LogSoftmax", "loss", "LPPool1d", "LPPool2d", "LPPool3d", "LSTM", "LSTMCell",
+    "activation", "adaptive", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d",
+    "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "batchnorm", "BatchNorm1d",
+    "BatchNorm2d", "BatchNorm3d", "BCELoss", "BCEWithLogitsLoss", "Bilinear", "CELU",
+    "ChannelShuffle", "channelshuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d",
+    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "container", "conv", "Conv1d", "Conv2d",
+    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss",
+    "CosineSimilarity", "CrossEntropyLoss", "CTCLoss", "distance", "Dropout", "dropout",
+    "Dropout1d", "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingBag",
+    "FeatureAlphaDropout", "Flatten", "flatten", "Fold", "fold", "FractionalMaxPool2d",
+    "FractionalMaxPool3d", "GaussianNLLLoss", "GELU", "GLU", "GroupNorm", "GRU", "GRUCell",
+    "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss",
+    "Identity", "instancenorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss",
+    "L1Loss", "LayerNorm", "lazy", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
+    "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d",
+    "LazyConvTranspose3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
+    "LazyLinear", "LazyModuleMixin", "LeakyReLU", "Linear", "linear", "LocalResponseNorm",
+    "LogSigmoid", "LogSoftmax", "loss", "LPPool1d", "LPPool2d", "LPPool3d", "LSTM", "LSTMCell",
     "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
     "MaxUnpool3d", "Mish", "Module", "module", "ModuleDict", "ModuleList", "MSELoss",
     "MultiheadAttention", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
@@ -96,8 +100,9 @@ __all__ = [
     "ReplicationPad2d", "ReplicationPad3d", "RMSNorm", "RNN", "rnn", "RNNBase", "RNNCell",
     "RNNCellBase", "RReLU", "SELU", "Sequential", "Sigmoid", "SiLU", "SmoothL1Loss",
     "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign",
-    "sparse", "Tanh", "Tanhshrink", "Threshold", "Transformer", "transformer", "TransformerDecoder",
-    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "upsampling",
-    "UpsamplingBilinear2d", "UpsamplingNearest2d", "utils", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    "sparse", "SyncBatchNorm", "Tanh", "Tanhshrink", "Threshold", "Transformer", "transformer",
+    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unflatten",
+    "Unfold", "Upsample", "upsampling", "UpsamplingBilinear2d", "UpsamplingNearest2d", "utils",
+    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]

@@ -7,6 +7,7 @@ from chainrule.nn import (
     LazyBatchNorm1d,
     LazyBatchNorm2d,
     LazyBatchNorm3d,
+    SyncBatchNorm,
 )
 from chainrule.nn.layers.norm import _BatchNorm, _Running as _NormBase
 
@@ -17,6 +18,7 @@ __all__ = [
     "LazyBatchNorm1d",
     "LazyBatchNorm2d",
     "LazyBatchNorm3d",
+    "SyncBatchNorm",
     "_BatchNorm",
     "_NormBase",
 ]
