@@ -18,18 +18,16 @@ Isa best() {
     return Isa::baseline;
 }
 
-Isa current = best();
-
 }  // namespace
 
-Isa isa() { return current; }
+Isa isa_in_use = best();
 
-const char* isa_name() { return NAMES[static_cast<int>(current)]; }
+const char* isa_name() { return NAMES[static_cast<int>(isa_in_use)]; }
 
 bool set_isa(const char* name) {
     for (int i = 0; i <= static_cast<int>(best()); ++i) {
         if (std::strcmp(name, NAMES[i]) != 0) continue;
-        current = static_cast<Isa>(i);
+        isa_in_use = static_cast<Isa>(i);
         return true;
     }
     return false;

@@ -51,9 +51,10 @@ enum class Isa { CHAINRULE_ISAS(CHAINRULE_EACH) };
 CHAINRULE_ISAS(CHAINRULE_EACH)
 #undef CHAINRULE_EACH
 
-Isa isa();                       // what the kernels use
-const char* isa_name();          // the same in words
-bool set_isa(const char* name);  // for tests; false if the processor does not have it
+extern Isa isa_in_use;
+inline Isa isa() { return isa_in_use; }  // what the kernels use
+const char* isa_name();                  // the same in words
+bool set_isa(const char* name);          // for tests; false if the processor does not have it
 
 // The functions of a family for both dtypes.
 template <template <class> class Functions>

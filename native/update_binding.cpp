@@ -167,19 +167,20 @@ const Interned& interned() {
     return names;
 }
 
-// The rule that a function names as its kernel; null if it names none, or one that is not here.
+// The rule that a Python function names as its kernel; null if it names none, or one that is not
+// here.
 const KnownRule* rule_of(PyObject* function) {
     const Interned& names = interned();
-    PyObject* name = names.complete ? PyObject_GetAttr(function, names.attribute) : nullptr;
-    const KnownRule* found = nullptr;
-    for (int i = 0; i < RULE_COUNT && name != nullptr && found == nullptr; ++i)
-        if (names.rules[i] == name) found = &RULES[i];
-    if (found == nullptr && name != nullptr && PyUnicode_Check(name))
-        for (const KnownRule& rule : RULES)
-            if (PyUnicode_CompareWithASCIIString(name, rule.name) == 0) found = &rule;
-    Py_XDECREF(name);
-    PyErr_Clear();
-    return found;
+    if (!names.complete || !PyFunction_Check(function)) return nullptr;
+    PyObject* attributes = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
+    if (attributes == nullptr) return nullptr;
+    PyObject* name = PyDict_GetItemWithError(attributes, names.attribute);  // borrowed
+    if (name == nullptr || !PyUnicode_Check(name)) return nullptr;
+    for (int i = 0; i < RULE_COUNT; ++i)
+        if (names.rules[i] == name) return &RULES[i];
+    for (const KnownRule& rule : RULES)
+        if (PyUnicode_CompareWithASCIIString(name, rule.name) == 0) return &rule;
+    return nullptr;
 }
 
 // A number or truth; None is NaN.
