@@ -12,6 +12,8 @@ __all__ = ["AlexNet", "CifarNet", "ConvBlock", "LeNet", "MnistConvNet"]
 class ConvBlock(nn.Sequential):
     """A convolutional block: convolutions, each with a non-linearity (the detector), then pooling.
 
+    y = pool(f(w * x + b)), where f(w * x + b) stands as often as there are convolutions.
+
     Moving the image moves the maps of the detector as far; pooling makes what comes out nearly the
     same for small shifts.
 
