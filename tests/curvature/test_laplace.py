@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -173,17 +174,66 @@ def test_a_precision_that_is_not_positive_is_damped_and_said() -> None:
         Laplace(case.model, 0 * case.x, "categorical", prior_precision=0.0, structure="diagonal")
 
 
-def test_error_bars_by_dropout_have_the_same_form() -> None:
-    """Both are largest far from the data."""
+def test_error_bars_by_dropout_are_those_of_all_masks() -> None:
+    """The mean and the spread over the 64 masks of six hidden units, each with its chance."""
     chainrule.manual_seed(1)
-    model = nn.Sequential(nn.Linear(1, 50), nn.Tanh(), nn.Dropout(0.2), nn.Linear(50, 1)).double()
-    x = chainrule.linspace(-1, 1, 30, dtype=chainrule.float64).reshape(-1, 1)
-    dropout = F.monte_carlo_predict(model, x, samples=50)
-    laplace = Laplace(model, x, "gaussian", variance=0.01).predict(x)
-    assert type(dropout) is type(laplace) is curvature.Prediction
-    assert dropout.std.shape == laplace.std.shape == (30, 1)
+    model = nn.Sequential(nn.Linear(2, 6), nn.Tanh(), nn.Dropout(0.3), nn.Linear(6, 2)).double()
+    x = tensor(normal(5, 2, seed=3))
+    hidden = model[:2](x).detach().numpy()
+    w, b = (p.detach().numpy() for p in model[3].parameters())
+    masks = np.array(list(itertools.product([0.0, 1.0], repeat=6)))
+    chances = 0.7 ** masks.sum(1) * 0.3 ** (6 - masks.sum(1))
+    outputs = np.einsum("mh,nh,kh->mnk", masks / 0.7, hidden, w) + b
+    mean = np.einsum("m,mnk->nk", chances, outputs)
+    std = np.sqrt(np.einsum("m,mnk->nk", chances, (outputs - mean) ** 2))
+    found = F.monte_carlo_predict(model, x, samples=6000)
+    assert_close(found.mean, mean, rtol=0, atol=5 * std.max() / np.sqrt(6000))
+    assert_close(found.std, std, rtol=0.06)
+
+
+def test_error_bars_by_curvature_and_by_dropout_are_larger_far_from_the_data() -> None:
+    """Both are a mean and a standard deviation, of the shape of the output."""
+    chainrule.manual_seed(1)
+    model = nn.Sequential(nn.Linear(1, 50), nn.ReLU(), nn.Dropout(0.1), nn.Linear(50, 1)).double()
+    x = chainrule.linspace(-1, 1, 60, dtype=chainrule.float64).reshape(-1, 1)
+    y = (3 * x).sin()
+    optimizer = chainrule.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(300):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+    points = tensor([[0.0], [4.0], [-4.0]])
+    dropout = F.monte_carlo_predict(model, points, samples=500)
     model.eval()
-    assert_close(laplace.mean, model(x).detach().numpy())
+    laplace = Laplace(model, x, "gaussian", variance=0.05).predict(points)
+    for found in (dropout, laplace):
+        assert type(found) is curvature.Prediction
+        assert found.mean.shape == found.std.shape == (3, 1)
+        assert float(found.std[0]) > 0
+        assert bool((found.std[1:] > 3 * found.std[0]).all())
+    assert_close(laplace.mean, model(points).detach().numpy())
+    assert_close(dropout.mean[:1], model(points[:1]).detach().numpy(), atol=0.1)
+
+
+def test_error_bars_hold_what_they_promise() -> None:
+    """Of intervals of 1.96 standard deviations, 95 in 100 hold the truth: 2000 of them tried."""
+    r = np.random.default_rng(0)
+    x = r.normal(size=(20, 2))
+    design, new = np.c_[x, np.ones(20)], r.normal(size=(5, 2)) * 2
+    w, noise = np.array([1.0, -2.0, 0.5]), 0.3
+    model = nn.Linear(2, 1).double()
+    truth = np.c_[new, np.ones(5)] @ w
+    hits = 0
+    for _ in range(400):
+        y = design @ w + np.sqrt(noise) * r.normal(size=20)
+        fitted = np.linalg.lstsq(design, y, rcond=None)[0]
+        with chainrule.no_grad():
+            model.weight.copy_(tensor(fitted[None, :2]))
+            model.bias.copy_(tensor(fitted[2:]))
+        laplace = Laplace(model, tensor(x), "gaussian", variance=noise, prior_precision=0.0)
+        mean, std = (t.numpy()[:, 0] for t in laplace.predict(tensor(new)))
+        hits += int((np.abs(mean - truth) < 1.96 * std).sum())
+    assert 0.93 < hits / 2000 < 0.97
 
 
 # --- the bound of Cramer and Rao ------------------------------------------------------------------

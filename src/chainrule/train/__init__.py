@@ -23,6 +23,7 @@ from chainrule.train.fitted import FittedNetwork
 from chainrule.train.history import History
 from chainrule.train.batched.fit import ManyFits, fit_many
 from chainrule.train.report import html_report, text_report
+from chainrule.train.risk import augmented_risk, empirical_risk
 from chainrule.train.sweep import grid, log_uniform, random_settings, sweep, uniform
 from chainrule.train.trainer import DivergedError, Trainer
 
@@ -42,10 +43,12 @@ __all__ = [
     "OverfitCheck",
     "Settings",
     "Trainer",
+    "augmented_risk",
     "binomial_interval",
     "complexity_curve",
     "cross_validate",
     "cross_validate_table",
+    "empirical_risk",
     "failure_rate",
     "fit_many",
     "fit_table",
