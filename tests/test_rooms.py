@@ -199,6 +199,7 @@ WHOLE = {
     "errata_doc",
     "examples",
     "house",
+    "mnist",
     "names",
     "rooms",
     "stub",
