@@ -265,10 +265,13 @@ def set_rng_state(new_state: Tensor | np.ndarray) -> None:
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Iterable[Device] | None = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(
+    devices: Iterable[Device] | None = None, enabled: bool = True, device_type: str = "cuda"
+) -> Iterator[None]:
     """Random numbers drawn inside leave the numbers drawn after it as if it had not been there.
 
     Other threads draw from the stream outside meanwhile, so that each can have a fork of its own.
+    ``devices`` and ``device_type`` name GPUs whose streams are to be kept, too: there are none.
     """
     with default_generator.fork() if enabled else contextlib.nullcontext():
         yield

@@ -21,6 +21,7 @@ MODULES = (
     "__config__",
     "accelerator",
     "amp",
+    "autograd",
     "backends",
     "backends.cpu",
     "backends.cuda",

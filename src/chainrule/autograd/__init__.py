@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from importlib import import_module
+from typing import Any, NoReturn
 
 from chainrule.autograd import forward_ad, functional
 from chainrule.autograd.anomaly import detect_anomaly, record_lines, set_detect_anomaly
@@ -62,6 +63,23 @@ def _backward(
 ) -> None:
     """Adds the gradient of this tensor to the ``.grad`` of every leaf it was computed from."""
     backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+ABSENT = {
+    "NestedIOFunction": "autograd.Function takes and returns tensors; flatten what is nested",
+    "enforce_grad_layout_policy": "gradients have the layout of what computed them",
+    "grad_mode": "no_grad, enable_grad and set_grad_enabled are in chainrule and in autograd",
+    "graph": (
+        "what a graph saves cannot be exchanged; utils.checkpoint keeps less of it, and "
+        "tensor.register_hook sees gradients"
+    ),
+    "profiler": "cProfile finds what takes time; autograd.explain tells a backward pass",
+    "set_multithreading_enabled": "a backward pass runs in the thread that asks for it",
+}
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise import_module("chainrule.absent").absent(__name__, name, ABSENT)
 
 
 METHODS: dict[str, Callable[..., Any]] = {

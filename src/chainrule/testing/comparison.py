@@ -176,7 +176,7 @@ class _Comparison:
             return f"The (d)types do not match: {type(actual)} != {type(expected)}."
         kinds = {complex: dtypes.complex128, float: dtypes.float64}
         a, e = (as_tensor(x, dtype=kinds.get(type(x), dtypes.int64)) for x in (actual, expected))
-        return self._of_elements(a, e)
+        return self._of_elements(a, e, dtypes.float64)
 
     def _of_tensors(self, actual: Tensor, expected: Tensor) -> str | None:
         for name, a, e, checked in (
@@ -194,7 +194,10 @@ class _Comparison:
         known = [TOLERANCES.get(kind, (0.0, 0.0)) for kind in kinds]
         return max(r for r, _ in known), max(a for _, a in known)
 
-    def _of_elements(self, a: Tensor, e: Tensor) -> str | None:
+    def _of_elements(
+        self, a: Tensor, e: Tensor, ratio: dtypes.dtype = dtypes.float32
+    ) -> str | None:
+        """What is different; ratios of whole numbers are written in the type ``ratio``."""
         rtol, atol = self._allowed(a.dtype.name, e.dtype.name)
         common = dtypes.promote_types(a.dtype, e.dtype)
         if common.category < dtypes.FLOATING:
@@ -204,7 +207,8 @@ class _Comparison:
         if bool(same.all()):
             return None
         absolutes = absolute(a - e)
-        relatives = absolutes / absolute(e)
+        whole = common.category < dtypes.FLOATING
+        relatives = (absolutes.to(ratio) if whole else absolutes) / absolute(e)
         return _in_words(a, e, same, absolutes, relatives, rtol, atol)
 
 

@@ -30,6 +30,7 @@ ABSENT = {
             "generate_methods_for_privateuse1_backend",
             "get_cpp_backtrace",
             "rename_privateuse1_backend",
+            "serialization",
             "set_module",
             "swap_tensors",
             "throughput_benchmark",

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from chainrule.absent import warn_once
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.autograd.hooks import RemovableHandle
@@ -14,6 +15,7 @@ from chainrule.nn.parameter import Buffer, Parameter, is_lazy
 from chainrule.nn.module.state import IncompatibleKeys, load_state_dict, state_dict
 from chainrule.nn.module.walking import Tree
 from chainrule.ops.core.promotion import cast
+from chainrule.ops.creation.patterns import empty_like
 from chainrule.tensor import Tensor, device
 from chainrule.typing import Device, DType
 
@@ -121,6 +123,10 @@ class Module(Tree):
         """Calls ``hook(module, grad_input, grad_output)`` once the input's gradient is known."""
         self.__dict__["_calls_forward_alone"] = False
         return self._backward_hooks.add(hook, prepend=prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The older :meth:`register_full_backward_hook`, which PyTorch keeps for old programs."""
+        return self.register_full_backward_hook(hook)
 
     # --- attributes -------------------------------------------------------------------------------
 
@@ -320,9 +326,42 @@ class Module(Tree):
         """Converts all parameters and buffers, those of integers too."""
         return self._convert(dtypes.as_dtype(dst_type), lambda t: True)
 
+    def bfloat16(self) -> Self:
+        """Refuses: NumPy has no bfloat16."""
+        raise dtypes.bfloat16_error()
+
     def cpu(self) -> Self:
         """This module: it lives on the CPU."""
         return self
+
+    def cuda(self, device: int | Device | None = None) -> Self:
+        """Refuses: there is no GPU."""
+        return self.to("cuda")
+
+    def xpu(self, device: int | Device | None = None) -> Self:
+        """Refuses: there is no GPU."""
+        return self.to("xpu")
+
+    def to_empty(self, *, device: Device | None, recurse: bool = True) -> Self:
+        """New memory for all parameters and buffers, with any values in it."""
+        self.to(device)
+        for tensor in itertools.chain(self.parameters(recurse), self.buffers(recurse)):
+            if not is_lazy(tensor):
+                tensor.data = empty_like(tensor.detach())
+        return self
+
+    def share_memory(self) -> Self:
+        """Refuses: memory is not shared between processes."""
+        for tensor in itertools.chain(self.parameters(), self.buffers()):
+            tensor.share_memory_()
+        return self
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Leaves the module as it is; that is said once, as for ``chainrule.compile``."""
+        warn_once(
+            "Module.compile: the module is left as it is: chainrule has no compiler, its "
+            "operations run in compiled kernels anyway"
+        )
 
     def state_dict(
         self,
