@@ -348,7 +348,13 @@ NO_RECORD_FAMILIES = {
     "windows": "makes tensors from numbers",
     "typed": "makes tensors from sizes or values",
 }
-RANDOM_PRIMITIVES = {"pick_with_replacement", "pick_without_replacement"}
+RANDOM_PRIMITIVES = {
+    "pick_with_replacement",
+    "pick_without_replacement",
+    "random_binomial",
+    "random_log_gamma",
+    "random_von_mises",
+}
 
 
 def public_functions() -> Iterator[tuple[str, Any]]:

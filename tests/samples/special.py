@@ -12,6 +12,7 @@ from samples.record import Args, Sample, normal, positive, uniform
 from scipy import special
 
 from chainrule import problems
+from chainrule.ops.elementwise import gamma
 
 # --- of the test problems -------------------------------------------------------------------------
 
@@ -22,6 +23,24 @@ def radial(x: np.ndarray) -> np.ndarray:
 
 
 NAME = f"problems.{problems.radial_function.__name__}"
+
+# --- of the gamma law -----------------------------------------------------------------------------
+
+GAMMA = gamma.__name__.removeprefix("chainrule.")
+
+
+def shape_and(quantiles: Callable[..., Any]) -> Args:
+    """Shapes, small and large, and a function of a probability."""
+    a = np.array([0.3, 1.0, 2.5, 7.0, 40.0, 2.0])
+    return lambda r: (a * r.uniform(0.8, 1.2), quantiles(a, r.uniform(0.05, 0.95, size=6)))
+
+
+def slope(a: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """How log gammaincinv moves with a: a central difference of the fourth order."""
+    u, h = special.gammainc(a, np.exp(y)), 1e-3 * a
+    f = [np.log(special.gammaincinv(a + k * h, u)) for k in (-2, -1, 1, 2)]
+    return (f[0] - 8 * f[1] + 8 * f[2] - f[3]) / (12 * h)
+
 
 # --- PyTorch's ------------------------------------------------------------------------------------
 
@@ -103,5 +122,24 @@ SAMPLES = [
         uniform(2.0, 5.0, 3, 4),
         {"p": 3},
         reference=lambda x, p: np.vectorize(lambda v: special.multigammaln(v, p))(x),
+    ),
+    Sample(
+        "special.gammainc", shape_and(special.gammaincinv), reference=special.gammainc, torch=""
+    ),
+    Sample(
+        "igammac",
+        shape_and(special.gammaincinv),
+        reference=special.gammaincc,
+        torch="",
+        note="shape",
+    ),
+    Sample(
+        f"{GAMMA}.gammaincinv", shape_and(lambda a, u: u), reference=special.gammaincinv, torch=""
+    ),
+    Sample(
+        f"{GAMMA}.log_gamma_slope",
+        shape_and(lambda a, u: np.log(special.gammaincinv(a, u))),
+        reference=slope,
+        torch="",
     ),
 ]

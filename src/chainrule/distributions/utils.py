@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from chainrule.autograd.modes import enable_grad
 from chainrule.backend import K
+from chainrule.backend.limits import finfo
 from chainrule.ops.core.promotion import promote, to_floating
 from chainrule.ops.creation.patterns import tril_indices, zeros
 from chainrule.ops.creation.sampling import draw, stream
@@ -85,12 +86,12 @@ class lazy_property(Generic[D]):
 
 def eps_of(x: Tensor) -> float:
     """The distance from 1 to the next number of the tensor's type."""
-    return K.rounding_error(_dtype(x))
+    return finfo(x.dtype).eps
 
 
 def tiny_of(x: Tensor) -> float:
     """The smallest positive number of the tensor's type with full precision."""
-    return K.smallest_number(_dtype(x))
+    return finfo(x.dtype).tiny
 
 
 def _dtype(x: Tensor) -> ArrayDType:

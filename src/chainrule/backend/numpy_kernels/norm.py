@@ -18,13 +18,7 @@ from chainrule.backend.numpy_kernels.reduce import sum_to
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "normalize",
-    "normalize_backward",
-    "normalize_parts",
-    "rounding_error",
-    "smallest_number",
-]
+__all__ = ["normalize", "normalize_backward", "normalize_parts", "rounding_error"]
 
 Dims = tuple[int, ...]
 _add: Any = np.add.reduce
@@ -142,8 +136,3 @@ def _as(a: Result | None, dtype: np.dtype) -> Result | None:
 def rounding_error(dtype: npt.DTypeLike) -> float:
     """The distance from 1 to the next number of a floating type."""
     return float(np.finfo(dtype).eps)
-
-
-def smallest_number(dtype: npt.DTypeLike) -> float:
-    """The smallest positive number of a floating type with full precision."""
-    return float(np.finfo(dtype).tiny)

@@ -22,17 +22,20 @@ __all__ = [
     "integer_limits",
     "pick_with_replacement",
     "pick_without_replacement",
+    "random_binomial",
     "random_bits",
     "random_cauchy",
     "random_exponential",
     "random_geometric",
     "random_integers",
+    "random_log_gamma",
     "random_log_normal",
     "random_mask",
     "random_normal",
     "random_permutation",
     "random_poisson",
     "random_uniform",
+    "random_von_mises",
     "seed_global",
 ]
 
@@ -125,6 +128,28 @@ def random_geometric(
 def random_poisson(g: np.random.Generator, rate: np.ndarray) -> np.ndarray:
     """k with probability rate^k exp(-rate) / k!, one for each rate."""
     return np.asarray(g.poisson(rate)).astype(rate.dtype)
+
+
+def random_binomial(count: np.ndarray, p: np.ndarray, g: np.random.Generator) -> np.ndarray:
+    """How many of ``count`` trials with probability p succeed."""
+    out = np.asarray(g.binomial(count.astype(np.int64), p.astype(np.float64)))
+    return out.astype(np.result_type(count, p))
+
+
+def random_log_gamma(a: np.ndarray, g: np.random.Generator) -> np.ndarray:
+    """Logarithms of gamma numbers of shape a, one for each."""
+    shape = a.astype(np.float64)
+    out = np.asarray(np.log(g.standard_gamma(np.where(shape < 1, shape + 1, shape))))
+    # A number of shape a is one of shape a + 1 times u^(1/a) with u uniform; -log u is exponential.
+    small = shape < 1
+    out[small] -= g.standard_exponential(np.count_nonzero(small)) / shape[small]
+    return out.astype(a.dtype)
+
+
+def random_von_mises(loc: np.ndarray, kappa: np.ndarray, g: np.random.Generator) -> np.ndarray:
+    """Angles in [-pi, pi) with density proportional to exp(kappa cos(x - loc))."""
+    angle = g.vonmises(0.0, kappa.astype(np.float64)) + loc
+    return ((angle + np.pi) % (2 * np.pi) - np.pi).astype(np.result_type(loc, kappa))
 
 
 def random_integers(

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from chainrule.ops.core.pointwise import binary, unary
 from chainrule.ops.elementwise.functions import exp, lgamma, log, log1p, sign, sinc
+from chainrule.ops.elementwise.gamma import log_gamma_density, log_gamma_slope
 from chainrule.ops.elementwise.logic import where
 from chainrule.typing import V, Value
 
@@ -160,9 +161,15 @@ def _gamma_density(a: V, x: V) -> V:
     return exp((a - 1) * log(x) - x - lgamma(a))
 
 
+def _by_shape(a: V, x: V) -> V:
+    """The derivative of gammainc with respect to a."""
+    y = log(x)
+    return -log_gamma_slope(a, y) * log_gamma_density(a, y)
+
+
 gammainc = binary(
     "gammainc",
-    _refused("gammainc", "input"),
+    lambda d, x, y: d * _by_shape(x, y),
     lambda d, x, y: d * _gamma_density(x, y),
     "The regularized lower incomplete gamma function of shape x at y.",
     floating=True,
@@ -170,7 +177,7 @@ gammainc = binary(
 )
 gammaincc = binary(
     "gammaincc",
-    _refused("gammaincc", "input"),
+    lambda d, x, y: -d * _by_shape(x, y),
     lambda d, x, y: -d * _gamma_density(x, y),
     "The regularized upper incomplete gamma function of shape x at y.",
     floating=True,
