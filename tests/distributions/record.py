@@ -11,12 +11,12 @@ import numpy as np
 import chainrule
 from chainrule import distributions
 
-__all__ = ["Family", "draws", "make", "tensors"]
+__all__ = ["Family", "draws", "make", "offers", "tensors"]
 
 Numbers = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Family:
     """``distributions.name(**params)``.
 
@@ -24,19 +24,21 @@ class Family:
     ``scipy`` makes SciPy's law of one element's parameters (floats), or of the arrays where values
     are vectors; None where SciPy has none. ``bad`` are parameters that must be refused, each with
     a pattern of the message; ``outside`` is a value that does not lie in the support. ``fixed``
-    names the parameters by which there is no derivative. ``values`` are where the density is
-    compared; without them, samples are.
+    names the parameters by which there is no derivative.
     """
 
     name: str
     params: Numbers
     scipy: Callable[..., Any] | None = None
     bad: list[tuple[Numbers, str]] = field(default_factory=list)
-    outside: float | list[float] | None = None
+    outside: Any = None
     fixed: tuple[str, ...] = ()
-    values: Any = None
     note: str = ""
-    torch: bool = True  # PyTorch has it
+    by_value: bool = True  # log_prob can be differentiated by any change of a value
+    total: bool = True  # log_prob has a value outside the support, if asked not to check
+    exact: bool = True  # the derivatives of samples are those of the mean
+    torch_rtol: float = 1e-8  # how exact PyTorch is
+    torch: bool = True  # PyTorch is exact enough to compare with
 
     @property
     def label(self) -> str:
@@ -64,8 +66,22 @@ def make(family: Family, **changed: Any) -> Any:
 
 
 def draws(family: Family, *sample_shape: int, seed: int = 0) -> Any:
-    """The values of a record, or samples."""
-    if family.values is not None:
-        return chainrule.tensor(np.asarray(family.values, np.float64))
+    """Samples, the same in every test."""
     chainrule.manual_seed(seed)
     return make(family).sample(sample_shape)
+
+
+def offers(d: Any, name: str) -> bool:
+    """Whether a distribution of either library has a closed form for something."""
+    try:
+        value = getattr(d, name)
+        if name in ("cdf", "icdf"):
+            if d.event_shape:
+                return False
+            x = d.sample()
+            value(x if name == "cdf" else x * 0 + 0.5)
+        elif callable(value) and name != "log_prob":
+            value()
+    except NotImplementedError:
+        return False
+    return True

@@ -83,7 +83,7 @@ class Distribution:
         ``_instance`` is for subclasses in other places: an object that their ``expand`` has made.
         """
         new = self.__new__(type(self)) if _instance is None else _instance
-        for name, constraint in self.arg_constraints.items():
+        for name, constraint in self._all_constraints().items():
             value = self.__dict__.get(name)
             if isinstance(value, Tensor):
                 event = value.shape[value.ndim - constraint.event_dim :]
@@ -91,6 +91,14 @@ class Distribution:
         new._batch_shape, new._event_shape = Size(batch_shape), self._event_shape
         new._validate_args = self._validate_args
         return new
+
+    @classmethod
+    def _all_constraints(cls) -> dict[str, Constraint]:
+        """The regions of its parameters and of those of the family that it belongs to."""
+        found: dict[str, Constraint] = {}
+        for base in reversed(cls.__mro__):
+            found |= base.__dict__.get("arg_constraints", {})
+        return found
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -167,9 +175,15 @@ class Distribution:
     def _validate_parameters(self) -> None:
         """Refuses a parameter outside its region."""
         for name, constraint in self.arg_constraints.items():
-            value = self.__dict__.get(name)
-            if isinstance(value, Tensor) and not is_dependent(constraint):
+            value = self._given(name)
+            if value is not None and not is_dependent(constraint):
                 self._refuse(f"the parameter {name}", value, constraint)
+
+    def _given(self, name: str) -> Tensor | None:
+        """A parameter, unless it is computed from others when first asked for."""
+        computed = isinstance(getattr(type(self), name, None), property)
+        value = getattr(self, name) if computed else self.__dict__.get(name)
+        return value if isinstance(value, Tensor) else None
 
     def _checked(self, value: Tensor) -> Tensor:
         """The value, after its check unless checks are off."""
@@ -217,10 +231,10 @@ class Distribution:
         )
 
     def __repr__(self) -> str:
-        given = [(name, self.__dict__.get(name)) for name in self.arg_constraints]
+        given = [(name, self._given(name)) for name in self.arg_constraints]
         shown = [
-            f"{name}: {value if value.numel() == 1 else value.shape}"
+            f"{name}: {value.item() if value.numel() == 1 else value.shape}"
             for name, value in given
-            if isinstance(value, Tensor)
+            if value is not None
         ]
         return f"{type(self).__name__}({', '.join(shown)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.distribution import Distribution
+from chainrule.distributions.exp_family import ExponentialFamily
 from chainrule.distributions.utils import broadcast_all, standard_exponential
 from chainrule.ops.creation.patterns import zeros_like
 from chainrule.tensor import Tensor
@@ -14,7 +14,7 @@ from chainrule.typing import Shape
 __all__ = ["Exponential"]
 
 
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     """p(x) = rate exp(-rate x) for x >= 0
 
     Args:

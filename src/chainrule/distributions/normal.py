@@ -6,7 +6,7 @@ import math
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.distribution import Distribution
+from chainrule.distributions.exp_family import ExponentialFamily
 from chainrule.distributions.utils import HALF_LOG_2PI, broadcast_all
 from chainrule.ops.creation.sampling import randn
 from chainrule.tensor import Tensor
@@ -15,7 +15,7 @@ from chainrule.typing import Shape
 __all__ = ["Normal"]
 
 
-class Normal(Distribution):
+class Normal(ExponentialFamily):
     """p(x) = exp(-((x - loc) / scale)^2 / 2) / (scale sqrt(2 pi))
 
     Args:

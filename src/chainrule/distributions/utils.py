@@ -49,6 +49,15 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     return tuple(broadcast_tensors(*[to_floating(x) for x in promote(*values)]))
 
 
+def exactly_one(family: str, **given: Tensor | float | None) -> tuple[str, Any]:
+    """The name and the value of the one parameter that was given of several."""
+    found = [(name, value) for name, value in given.items() if value is not None]
+    if len(found) != 1:
+        got = " and ".join(name for name, _ in found) or "none of them"
+        raise ValueError(f"{family}: expected exactly one of {', '.join(given)}, got {got}")
+    return found[0]
+
+
 class lazy_property(Generic[D]):
     """An attribute that is computed when first asked for, with its history, and then kept.
 
@@ -79,6 +88,11 @@ class lazy_property(Generic[D]):
             value = self.compute(owner)
         owner.__dict__[self.name] = value
         return value
+
+
+def sum_rightmost(x: Tensor, dims: int) -> Tensor:
+    """The sum over the last dimensions, none of them if ``dims`` is 0."""
+    return x.reshape(*x.shape[: x.ndim - dims], -1).sum(-1) if dims > 0 else x
 
 
 # --- limits of a type -----------------------------------------------------------------------------
