@@ -7,7 +7,8 @@ another, ``constraints`` are the regions of parameters and values.
 
 from __future__ import annotations
 
-from chainrule.distributions import constraints, transforms
+# kl_mixed and kl_same say what divergences there are.
+from chainrule.distributions import constraints, kl_mixed, kl_same, transforms  # noqa: F401
 from chainrule.distributions.bernoulli import Bernoulli
 from chainrule.distributions.beta import Beta
 from chainrule.distributions.binomial import Binomial
@@ -29,6 +30,7 @@ from chainrule.distributions.half_cauchy import HalfCauchy
 from chainrule.distributions.half_normal import HalfNormal
 from chainrule.distributions.independent import Independent
 from chainrule.distributions.inverse_gamma import InverseGamma
+from chainrule.distributions.kl import kl_divergence, register_kl
 from chainrule.distributions.kumaraswamy import Kumaraswamy
 from chainrule.distributions.laplace import Laplace
 from chainrule.distributions.lkj_cholesky import LKJCholesky
@@ -143,6 +145,8 @@ __all__ = [
     "biject_to",
     "constraints",
     "identity_transform",
+    "kl_divergence",
+    "register_kl",
     "transform_to",
     "transforms",
 ]
