@@ -9,6 +9,7 @@ from chainrule.distributions.dirichlet import Dirichlet
 from chainrule.distributions.exp_family import ExponentialFamily
 from chainrule.distributions.utils import broadcast_all, eps_of, tiny_of
 from chainrule.ops.creation.parametric import random_log_gamma
+from chainrule.ops.elementwise.special import xlog1py
 from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 from chainrule.typing import Shape
@@ -70,7 +71,7 @@ class Beta(ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        logs = (a - 1).xlogy(self._checked(value)) + (b - 1).xlogy(1 - value)
+        logs = (a - 1).xlogy(self._checked(value)) + xlog1py(b - 1, -value)
         return logs - self._log_normalizer(a, b)
 
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:

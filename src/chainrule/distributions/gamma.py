@@ -8,7 +8,8 @@ from chainrule.distributions import constraints
 from chainrule.distributions.exp_family import ExponentialFamily
 from chainrule.distributions.utils import broadcast_all, tiny_of
 from chainrule.ops.creation.parametric import random_log_gamma
-from chainrule.ops.elementwise.gamma import gammainc, gammaincinv
+from chainrule.ops.elementwise.gamma import gammaincinv
+from chainrule.ops.elementwise.special import gammainc
 from chainrule.tensor import Tensor
 from chainrule.typing import Shape
 

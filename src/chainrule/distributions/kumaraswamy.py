@@ -12,6 +12,7 @@ from chainrule.distributions.uniform import Uniform
 from chainrule.distributions.utils import EULER, broadcast_all
 from chainrule.ops.creation.patterns import ones_like, zeros_like
 from chainrule.ops.elementwise.logic import where
+from chainrule.ops.elementwise.special import xlog1py
 from chainrule.tensor import Tensor
 
 __all__ = ["Kumaraswamy"]
@@ -75,7 +76,7 @@ class Kumaraswamy(TransformedDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        powers = (a - 1).xlogy(self._checked(value)) + (b - 1).xlogy(1 - value.pow(a))
+        powers = (a - 1).xlogy(self._checked(value)) + xlog1py(b - 1, -value.pow(a))
         return (a * b).log() + powers
 
     def entropy(self) -> Tensor:

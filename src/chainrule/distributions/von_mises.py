@@ -9,7 +9,7 @@ from chainrule.distributions import constraints
 from chainrule.distributions.distribution import Distribution
 from chainrule.distributions.utils import broadcast_all
 from chainrule.ops.creation.parametric import random_von_mises
-from chainrule.ops.elementwise.bessel import i1_over_i0, log_i0
+from chainrule.ops.elementwise.special import i0e, i1e
 from chainrule.tensor import Tensor
 from chainrule.typing import Shape
 
@@ -48,7 +48,11 @@ class VonMises(Distribution):
     @property
     def variance(self) -> Tensor:
         """1 - E[cos(x - loc)], the circular variance."""
-        return 1 - i1_over_i0(self.concentration)
+        return 1 - self._mean_cosine()
+
+    def _mean_cosine(self) -> Tensor:
+        """I_1 / I_0 at the concentration, without overflow."""
+        return i1e(self.concentration) / i0e(self.concentration)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -59,7 +63,7 @@ class VonMises(Distribution):
         return self.concentration * cosine - self._log_normalizer()
 
     def _log_normalizer(self) -> Tensor:
-        return math.log(2 * math.pi) + log_i0(self.concentration)
+        return math.log(2 * math.pi) + i0e(self.concentration).log() + self.concentration
 
     def entropy(self) -> Tensor:
-        return self._log_normalizer() - self.concentration * i1_over_i0(self.concentration)
+        return self._log_normalizer() - self.concentration * self._mean_cosine()
