@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from chainrule.autograd.modes import no_grad
-from chainrule.distributions.categorical import Categorical
+from chainrule.distributions.counts.categorical import Categorical
 from chainrule.distributions.constraints import (
     Constraint,
     MixtureSameFamilyConstraint,

@@ -11,20 +11,20 @@ import itertools
 import math
 from typing import Any
 
-from chainrule.distributions.bernoulli import Bernoulli
-from chainrule.distributions.beta import Beta
-from chainrule.distributions.binomial import Binomial
-from chainrule.distributions.continuous_bernoulli import ContinuousBernoulli
+from chainrule.distributions.counts.bernoulli import Bernoulli
+from chainrule.distributions.numbers.beta import Beta
+from chainrule.distributions.counts.binomial import Binomial
+from chainrule.distributions.numbers.continuous_bernoulli import ContinuousBernoulli
 from chainrule.distributions.distribution import Distribution
-from chainrule.distributions.exponential import Exponential
-from chainrule.distributions.gamma import Gamma
-from chainrule.distributions.gumbel import Gumbel
+from chainrule.distributions.numbers.exponential import Exponential
+from chainrule.distributions.numbers.gamma import Gamma
+from chainrule.distributions.numbers.gumbel import Gumbel
 from chainrule.distributions.kl import register_kl
-from chainrule.distributions.laplace import Laplace
-from chainrule.distributions.normal import Normal
-from chainrule.distributions.pareto import Pareto
-from chainrule.distributions.poisson import Poisson
-from chainrule.distributions.uniform import Uniform
+from chainrule.distributions.numbers.laplace import Laplace
+from chainrule.distributions.numbers.normal import Normal
+from chainrule.distributions.numbers.pareto import Pareto
+from chainrule.distributions.counts.poisson import Poisson
+from chainrule.distributions.numbers.uniform import Uniform
 from chainrule.distributions.utils import EULER, HALF_LOG_2PI
 from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.creation.patterns import full

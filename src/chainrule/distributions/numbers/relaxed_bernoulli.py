@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.odds import Odds
-from chainrule.distributions.transformed_distribution import TransformedDistribution
+from chainrule.distributions.counts.odds import Odds
+from chainrule.distributions.compound.transformed_distribution import TransformedDistribution
 from chainrule.distributions.transforms import SigmoidTransform
 from chainrule.distributions.utils import standard_exponential
 from chainrule.ops.elementwise.functions import softplus

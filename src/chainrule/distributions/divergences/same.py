@@ -5,31 +5,31 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
-from chainrule.distributions.bernoulli import Bernoulli
-from chainrule.distributions.beta import Beta
-from chainrule.distributions.binomial import Binomial
-from chainrule.distributions.categorical import Categorical
-from chainrule.distributions.cauchy import Cauchy
-from chainrule.distributions.continuous_bernoulli import ContinuousBernoulli
-from chainrule.distributions.dirichlet import Dirichlet
+from chainrule.distributions.counts.bernoulli import Bernoulli
+from chainrule.distributions.numbers.beta import Beta
+from chainrule.distributions.counts.binomial import Binomial
+from chainrule.distributions.counts.categorical import Categorical
+from chainrule.distributions.numbers.cauchy import Cauchy
+from chainrule.distributions.numbers.continuous_bernoulli import ContinuousBernoulli
+from chainrule.distributions.vectors.dirichlet import Dirichlet
 from chainrule.distributions.exp_family import ExponentialFamily
-from chainrule.distributions.exponential import Exponential
-from chainrule.distributions.gamma import Gamma
-from chainrule.distributions.geometric import Geometric
-from chainrule.distributions.gumbel import Gumbel
-from chainrule.distributions.half_normal import HalfNormal
-from chainrule.distributions.independent import Independent
+from chainrule.distributions.numbers.exponential import Exponential
+from chainrule.distributions.numbers.gamma import Gamma
+from chainrule.distributions.counts.geometric import Geometric
+from chainrule.distributions.numbers.gumbel import Gumbel
+from chainrule.distributions.numbers.half_normal import HalfNormal
+from chainrule.distributions.compound.independent import Independent
 from chainrule.distributions.kl import kl_divergence, register_kl
-from chainrule.distributions.laplace import Laplace
-from chainrule.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
-from chainrule.distributions.multivariate_normal import MultivariateNormal
-from chainrule.distributions.normal import Normal
-from chainrule.distributions.one_hot_categorical import OneHotCategorical
-from chainrule.distributions.pareto import Pareto
-from chainrule.distributions.poisson import Poisson
-from chainrule.distributions.spread import log_diagonal
-from chainrule.distributions.transformed_distribution import TransformedDistribution
-from chainrule.distributions.uniform import Uniform
+from chainrule.distributions.numbers.laplace import Laplace
+from chainrule.distributions.vectors.lowrank_multivariate_normal import LowRankMultivariateNormal
+from chainrule.distributions.vectors.multivariate_normal import MultivariateNormal
+from chainrule.distributions.numbers.normal import Normal
+from chainrule.distributions.counts.one_hot_categorical import OneHotCategorical
+from chainrule.distributions.numbers.pareto import Pareto
+from chainrule.distributions.counts.poisson import Poisson
+from chainrule.distributions.vectors.spread import log_diagonal
+from chainrule.distributions.compound.transformed_distribution import TransformedDistribution
+from chainrule.distributions.numbers.uniform import Uniform
 from chainrule.distributions.utils import EULER, sum_rightmost
 from chainrule.ops.elementwise.functions import softplus
 from chainrule.ops.elementwise.logic import where

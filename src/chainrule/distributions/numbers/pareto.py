@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from chainrule.distributions import constraints
 from chainrule.distributions.constraints import Constraint, dependent_property
-from chainrule.distributions.exponential import Exponential
-from chainrule.distributions.transformed_distribution import TransformedDistribution
+from chainrule.distributions.numbers.exponential import Exponential
+from chainrule.distributions.compound.transformed_distribution import TransformedDistribution
 from chainrule.distributions.transforms import AffineTransform, ExpTransform
 from chainrule.distributions.utils import broadcast_all
 from chainrule.ops.elementwise.logic import where

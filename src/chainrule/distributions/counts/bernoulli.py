@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from chainrule.distributions import constraints
 from chainrule.distributions.exp_family import ExponentialFamily
-from chainrule.distributions.odds import Odds
+from chainrule.distributions.counts.odds import Odds
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.creation.sampling import bernoulli
 from chainrule.ops.elementwise.functions import softplus

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from chainrule.distributions import constraints
-from chainrule.distributions.categorical import Categorical
+from chainrule.distributions.counts.categorical import Categorical
 from chainrule.distributions.distribution import Distribution
 from chainrule.ops.creation.patterns import eye
 from chainrule.ops.index.reading import one_hot

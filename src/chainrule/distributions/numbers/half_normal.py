@@ -6,8 +6,8 @@ import math
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.normal import Normal
-from chainrule.distributions.transformed_distribution import TransformedDistribution
+from chainrule.distributions.numbers.normal import Normal
+from chainrule.distributions.compound.transformed_distribution import TransformedDistribution
 from chainrule.distributions.transforms import AbsTransform
 from chainrule.ops.creation.patterns import zeros_like
 from chainrule.ops.elementwise.logic import where

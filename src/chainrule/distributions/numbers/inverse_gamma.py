@@ -6,8 +6,8 @@ import math
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.gamma import Gamma
-from chainrule.distributions.transformed_distribution import TransformedDistribution
+from chainrule.distributions.numbers.gamma import Gamma
+from chainrule.distributions.compound.transformed_distribution import TransformedDistribution
 from chainrule.distributions.transforms import PowerTransform
 from chainrule.ops.elementwise.logic import where
 from chainrule.tensor import Tensor

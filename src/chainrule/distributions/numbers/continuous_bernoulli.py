@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from chainrule.distributions import constraints
 from chainrule.distributions.exp_family import ExponentialFamily
-from chainrule.distributions.odds import Odds
+from chainrule.distributions.counts.odds import Odds
 from chainrule.ops.creation.patterns import zeros_like
 from chainrule.ops.creation.sampling import rand
 from chainrule.ops.elementwise.logic import where

@@ -6,7 +6,7 @@ import math
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.spread import Spread, log_diagonal
+from chainrule.distributions.vectors.spread import Spread, log_diagonal
 from chainrule.distributions.utils import exactly_one
 from chainrule.linalg import cholesky, solve_triangular
 from chainrule.ops.core.promotion import broadcast_shapes

@@ -6,9 +6,9 @@ import math
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.transformed_distribution import TransformedDistribution
+from chainrule.distributions.compound.transformed_distribution import TransformedDistribution
 from chainrule.distributions.transforms import AffineTransform, PowerTransform
-from chainrule.distributions.uniform import Uniform
+from chainrule.distributions.numbers.uniform import Uniform
 from chainrule.distributions.utils import EULER, broadcast_all
 from chainrule.ops.creation.patterns import ones_like, zeros_like
 from chainrule.ops.elementwise.logic import where

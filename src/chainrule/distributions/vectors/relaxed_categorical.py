@@ -6,9 +6,9 @@ import math
 from typing import ClassVar, Self
 
 from chainrule.distributions import constraints
-from chainrule.distributions.categorical import Categorical
+from chainrule.distributions.counts.categorical import Categorical
 from chainrule.distributions.distribution import Distribution
-from chainrule.distributions.transformed_distribution import TransformedDistribution
+from chainrule.distributions.compound.transformed_distribution import TransformedDistribution
 from chainrule.distributions.transforms import ExpTransform
 from chainrule.distributions.utils import standard_exponential
 from chainrule.ops.creation.from_data import as_tensor

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.exponential import Exponential
-from chainrule.distributions.transformed_distribution import TransformedDistribution
+from chainrule.distributions.numbers.exponential import Exponential
+from chainrule.distributions.compound.transformed_distribution import TransformedDistribution
 from chainrule.distributions.transforms import AffineTransform, PowerTransform
 from chainrule.distributions.utils import EULER, broadcast_all
 from chainrule.ops.creation.patterns import ones_like

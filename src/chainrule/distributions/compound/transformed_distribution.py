@@ -9,7 +9,7 @@ from chainrule.autograd.modes import no_grad
 from chainrule.distributions import constraints
 from chainrule.distributions.constraints import Constraint, dependent_property
 from chainrule.distributions.distribution import Distribution
-from chainrule.distributions.independent import Independent
+from chainrule.distributions.compound.independent import Independent
 from chainrule.distributions.transforms import ComposeTransform, Transform
 from chainrule.distributions.utils import sum_rightmost
 from chainrule.tensor import Size, Tensor

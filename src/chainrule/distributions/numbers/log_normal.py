@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.normal import Normal
-from chainrule.distributions.transformed_distribution import TransformedDistribution
+from chainrule.distributions.numbers.normal import Normal
+from chainrule.distributions.compound.transformed_distribution import TransformedDistribution
 from chainrule.distributions.transforms import ExpTransform
 from chainrule.tensor import Tensor
 

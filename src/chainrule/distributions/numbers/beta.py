@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.dirichlet import Dirichlet
+from chainrule.distributions.vectors.dirichlet import Dirichlet
 from chainrule.distributions.exp_family import ExponentialFamily
 from chainrule.distributions.utils import broadcast_all, eps_of, tiny_of
 from chainrule.ops.creation.parametric import random_log_gamma

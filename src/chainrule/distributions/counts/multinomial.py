@@ -6,7 +6,7 @@ import math
 from typing import ClassVar, Self
 
 from chainrule.distributions import constraints
-from chainrule.distributions.categorical import Categorical
+from chainrule.distributions.counts.categorical import Categorical
 from chainrule.distributions.constraints import Constraint, dependent_property
 from chainrule.distributions.distribution import Distribution
 from chainrule.ops.creation.patterns import arange, ones_like, zeros

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from chainrule.autograd.modes import no_grad
 from chainrule.distributions import constraints
-from chainrule.distributions.odds import Odds
+from chainrule.distributions.counts.odds import Odds
 from chainrule.distributions.utils import clamp_probs, standard_exponential
 from chainrule.ops.creation.patterns import zeros_like
 from chainrule.ops.elementwise.functions import softplus

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.independent import Independent
-from chainrule.distributions.normal import Normal
-from chainrule.distributions.transformed_distribution import TransformedDistribution
+from chainrule.distributions.compound.independent import Independent
+from chainrule.distributions.numbers.normal import Normal
+from chainrule.distributions.compound.transformed_distribution import TransformedDistribution
 from chainrule.distributions.transforms import StickBreakingTransform
 from chainrule.tensor import Tensor
 

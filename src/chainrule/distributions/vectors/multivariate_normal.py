@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.spread import Spread, log_diagonal, squared_length
+from chainrule.distributions.vectors.spread import Spread, log_diagonal, squared_length
 from chainrule.distributions.utils import HALF_LOG_2PI, exactly_one
 from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.creation.sampling import randn

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from chainrule.distributions import constraints
 from chainrule.distributions.constraints import Constraint, dependent_property
-from chainrule.distributions.odds import Odds
+from chainrule.distributions.counts.odds import Odds
 from chainrule.ops.creation.parametric import random_binomial
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.elementwise.functions import minimum, softplus

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from chainrule.distributions import constraints
 from chainrule.distributions.distribution import Distribution
-from chainrule.distributions.spread import log_diagonal, squared_length
+from chainrule.distributions.vectors.spread import log_diagonal, squared_length
 from chainrule.distributions.utils import HALF_LOG_2PI, lazy_property
 from chainrule.linalg import cholesky, solve_triangular
 from chainrule.ops.core.promotion import broadcast_shapes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from chainrule.distributions import constraints
-from chainrule.distributions.gamma import Gamma
+from chainrule.distributions.numbers.gamma import Gamma
 from chainrule.tensor import Tensor
 
 __all__ = ["Chi2"]
