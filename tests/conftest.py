@@ -12,8 +12,9 @@ from chainrule import backend
 from chainrule.backend import dtypes
 from chainrule.graph import mode
 
-# The comparison with PyTorch runs wherever PyTorch is installed.
-collect_ignore = [] if find_spec("torch") else ["parity"]
+# Programs that are read by type checkers, not run as tests; and the comparison with PyTorch, which
+# runs wherever PyTorch is installed.
+collect_ignore = ["typed"] if find_spec("torch") else ["typed", "parity"]
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.load_profile("suite")
