@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def folder() -> Path | None:
     """Where MNIST's files are, if anywhere."""
     for root in (data.data_root(), ROOT.parent / "shared" / "data"):
-        with contextlib.suppress(data.DatasetError):
+        with contextlib.suppress(data.DatasetError, FileNotFoundError):
             data.MNIST(root, train=False)
             return root
     return None

@@ -20,8 +20,8 @@ class CatTransform(Transform):
     >>> from chainrule import tensor
     >>> from chainrule.distributions.transforms import CatTransform, ExpTransform, TanhTransform
     >>> f = CatTransform([ExpTransform(), TanhTransform()], dim=0, lengths=[1, 2])
-    >>> f(tensor([0.0, 0.0, 9.0]))
-    tensor([1., 0., 1.])
+    >>> f(tensor([0.0, 0.0, 0.5]))
+    tensor([1.0000, 0.0000, 0.4621])
     """
 
     def __init__(
