@@ -1,0 +1,1 @@
+"""The records that PyTorch ships of its operators, modules and optimizers, run on chainrule."""
