@@ -45,7 +45,7 @@ def test_parameters_are_those_of_the_functions() -> None:
             continue
         if any(getattr(d, "id", "") == "overload" for d in node.decorator_list):
             continue
-        _, *names = inspect.signature(method).parameters
+        names = [p.name for p in stub.own_parameters(method)] + [*stub.synonyms_of(method)]
         a = node.args
         stars = [x for x in (a.vararg, a.kwarg) if x is not None]
         _, *written = [x.arg for x in (*a.posonlyargs, *a.args)]

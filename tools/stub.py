@@ -13,7 +13,8 @@ import inspect
 import re
 import sys
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,38 @@ def shown(default: Any) -> str:
     return (
         repr(default) if default is None or isinstance(default, (bool, int, float, str)) else "..."
     )
+
+
+def own_parameters(function: Callable[..., Any]) -> list[Parameter]:
+    """Those after the first, which is the tensor; NumPy's words are told apart (``with_words``)."""
+    _, *others = inspect.signature(function).parameters.values()
+    return [p for p in others if p.name != "names"]
+
+
+def synonyms_of(function: Callable[..., Any]) -> dict[str, str]:
+    """NumPy's words for parameters of a method, where it was declared to take them."""
+    declared = inspect.unwrap(function, stop=lambda f: hasattr(f, "synonyms"))
+    return getattr(declared, "synonyms", {})
+
+
+def with_words(parameters: Sequence[Parameter], words: dict[str, str]) -> list[list[Parameter]]:
+    """The parameters of a method as it may be called if some have a word of NumPy's as well.
+
+    A word for an argument that may be left out is one more keyword. If the argument may not, there
+    is a second way to call: with the word, and keywords for all that follows.
+    """
+    optional, required = [], []
+    for word, name in words.items():
+        for p in parameters:
+            if p.name == name:
+                named = p.replace(name=word, kind=p.KEYWORD_ONLY)
+                (required if p.default is p.empty else optional).append((p, named))
+    ways = [[*parameters, *(named for _, named in optional)]]
+    for p, named in required:
+        i = list(parameters).index(p)
+        after = [q.replace(kind=q.KEYWORD_ONLY) for q in parameters[i + 1 :]]
+        ways.append([*parameters[:i], named, *after, *(word for _, word in optional)])
+    return ways
 
 
 class Stub:
@@ -109,12 +142,13 @@ class Stub:
                 home = scope["__name__"]
         self.imports.setdefault(home, set()).add(name)
 
-    def signature(self, function: Callable[..., Any]) -> str:
+    def signature(
+        self, function: Callable[..., Any], parameters: Sequence[Parameter] | None = None
+    ) -> str:
         """``(self, dim: int = 0) -> Tensor`` of a function whose first parameter is the tensor."""
         scope = function.__globals__  # type: ignore[attr-defined]
         parts, mark = ["self"], False
-        _, *others = inspect.signature(function).parameters.values()
-        for p in others:
+        for p in own_parameters(function) if parameters is None else parameters:
             if p.kind is p.KEYWORD_ONLY and not mark:
                 parts.append("*")
             mark = mark or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
@@ -135,6 +169,7 @@ class Stub:
             yield "    @property"
             yield from self._line(name, self.signature(value.fget), value.fget.__doc__)
             return
+        synonyms = synonyms_of(value)
         value = inspect.unwrap(value)
         doc = value.__doc__
         if name in GIVEN:
@@ -148,13 +183,14 @@ class Stub:
         elif name.startswith("__"):
             self._import("Operand", {})
             yield from self._line(name, OPERATOR, None)
-        elif overloads := typing.get_overloads(value):
-            for overload in overloads:
-                self.imports.setdefault("typing", set()).add("overload")
-                yield "    @overload"
-                yield from self._line(name, self.signature(overload), doc)
         else:
-            yield from self._line(name, self.signature(value), doc)
+            shapes = typing.get_overloads(value) or [value]
+            ways = [(f, way) for f in shapes for way in with_words(own_parameters(f), synonyms)]
+            for function, way in ways:
+                if len(ways) > 1:
+                    self.imports.setdefault("typing", set()).add("overload")
+                    yield "    @overload"
+                yield from self._line(name, self.signature(function, way), doc)
 
     def _line(
         self, name: str, signature: str, doc: str | None, overrides: bool = False

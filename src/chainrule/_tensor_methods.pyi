@@ -125,19 +125,19 @@ class TensorMethods:
         """beta * input + alpha * outer(vec1, vec2)"""
     def adjoint(self) -> Tensor:
         """The conjugate of the matrix transpose: ``x.mH``."""
-    def all(self, dim: Dims = None, keepdim: _bool = False) -> Tensor:
+    def all(self, dim: Dims = None, keepdim: _bool = False, *, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """Whether all elements (along some dimensions) are nonzero."""
     def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
         """Whether all elements satisfy |input - other| <= atol + rtol * |other|."""
-    def amax(self, dim: Dims = None, keepdim: _bool = False) -> Tensor:
+    def amax(self, dim: Dims = None, keepdim: _bool = False, *, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """The largest element (along some dimensions); ties share the gradient evenly."""
-    def amin(self, dim: Dims = None, keepdim: _bool = False) -> Tensor:
+    def amin(self, dim: Dims = None, keepdim: _bool = False, *, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """The smallest element (along some dimensions); ties share the gradient evenly."""
-    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> MinMax:
+    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False, axis: _int | None = None, keepdims: _bool = False) -> MinMax:
         """The smallest and the largest element (along one dimension), as ``(min, max)``."""
     def angle(self) -> Tensor:
         """The angle in the complex plane: pi for negative numbers, 0 for positive ones."""
-    def any(self, dim: Dims = None, keepdim: _bool = False) -> Tensor:
+    def any(self, dim: Dims = None, keepdim: _bool = False, *, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """Whether any element (along some dimensions) is nonzero."""
     def apply_(self, callable: Callable[[Any], Any]) -> Self:
         """Replaces each element by a Python function of it: slow, and without derivative."""
@@ -169,11 +169,11 @@ class TensorMethods:
         """The inverse hyperbolic tangent of x."""
     def arctanh_(self) -> Self:
         """The inverse hyperbolic tangent of x."""
-    def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    def argmax(self, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the largest element (the first), in the flattened tensor or along ``dim``."""
-    def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+    def argmin(self, dim: _int | None = None, keepdim: _bool = False, *, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the smallest element (the first), in the flattened tensor or along ``dim``."""
-    def argsort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool = False) -> Tensor:
+    def argsort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool = False, axis: _int = -1) -> Tensor:
         """Where the elements in order along ``dim`` are; always stable."""
     def argwhere(self) -> Tensor:
         """Where the elements are not zero: one row for each."""
@@ -265,7 +265,7 @@ class TensorMethods:
         """The inverse of LL' from its Cholesky factor (of L'L if ``upper``)."""
     def cholesky_solve(self, L: Tensor, upper: _bool = False) -> Tensor:
         """The solution X of AX = B, given the Cholesky factor ``L`` of A (LL' = A, or L'L if upper)."""
-    def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    def chunk(self, chunks: _int, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """At most ``chunks`` pieces of one size, the last of which may be smaller."""
     def clamp(self, min: Tensor | Real | None = None, max: Tensor | Real | None = None) -> Tensor:
         """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
@@ -309,27 +309,51 @@ class TensorMethods:
         """The hyperbolic cosine of x."""
     def cosh_(self) -> Self:
         """The hyperbolic cosine of x."""
-    def count_nonzero(self, dim: Dims = None) -> Tensor:
+    def count_nonzero(self, dim: Dims = None, *, axis: Dims = None) -> Tensor:
         """How many elements (along some dimensions) are not zero."""
     def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
         """The covariances of the rows of ``input``, whose columns are observations."""
     def cpu(self) -> Tensor:
         """``input`` itself: tensors live on the CPU."""
-    def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
+    def cross(self, other: Tensor, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
         """The cross product of vectors along ``dim`` (the first dimension of size 3 if not given)."""
     def cuda(self, device: Device | _int | None = None, non_blocking: _bool = False) -> Tensor:
         """Refused: tensors live on the CPU."""
+    @overload
     def cummax(self, dim: _int) -> ValuesIndices:
         """The largest element so far and its (latest) index."""
+    @overload
+    def cummax(self, *, axis: _int) -> ValuesIndices:
+        """The largest element so far and its (latest) index."""
+    @overload
     def cummin(self, dim: _int) -> ValuesIndices:
         """The smallest element so far and its (latest) index."""
+    @overload
+    def cummin(self, *, axis: _int) -> ValuesIndices:
+        """The smallest element so far and its (latest) index."""
+    @overload
     def cumprod(self, dim: _int, *, dtype: DType | None = None) -> Tensor:
         """The running product: y[i] = x[0] * ... * x[i]; its gradient is exact also at zeros."""
+    @overload
+    def cumprod(self, *, axis: _int, dtype: DType | None = None) -> Tensor:
+        """The running product: y[i] = x[0] * ... * x[i]; its gradient is exact also at zeros."""
+    @overload
     def cumprod_(self, dim: _int, *, dtype: DType | None = None) -> Self:
         """The running product: y[i] = x[0] * ... * x[i]; its gradient is exact also at zeros."""
+    @overload
+    def cumprod_(self, *, axis: _int, dtype: DType | None = None) -> Self:
+        """The running product: y[i] = x[0] * ... * x[i]; its gradient is exact also at zeros."""
+    @overload
     def cumsum(self, dim: _int, *, dtype: DType | None = None) -> Tensor:
         """The running sum: y[i] = x[0] + ... + x[i]."""
+    @overload
+    def cumsum(self, *, axis: _int, dtype: DType | None = None) -> Tensor:
+        """The running sum: y[i] = x[0] + ... + x[i]."""
+    @overload
     def cumsum_(self, dim: _int, *, dtype: DType | None = None) -> Self:
+        """The running sum: y[i] = x[0] + ... + x[i]."""
+    @overload
+    def cumsum_(self, *, axis: _int, dtype: DType | None = None) -> Self:
         """The running sum: y[i] = x[0] + ... + x[i]."""
     def data_ptr(self) -> _int:
         """The address of the first element."""
@@ -349,7 +373,7 @@ class TensorMethods:
         """A view of the diagonal of two dimensions, as the last dimension of the result."""
     def diagonal_scatter(self, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """A copy of ``input`` with ``src`` on the diagonal of two dimensions."""
-    def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, axis: _int = -1) -> Tensor:
         """The n-th differences along ``dim``: x[i+1] - x[i], n times."""
     def digamma(self) -> Tensor:
         """The derivative of lgamma at x."""
@@ -455,7 +479,11 @@ class TensorMethods:
         """x - trunc(x)"""
     def frexp(self) -> tuple[Tensor, Tensor]:
         """The mantissa, in [0.5, 1), and the int32 exponent of each number."""
+    @overload
     def gather(self, dim: _int, index: Tensor) -> Tensor:
+        """Elements chosen along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``."""
+    @overload
+    def gather(self, *, axis: _int, index: Tensor) -> Tensor:
         """Elements chosen along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``."""
     def gcd(self, other: Tensor | Number) -> Tensor:
         """The greatest common divisor of x and y."""
@@ -512,23 +540,51 @@ class TensorMethods:
     @property
     def imag(self) -> Tensor:
         """The imaginary part of a complex tensor."""
+    @overload
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _float = 1) -> Tensor:
         """``input`` with ``alpha`` times the slices of ``source`` added at the places in ``index``."""
+    @overload
+    def index_add(self, *, axis: _int, index: Tensor, source: Tensor, alpha: _float = 1) -> Tensor:
+        """``input`` with ``alpha`` times the slices of ``source`` added at the places in ``index``."""
+    @overload
     def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _float = 1) -> Self:
         """``input`` with ``alpha`` times the slices of ``source`` added at the places in ``index``."""
+    @overload
+    def index_add_(self, *, axis: _int, index: Tensor, source: Tensor, alpha: _float = 1) -> Self:
+        """``input`` with ``alpha`` times the slices of ``source`` added at the places in ``index``."""
+    @overload
     def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
         """``input`` with the slices at the places in ``index`` replaced by those of ``source``."""
+    @overload
+    def index_copy(self, *, axis: _int, index: Tensor, source: Tensor) -> Tensor:
+        """``input`` with the slices at the places in ``index`` replaced by those of ``source``."""
+    @overload
     def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Self:
         """``input`` with the slices at the places in ``index`` replaced by those of ``source``."""
+    @overload
+    def index_copy_(self, *, axis: _int, index: Tensor, source: Tensor) -> Self:
+        """``input`` with the slices at the places in ``index`` replaced by those of ``source``."""
+    @overload
     def index_fill(self, dim: _int, index: Tensor, value: Number | Tensor) -> Tensor:
         """``input`` with the slices at the places in ``index`` filled with one number."""
+    @overload
+    def index_fill(self, *, axis: _int, index: Tensor, value: Number | Tensor) -> Tensor:
+        """``input`` with the slices at the places in ``index`` filled with one number."""
+    @overload
     def index_fill_(self, dim: _int, index: Tensor, value: Number | Tensor) -> Self:
+        """``input`` with the slices at the places in ``index`` filled with one number."""
+    @overload
+    def index_fill_(self, *, axis: _int, index: Tensor, value: Number | Tensor) -> Self:
         """``input`` with the slices at the places in ``index`` filled with one number."""
     def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Tensor:
         """``input`` with ``input[indices] = values`` done, or ``+=`` with ``accumulate`` (where an element named twice gets both)."""
     def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Self:
         """``input`` with ``input[indices] = values`` done, or ``+=`` with ``accumulate`` (where an element named twice gets both)."""
+    @overload
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
+        """The slices of ``input`` along ``dim`` that a vector of integers names."""
+    @overload
+    def index_select(self, *, axis: _int, index: Tensor) -> Tensor:
         """The slices of ``input`` along ``dim`` that a vector of integers names."""
     def inner(self, other: Tensor) -> Tensor:
         """The products summed along the last dimensions; with a number, the product."""
@@ -570,7 +626,7 @@ class TensorMethods:
         """The signal of which these are the spectra by :func:`stft`: pieces are added where they overlap, and divided by the sum of the squares of the window there."""
     def kron(self, other: Tensor) -> Tensor:
         """The Kronecker product: every element of ``input`` times the whole of ``other``."""
-    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> ValuesIndices:
+    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False, *, axis: _int = -1, keepdims: _bool = False) -> ValuesIndices:
         """The ``k``-th smallest element along ``dim`` (``k=1`` is the smallest), and where it is."""
     def lcm(self, other: Tensor | Number) -> Tensor:
         """The least common multiple of x and y."""
@@ -618,7 +674,11 @@ class TensorMethods:
         """The natural logarithm of x."""
     def log_normal_(self, mean: _float = 1, std: _float = 2, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with exp of normal numbers of this mean and standard deviation."""
+    @overload
     def log_softmax(self, dim: _int, dtype: DType | None = None) -> Tensor:
+        """log(softmax(x)) along ``dim``, exact where softmax is close to 0."""
+    @overload
+    def log_softmax(self, *, axis: _int, dtype: DType | None = None) -> Tensor:
         """log(softmax(x)) along ``dim``, exact where softmax is close to 0."""
     def logaddexp(self, other: Tensor | Number) -> Tensor:
         """log(exp(x) + exp(y)), without overflow."""
@@ -628,7 +688,11 @@ class TensorMethods:
         """log2(2**x + 2**y), without overflow."""
     def logaddexp_(self, other: Tensor | Number) -> Self:
         """log(exp(x) + exp(y)), without overflow."""
+    @overload
     def logcumsumexp(self, dim: _int) -> Tensor:
+        """The running logsumexp: y[i] = log(exp(x[0]) + ... + exp(x[i])), without overflow."""
+    @overload
+    def logcumsumexp(self, *, axis: _int) -> Tensor:
         """The running logsumexp: y[i] = log(exp(x[0]) + ... + exp(x[i])), without overflow."""
     def logdet(self) -> Tensor:
         """The logarithm of the determinant: NaN if that is negative, -inf if it is zero."""
@@ -652,7 +716,11 @@ class TensorMethods:
         """log(x / (1 - x)), with x first limited to [eps, 1 - eps] if ``eps`` is given."""
     def logit_(self, eps: _float | None = None) -> Self:
         """log(x / (1 - x)), with x first limited to [eps, 1 - eps] if ``eps`` is given."""
-    def logsumexp(self, dim: Dims, keepdim: _bool = False) -> Tensor:
+    @overload
+    def logsumexp(self, dim: Dims, keepdim: _bool = False, *, keepdims: _bool = False) -> Tensor:
+        """log(sum(exp(input))), without overflow."""
+    @overload
+    def logsumexp(self, *, axis: Dims, keepdim: _bool = False, keepdims: _bool = False) -> Tensor:
         """log(sum(exp(input))), without overflow."""
     def long(self) -> Tensor:
         """This tensor as int64."""
@@ -692,7 +760,10 @@ class TensorMethods:
     def max(self) -> Tensor:
         """The largest of all elements; with ``dim``, the largest along it and their indices."""
     @overload
-    def max(self, dim: _int, keepdim: _bool = False) -> ValuesIndices:
+    def max(self, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> ValuesIndices:
+        """The largest of all elements; with ``dim``, the largest along it and their indices."""
+    @overload
+    def max(self, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> ValuesIndices:
         """The largest of all elements; with ``dim``, the largest along it and their indices."""
     @overload
     def max(self, other: Tensor, /) -> Tensor:
@@ -704,19 +775,25 @@ class TensorMethods:
         """The larger of x and y; at a tie each gets half of the gradient."""
     def maximum_(self, other: Tensor | Number) -> Self:
         """The larger of x and y; at a tie each gets half of the gradient."""
-    def mean(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
+    def mean(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """The mean over all elements, or along some dimensions."""
     @overload
     def median(self) -> Tensor:
         """The median of all elements; with ``dim``, the medians along it and their indices."""
     @overload
-    def median(self, dim: _int, keepdim: _bool = False) -> ValuesIndices:
+    def median(self, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> ValuesIndices:
+        """The median of all elements; with ``dim``, the medians along it and their indices."""
+    @overload
+    def median(self, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> ValuesIndices:
         """The median of all elements; with ``dim``, the medians along it and their indices."""
     @overload
     def min(self) -> Tensor:
         """The smallest of all elements; with ``dim``, the smallest along it and their indices."""
     @overload
-    def min(self, dim: _int, keepdim: _bool = False) -> ValuesIndices:
+    def min(self, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> ValuesIndices:
+        """The smallest of all elements; with ``dim``, the smallest along it and their indices."""
+    @overload
+    def min(self, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> ValuesIndices:
         """The smallest of all elements; with ``dim``, the smallest along it and their indices."""
     @overload
     def min(self, other: Tensor, /) -> Tensor:
@@ -730,7 +807,7 @@ class TensorMethods:
         """The smaller of x and y; at a tie each gets half of the gradient."""
     def mm(self, mat2: Tensor) -> Tensor:
         """The product of two matrices."""
-    def mode(self, dim: _int = -1, keepdim: _bool = False) -> ValuesIndices:
+    def mode(self, dim: _int = -1, keepdim: _bool = False, *, axis: _int = -1, keepdims: _bool = False) -> ValuesIndices:
         """The most frequent element along ``dim`` (the smallest of several) and its last index."""
     def moveaxis(self, source: Sizes, destination: Sizes) -> Tensor:
         """Dimensions moved to new places, the others keeping their order."""
@@ -758,21 +835,32 @@ class TensorMethods:
         """``input`` with NaN replaced by ``nan`` and infinities by the given or largest numbers."""
     def nan_to_num_(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Self:
         """``input`` with NaN replaced by ``nan`` and infinities by the given or largest numbers."""
-    def nanmean(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
+    def nanmean(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """The mean of the elements that are not NaN."""
     @overload
     def nanmedian(self) -> Tensor:
         """Like :func:`median`, of the elements that are not NaN."""
     @overload
-    def nanmedian(self, dim: _int, keepdim: _bool = False) -> ValuesIndices:
+    def nanmedian(self, dim: _int, keepdim: _bool = False, *, keepdims: _bool = False) -> ValuesIndices:
         """Like :func:`median`, of the elements that are not NaN."""
-    def nanquantile(self, q: _float | Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear') -> Tensor:
+    @overload
+    def nanmedian(self, *, axis: _int, keepdim: _bool = False, keepdims: _bool = False) -> ValuesIndices:
+        """Like :func:`median`, of the elements that are not NaN."""
+    def nanquantile(self, q: _float | Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear', axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """Like :func:`quantile`, of the elements that are not NaN."""
-    def nansum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
+    def nansum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """The sum with NaN counted as zero."""
+    @overload
     def narrow(self, dim: _int, start: _int | Tensor, length: _int) -> Tensor:
         """``length`` elements from ``start`` on along ``dim``; a view."""
+    @overload
+    def narrow(self, *, axis: _int, start: _int | Tensor, length: _int) -> Tensor:
+        """``length`` elements from ``start`` on along ``dim``; a view."""
+    @overload
     def narrow_copy(self, dim: _int, start: _int, length: _int) -> Tensor:
+        """A copy of what :func:`narrow` shows."""
+    @overload
+    def narrow_copy(self, *, axis: _int, start: _int, length: _int) -> Tensor:
         """A copy of what :func:`narrow` shows."""
     def ndimension(self) -> builtins.int:
         """The number of dimensions."""
@@ -812,7 +900,7 @@ class TensorMethods:
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
         """Where the elements are not zero: a row for each, or with ``as_tuple`` a vector per dimension."""
-    def norm(self, p: _float | str | None = 'fro', dim: Dims = None, keepdim: _bool = False, dtype: DType | None = None) -> Tensor:
+    def norm(self, p: _float | str | None = 'fro', dim: Dims = None, keepdim: _bool = False, dtype: DType | None = None, *, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """(sum |x|^p)^(1/p); the largest |x| for p = inf, the smallest for -inf, nonzeros for 0."""
     def normal_(self, mean: _float = 0, std: _float = 1, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with normal numbers."""
@@ -838,7 +926,7 @@ class TensorMethods:
         """x to the power y."""
     def pow_(self, other: Tensor | Number) -> Self:
         """x to the power y."""
-    def prod(self, dim: _int | None = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
+    def prod(self, dim: _int | None = None, keepdim: _bool = False, *, dtype: DType | None = None, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The product of all elements, or along one dimension; its gradient is exact also at zeros."""
     def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
         """``input`` with the elements of these numbers, counted as if it were flat, replaced by those of ``source`` (or with them added, with ``accumulate``)."""
@@ -846,7 +934,7 @@ class TensorMethods:
         """``input`` with the elements of these numbers, counted as if it were flat, replaced by those of ``source`` (or with them added, with ``accumulate``)."""
     def qr(self, some: _bool = True) -> QR:
         """Q and R of :func:`linalg.qr`; Q is square if not ``some``."""
-    def quantile(self, q: _float | Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear') -> Tensor:
+    def quantile(self, q: _float | Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = 'linear', axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The q-th quantiles of all elements or along ``dim``; several q give a dimension in front."""
     def rad2deg(self) -> Tensor:
         """Radians to degrees."""
@@ -875,13 +963,21 @@ class TensorMethods:
         """The rest of x / y with the sign of y."""
     def remainder_(self, other: Tensor | Number) -> Self:
         """The rest of x / y with the sign of y."""
+    @overload
     def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
         """The slices along ``dim`` scaled down to a p-norm of ``maxnorm`` where theirs is larger."""
+    @overload
+    def renorm(self, p: _float, *, axis: _int, maxnorm: _float) -> Tensor:
+        """The slices along ``dim`` scaled down to a p-norm of ``maxnorm`` where theirs is larger."""
+    @overload
     def renorm_(self, p: _float, dim: _int, maxnorm: _float) -> Self:
+        """The slices along ``dim`` scaled down to a p-norm of ``maxnorm`` where theirs is larger."""
+    @overload
+    def renorm_(self, p: _float, *, axis: _int, maxnorm: _float) -> Self:
         """The slices along ``dim`` scaled down to a p-norm of ``maxnorm`` where theirs is larger."""
     def repeat(self, *repeats: _int | Shape) -> Tensor:
         """``input`` laid out as many times as given for each dimension."""
-    def repeat_interleave(self, repeats: _int | Tensor | None = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: _int | Tensor | None = None, dim: _int | None = None, *, output_size: _int | None = None, axis: _int | None = None) -> Tensor:
         """Each element (or slice along ``dim``) repeated, next to itself."""
     def reshape(self, *shape: _int | Shape) -> Tensor:
         """The same elements in another shape; one entry may be -1, to be worked out."""
@@ -907,21 +1003,53 @@ class TensorMethods:
         """1 / sqrt(x)"""
     def rsqrt_(self) -> Self:
         """1 / sqrt(x)"""
+    @overload
     def scatter(self, dim: _int, index: Tensor, src: Tensor | Number | None = None, *, value: Number | Tensor | None = None, reduce: str | None = None) -> Tensor:
         """``input`` with the elements that ``index`` names along ``dim`` replaced by those of ``src`` (or by a number): ``out[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
+    @overload
+    def scatter(self, *, axis: _int, index: Tensor, src: Tensor | Number | None = None, value: Number | Tensor | None = None, reduce: str | None = None) -> Tensor:
+        """``input`` with the elements that ``index`` names along ``dim`` replaced by those of ``src`` (or by a number): ``out[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
+    @overload
     def scatter_(self, dim: _int, index: Tensor, src: Tensor | Number | None = None, *, value: Number | Tensor | None = None, reduce: str | None = None) -> Self:
         """``input`` with the elements that ``index`` names along ``dim`` replaced by those of ``src`` (or by a number): ``out[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
+    @overload
+    def scatter_(self, *, axis: _int, index: Tensor, src: Tensor | Number | None = None, value: Number | Tensor | None = None, reduce: str | None = None) -> Self:
+        """``input`` with the elements that ``index`` names along ``dim`` replaced by those of ``src`` (or by a number): ``out[index[i][j]][j] = src[i][j]`` for ``dim=0``."""
+    @overload
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
         """``input`` with the elements of ``src`` added where ``index`` says along ``dim``."""
+    @overload
+    def scatter_add(self, *, axis: _int, index: Tensor, src: Tensor) -> Tensor:
+        """``input`` with the elements of ``src`` added where ``index`` says along ``dim``."""
+    @overload
     def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Self:
         """``input`` with the elements of ``src`` added where ``index`` says along ``dim``."""
+    @overload
+    def scatter_add_(self, *, axis: _int, index: Tensor, src: Tensor) -> Self:
+        """``input`` with the elements of ``src`` added where ``index`` says along ``dim``."""
+    @overload
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
         """Groups of ``src`` by ``index`` along ``dim``, each reduced to one element: by "sum", "prod", "mean", "amax" or "amin". ``include_self`` counts the element of ``input`` as one of its group."""
+    @overload
+    def scatter_reduce(self, *, axis: _int, index: Tensor, src: Tensor, reduce: str, include_self: _bool = True) -> Tensor:
+        """Groups of ``src`` by ``index`` along ``dim``, each reduced to one element: by "sum", "prod", "mean", "amax" or "amin". ``include_self`` counts the element of ``input`` as one of its group."""
+    @overload
     def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Self:
         """Groups of ``src`` by ``index`` along ``dim``, each reduced to one element: by "sum", "prod", "mean", "amax" or "amin". ``include_self`` counts the element of ``input`` as one of its group."""
+    @overload
+    def scatter_reduce_(self, *, axis: _int, index: Tensor, src: Tensor, reduce: str, include_self: _bool = True) -> Self:
+        """Groups of ``src`` by ``index`` along ``dim``, each reduced to one element: by "sum", "prod", "mean", "amax" or "amin". ``include_self`` counts the element of ``input`` as one of its group."""
+    @overload
     def select(self, dim: _int, index: _int) -> Tensor:
         """``input[:, ..., index]`` with the index at ``dim``; a view."""
+    @overload
+    def select(self, *, axis: _int, index: _int) -> Tensor:
+        """``input[:, ..., index]`` with the index at ``dim``; a view."""
+    @overload
     def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
+        """A copy of ``input`` with ``src`` as its slice ``index`` along a dimension."""
+    @overload
+    def select_scatter(self, src: Tensor, *, axis: _int, index: _int) -> Tensor:
         """A copy of ``input`` with ``src`` as its slice ``index`` along a dimension."""
     def set_(self, source: Tensor) -> Self:
         """Shares the memory of another tensor from now on, in place."""
@@ -957,17 +1085,21 @@ class TensorMethods:
         """The hyperbolic sine of x."""
     def sinh_(self) -> Self:
         """The hyperbolic sine of x."""
-    def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
+    def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, axis: _int = 0) -> Tensor:
         """A copy of ``input`` with ``src`` in ``start:end:step`` along a dimension."""
     def slogdet(self) -> Slogdet:
         """The sign of the determinant and the logarithm of its absolute value (-inf if singular)."""
+    @overload
     def softmax(self, dim: _int, dtype: DType | None = None) -> Tensor:
         """exp(x) / sum(exp(x)) along ``dim``: positive numbers that sum to 1."""
-    def sort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None) -> ValuesIndices:
+    @overload
+    def softmax(self, *, axis: _int, dtype: DType | None = None) -> Tensor:
+        """exp(x) / sum(exp(x)) along ``dim``: positive numbers that sum to 1."""
+    def sort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None, axis: _int = -1) -> ValuesIndices:
         """The elements in order along ``dim``, and where each came from; always stable."""
-    def split(self, split_size_or_sections: Sizes, dim: _int = 0) -> tuple[Tensor, ...]:
+    def split(self, split_size_or_sections: Sizes, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of pieces of a given size (the last may be smaller), or of the listed sizes."""
-    def split_with_sizes(self, split_sizes: Shape, dim: _int = 0) -> tuple[Tensor, ...]:
+    def split_with_sizes(self, split_sizes: Shape, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of pieces of the listed sizes."""
     def sqrt(self) -> Tensor:
         """The square root of x."""
@@ -977,11 +1109,11 @@ class TensorMethods:
         """x * x"""
     def square_(self) -> Self:
         """x * x"""
-    def squeeze(self, dim: Dims = None) -> Tensor:
+    def squeeze(self, dim: Dims = None, *, axis: Dims = None) -> Tensor:
         """Without the dimensions of size 1 (all, or those named)."""
-    def squeeze_(self, dim: Dims = None) -> Self:
+    def squeeze_(self, dim: Dims = None, *, axis: Dims = None) -> Self:
         """Without the dimensions of size 1 (all, or those named)."""
-    def std(self, dim: Dims = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
+    def std(self, dim: Dims = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """The standard deviation, the root of :func:`var`; its gradient is 0 where it is 0."""
     def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None) -> Tensor:
         """The spectra (..., frequencies, pieces) of pieces of n_fft samples, hop_length apart, of a signal (L,) or (N, L)."""
@@ -995,7 +1127,7 @@ class TensorMethods:
         """input - alpha * other"""
     def subtract_(self, other: Tensor | Number, *, alpha: Number = 1) -> Self:
         """input - alpha * other"""
-    def sum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None) -> Tensor:
+    def sum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """The sum over all elements, or along some dimensions; integers are summed as int64."""
     def sum_to_size(self, *size: _int | Shape) -> Tensor:
         """The sum over what broadcasting would repeat: the result has the given size."""
@@ -1015,7 +1147,7 @@ class TensorMethods:
         """The transpose of a matrix; a vector as it is."""
     def take(self, index: Tensor) -> Tensor:
         """Elements of the flattened input, in the shape of ``index``."""
-    def take_along_dim(self, indices: Tensor, dim: _int | None = None) -> Tensor:
+    def take_along_dim(self, indices: Tensor, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
         """Elements chosen along ``dim`` with broadcasting: what ``argsort`` and ``argmax`` return fits."""
     def tan(self) -> Tensor:
         """The tangent of x."""
@@ -1025,7 +1157,7 @@ class TensorMethods:
         """The hyperbolic tangent of x."""
     def tanh_(self) -> Self:
         """The hyperbolic tangent of x."""
-    def tensor_split(self, indices_or_sections: Sizes | Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
+    def tensor_split(self, indices_or_sections: Sizes | Tensor, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of as many pieces as asked for, equal if possible, or of the pieces between indices."""
     def tile(self, *dims: _int | Shape) -> Tensor:
         """Like :func:`repeat`; missing numbers in front count as 1."""
@@ -1040,7 +1172,7 @@ class TensorMethods:
         """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``."""
     def to_dense(self) -> Tensor:
         """``input`` itself, which is dense."""
-    def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> ValuesIndices:
+    def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, axis: _int = -1) -> ValuesIndices:
         """The ``k`` largest (or smallest) elements along ``dim``, in order, and where they are."""
     def trace(self) -> Tensor:
         """The sum of the elements on the diagonal of a matrix."""
@@ -1072,41 +1204,53 @@ class TensorMethods:
         """The name of the tensor's type, or the tensor in another type."""
     def type_as(self, other: Tensor) -> Tensor:
         """``input`` in the type of ``other``."""
-    def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
+    def unbind(self, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of all slices along a dimension, without that dimension."""
+    @overload
     def unflatten(self, dim: _int, sizes: Shape) -> Tensor:
+        """One dimension as several; one size may be -1, to be worked out."""
+    @overload
+    def unflatten(self, *, axis: _int, sizes: Shape) -> Tensor:
         """One dimension as several; one size may be -1, to be worked out."""
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
         """A view of the windows of ``size`` elements along a dimension, ``step`` elements apart."""
     def uniform_(self, from_: _float = 0, to: _float = 1, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with numbers uniform in [from_, to)."""
     @overload
-    def unique(self, sorted: _bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None) -> Tensor:
+    def unique(self, sorted: _bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
         """The different elements (or slices along ``dim``), in order."""
     @overload
-    def unique(self, sorted: _bool = True, *, return_inverse: Literal[True], return_counts: _bool = False, dim: _int | None = None) -> tuple[Tensor, ...]:
+    def unique(self, sorted: _bool = True, *, return_inverse: Literal[True], return_counts: _bool = False, dim: _int | None = None, axis: _int | None = None) -> tuple[Tensor, ...]:
         """The different elements (or slices along ``dim``), in order."""
     @overload
-    def unique(self, sorted: _bool = True, *, return_inverse: _bool = False, return_counts: Literal[True], dim: _int | None = None) -> tuple[Tensor, ...]:
+    def unique(self, sorted: _bool = True, *, return_inverse: _bool = False, return_counts: Literal[True], dim: _int | None = None, axis: _int | None = None) -> tuple[Tensor, ...]:
         """The different elements (or slices along ``dim``), in order."""
     @overload
-    def unique_consecutive(self, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None) -> Tensor:
+    def unique_consecutive(self, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
         """The elements (or slices along ``dim``) without repetitions of their left neighbour."""
     @overload
-    def unique_consecutive(self, *, return_inverse: Literal[True], return_counts: _bool = False, dim: _int | None = None) -> tuple[Tensor, ...]:
+    def unique_consecutive(self, *, return_inverse: Literal[True], return_counts: _bool = False, dim: _int | None = None, axis: _int | None = None) -> tuple[Tensor, ...]:
         """The elements (or slices along ``dim``) without repetitions of their left neighbour."""
     @overload
-    def unique_consecutive(self, *, return_inverse: _bool = False, return_counts: Literal[True], dim: _int | None = None) -> tuple[Tensor, ...]:
+    def unique_consecutive(self, *, return_inverse: _bool = False, return_counts: Literal[True], dim: _int | None = None, axis: _int | None = None) -> tuple[Tensor, ...]:
         """The elements (or slices along ``dim``) without repetitions of their left neighbour."""
-    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """At most ``chunks`` pieces of one size, the last of which may be smaller."""
-    def unsafe_split(self, split_size_or_sections: Sizes, dim: _int = 0) -> tuple[Tensor, ...]:
+    def unsafe_split(self, split_size_or_sections: Sizes, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of pieces of a given size (the last may be smaller), or of the listed sizes."""
+    @overload
     def unsqueeze(self, dim: _int) -> Tensor:
         """A dimension of size 1 inserted at ``dim``."""
+    @overload
+    def unsqueeze(self, *, axis: _int) -> Tensor:
+        """A dimension of size 1 inserted at ``dim``."""
+    @overload
     def unsqueeze_(self, dim: _int) -> Self:
         """A dimension of size 1 inserted at ``dim``."""
-    def var(self, dim: Dims = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
+    @overload
+    def unsqueeze_(self, *, axis: _int) -> Self:
+        """A dimension of size 1 inserted at ``dim``."""
+    def var(self, dim: Dims = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """The variance: sum((x - mean(x))**2) / (n - correction), with correction 1 by default."""
     def vdot(self, other: Tensor) -> Tensor:
         """The dot product of two vectors, the first conjugated."""

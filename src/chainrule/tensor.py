@@ -108,15 +108,18 @@ class Tensor(TensorMethods):
     def size(self, dim: None = None) -> Size: ...
     @overload
     def size(self, dim: int) -> int: ...
-    def size(self, dim: int | None = None) -> Size | int:
+    @overload
+    def size(self, *, axis: int) -> int: ...
+    def size(self, dim: int | None = None, *, axis: int | None = None) -> Size | int:
         """The shape, or one of its entries."""
+        if axis is not None:
+            dim = self._dim("size", dim, axis)
         if dim is None:
-            return self.shape
-        if not -self.ndim <= dim < self.ndim:
-            raise IndexError(
-                f"size: dimension {dim} is out of range for a tensor of shape {tuple(self.shape)}"
-            )
-        return self.array.shape[dim]
+            return Size(self.array.shape)
+        try:
+            return self.array.shape[dim]
+        except IndexError:
+            raise self._no_dimension("size", dim) from None
 
     def dim(self) -> int:
         return self.array.ndim
@@ -136,9 +139,33 @@ class Tensor(TensorMethods):
     def is_contiguous(self) -> bool:
         return K.is_contiguous(self.array)
 
-    def stride(self) -> tuple[int, ...]:
-        """The steps between neighbours along each dimension, in elements."""
-        return tuple(s // self.array.dtype.itemsize for s in self.array.strides)
+    @overload
+    def stride(self, dim: None = None) -> tuple[int, ...]: ...
+    @overload
+    def stride(self, dim: int) -> int: ...
+    @overload
+    def stride(self, *, axis: int) -> int: ...
+    def stride(self, dim: int | None = None, *, axis: int | None = None) -> tuple[int, ...] | int:
+        """The steps between neighbors along each dimension, in elements, or along one."""
+        if axis is not None:
+            dim = self._dim("stride", dim, axis)
+        size = self.array.dtype.itemsize
+        if dim is None:
+            return tuple([s // size for s in self.array.strides])
+        try:
+            return self.array.strides[dim] // size
+        except IndexError:
+            raise self._no_dimension("stride", dim) from None
+
+    def _dim(self, op: str, dim: int | None, axis: int) -> int:
+        """The dimension under NumPy's name for it."""
+        if dim is not None:
+            raise TypeError(f"{op}(): 'dim' and 'axis' are the same argument; give one of them")
+        return axis
+
+    def _no_dimension(self, op: str, dim: int) -> IndexError:
+        shape = tuple(self.shape)
+        return IndexError(f"{op}: dimension {dim} is out of range for a tensor of shape {shape}")
 
     # --- its place in the graph -------------------------------------------------------------------
 

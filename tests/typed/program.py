@@ -24,7 +24,7 @@ class Net(nn.Module):
 def points(count: int) -> tuple[Tensor, Tensor]:
     x = torch.randn(count, 2)
     x[:, 0] *= 2.0
-    inside = (x**2).sum(dim=1).sqrt() < 1.5
+    inside = (x**2).sum(axis=1, keepdims=True).squeeze(1).sqrt() < 1.5
     return x, inside.long()
 
 
@@ -50,7 +50,7 @@ def train(net: nn.Module, loader: data.DataLoader, epochs: int) -> list[float]:
 def accuracy(net: nn.Module, x: Tensor, y: Tensor) -> float:
     net.eval()
     scores: Tensor = net(x)
-    return float((scores.argmax(dim=1) == y).float().mean())
+    return float((scores.argmax(axis=1) == y).float().mean())
 
 
 def slopes(x: Tensor) -> Tensor:

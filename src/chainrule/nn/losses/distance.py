@@ -14,6 +14,7 @@ from chainrule.nn.losses.reduction import (
     reduced,
     reduction_of,
 )
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.elementwise.functions import minimum, sqrt, square
 from chainrule.ops.elementwise.logic import eq, where
 from chainrule.ops.elementwise.options import clamp
@@ -41,6 +42,7 @@ Distance = Callable[[Tensor, Tensor], Tensor]
 # --- distances ------------------------------------------------------------------------------------
 
 
+@numpy_names
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 . x2 / (|x1| |x2|) along ``dim``, each norm at least ``eps``; the inputs broadcast.
 
@@ -62,6 +64,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return sum(units[0] * units[1], d)
 
 
+@numpy_names
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:

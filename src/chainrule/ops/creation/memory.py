@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.backend import K
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.ops.core.arguments import check_device, checked_size, tensor_argument
 from chainrule.ops.core.inplace import assign
@@ -142,6 +143,7 @@ def storage_offset(input: Tensor) -> int:
     return K.offset_between(input._view.base._numbers("storage_offset"), input._numbers(""))
 
 
+@numpy_names
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """A copy of what :func:`narrow` shows."""
     return clone(narrow(input, dim, start, length))

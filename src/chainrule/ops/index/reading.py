@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, overload
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.index.choice import (
     FULL,
     gather_along,
@@ -18,7 +19,7 @@ from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.promotion import broadcast_shapes, cast
 from chainrule.ops.core.apply import apply
 from chainrule.ops.core.primitive import broadcast_to
-from chainrule.ops.shape.views import canonical_dim, reshape
+from chainrule.ops.shape.views import canonical_dim, reshape, shape_of
 from chainrule.ops.shape.stacking import stack
 from chainrule.ops.index.subscript import (
     Item,
@@ -110,6 +111,7 @@ def _like(input: V, indices: Sequence[Tensor]) -> Sequence[V]:
 # --- along one dimension --------------------------------------------------------------------------
 
 
+@numpy_names
 def select(input: V, dim: int, index: int) -> V:
     """``input[:, ..., index]`` with the index at ``dim``; a view.
 
@@ -134,6 +136,7 @@ def _along(input: V, dim: int, entry: int | slice) -> V:
     return slice_view(input, entries=(entry, *[FULL] * (-dim - 1)))
 
 
+@numpy_names
 def narrow(input: V, dim: int, start: int | Tensor, length: int) -> V:
     """``length`` elements from ``start`` on along ``dim``; a view.
 
@@ -170,6 +173,7 @@ def integer_index(op: str, index: V, error: type[Exception] = RuntimeError) -> V
     return cast(index, dtypes.int64)
 
 
+@numpy_names
 def index_select(input: V, dim: int, index: V) -> V:
     """The slices of ``input`` along ``dim`` that a vector of integers names.
 
@@ -220,6 +224,7 @@ def check_range(
 # --- gather ---------------------------------------------------------------------------------------
 
 
+@numpy_names
 def gather(input: V, dim: int, index: V) -> V:
     """Elements chosen along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
 
@@ -237,22 +242,22 @@ def gather(input: V, dim: int, index: V) -> V:
         out = gather_along(input, index, dim=d)
     except IndexError as error:
         raise RuntimeError(f"gather: {error}") from None
-    return out if out.shape == shape else reshape(out, shape)
+    return out if shape_of(out) == shape else reshape(out, shape)
 
 
 def with_dimensions(input: V, index: V) -> tuple[V, V, tuple[int, ...]]:
     """Both with at least one dimension, and the shape the index had."""
-    shape = tuple(index.shape)
-    if input.ndim == 0:
+    shape = shape_of(index)
+    if not shape_of(input):
         input = reshape(input, (1,))
-    if index.ndim == 0:
+    if not shape:
         index = reshape(index, (1,))
     return input, index, shape
 
 
 def check_index_shape(op: str, input: Value, dim: int, index: Value) -> None:
     """The index has as many dimensions as the input, and apart from ``dim`` no larger ones."""
-    shape, own = tuple(input.shape), tuple(index.shape)
+    shape, own = shape_of(input), shape_of(index)
     if 0 in own and len(own) == 1:
         return
     if len(own) != len(shape):
@@ -268,6 +273,7 @@ def check_index_shape(op: str, input: Value, dim: int, index: Value) -> None:
             )
 
 
+@numpy_names
 def take_along_dim(input: V, indices: V, dim: int | None = None) -> V:
     """Elements chosen along ``dim`` with broadcasting: what ``argsort`` and ``argmax`` return fits.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.index.assignment import as_number, fitted, shaped, spread_to
 from chainrule.ops.index.choice import (
     FULL,
@@ -78,6 +79,7 @@ def _check_source(op: str, input: Tensor, d: int, index: Tensor, source: Tensor)
         )
 
 
+@numpy_names
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
 ) -> Tensor:
@@ -97,6 +99,7 @@ def index_add(
     return input + index_place(source, index, shape=shape, **params)
 
 
+@numpy_names
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with the slices at the places in ``index`` replaced by those of ``source``."""
     d, index, params = _vector("index_copy", input, dim, index, 0, IndexError)
@@ -106,6 +109,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return shaped(out, shape)
 
 
+@numpy_names
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Number | Tensor) -> Tensor:
     """``input`` with the slices at the places in ``index`` filled with one number.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.index.assignment import as_value, shaped
 from chainrule.ops.index.choice import (
     gather_along,
@@ -64,6 +65,7 @@ def _checked(
     return input, index, d, src
 
 
+@numpy_names
 def scatter(
     input: Tensor,
     dim: int,
@@ -101,6 +103,7 @@ def scatter(
     return shaped(scatter_along(input, source, index, dim=d), shape)
 
 
+@numpy_names
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with the elements of ``src`` added where ``index`` says along ``dim``.
 
@@ -117,6 +120,7 @@ def _placed(src: V, index: V, dim: int, input: Value) -> V:
     return gather_place(src, index, dim=dim, shape=tuple(input.shape))
 
 
+@numpy_names
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:

@@ -172,7 +172,8 @@ def check_classes(
 
 def is_floating(x: Value) -> bool:
     """Whether the elements are floating-point numbers (not complex ones)."""
-    return dtypes.as_dtype(x.dtype) in _FLOATING
+    dtype = x.array.dtype if isinstance(x, Tensor) else x.dtype
+    return dtype.kind == "f" or dtypes.as_dtype(dtype) in _FLOATING
 
 
 def check_floating(op: str, input: Value) -> None:

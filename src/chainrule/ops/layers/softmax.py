@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.batching import spread
 from chainrule.ops.layers.class_targets import (
     REDUCTIONS,
@@ -92,6 +93,7 @@ _log_softmax = FromOutput(
 )
 
 
+@numpy_names
 def softmax(input: V, dim: int, dtype: DType | None = None) -> V:
     """exp(x) / sum(exp(x)) along ``dim``: positive numbers that sum to 1.
 
@@ -102,6 +104,7 @@ def softmax(input: V, dim: int, dtype: DType | None = None) -> V:
     return _along(_softmax, input, dim, dtype)
 
 
+@numpy_names
 def log_softmax(input: V, dim: int, dtype: DType | None = None) -> V:
     """log(softmax(x)) along ``dim``, exact where softmax is close to 0."""
     return _along(_log_softmax, input, dim, dtype)
@@ -111,8 +114,9 @@ def _along(op: Primitive, input: V, dim: int, dtype: DType | None) -> V:
     if dtype is not None:
         input = cast(input, dtype)
     check_floating(op.name, input)
-    d = canonical_dim(op.name, dim, input.ndim)
-    if input.ndim == 0:
+    ndim = input.ndim
+    d = canonical_dim(op.name, dim, ndim)
+    if ndim == 0:
         return reshape(op(reshape(input, (1,)), dim=-1), ())
     return op(input, dim=d)
 

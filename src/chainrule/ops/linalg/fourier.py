@@ -7,6 +7,7 @@ side is linear over the real numbers only; its rules conjugate by themselves.
 from __future__ import annotations
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.primitive import Linear, Op
 from chainrule.ops.core.promotion import cast, to_floating
 from chainrule.ops.creation.patterns import arange
@@ -160,6 +161,7 @@ def _several(
     return _c2c(x, dims=dims, inverse=inv, norm=_norm(op, norm)) if dims else x
 
 
+@numpy_names
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along a dimension, cut or filled up with zeros to n elements.
 
@@ -173,11 +175,13 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     return _one("fft", input, n, dim, norm, False)
 
 
+@numpy_names
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of :func:`fft`."""
     return _one("ifft", input, n, dim, norm, True)
 
 
+@numpy_names
 def fftn(
     input: Tensor, s: Shape | None = None, dim: Dims = None, norm: str | None = None
 ) -> Tensor:
@@ -185,6 +189,7 @@ def fftn(
     return _several("fftn", input, s, dim, norm, False)
 
 
+@numpy_names
 def ifftn(
     input: Tensor, s: Shape | None = None, dim: Dims = None, norm: str | None = None
 ) -> Tensor:
@@ -192,6 +197,7 @@ def ifftn(
     return _several("ifftn", input, s, dim, norm, True)
 
 
+@numpy_names
 def fft2(
     input: Tensor, s: Shape | None = None, dim: Dims = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -199,6 +205,7 @@ def fft2(
     return _several("fft2", input, s, dim, norm, False)
 
 
+@numpy_names
 def ifft2(
     input: Tensor, s: Shape | None = None, dim: Dims = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -209,6 +216,7 @@ def ifft2(
 # --- of real numbers ------------------------------------------------------------------------------
 
 
+@numpy_names
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first n // 2 + 1 terms of the transform of real numbers: the others are conjugates."""
     x, d = _real("rfft", input), canonical_dim("fft.rfft", dim, input.ndim)
@@ -216,6 +224,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _r2c(x, dim=d, norm=_norm("rfft", norm))
 
 
+@numpy_names
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of :func:`rfft`: n real numbers (an even number, if n is not given)."""
     x, d = _complex("irfft", input), canonical_dim("fft.irfft", dim, input.ndim)
@@ -223,6 +232,7 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     return _c2r(_fit(x, d, n // 2 + 1), n=n, dim=d, norm=_norm("irfft", norm))
 
 
+@numpy_names
 def rfftn(
     input: Tensor, s: Shape | None = None, dim: Dims = None, norm: str | None = None
 ) -> Tensor:
@@ -239,6 +249,7 @@ def rfftn(
     return _c2c(out, dims=dims[:-1], inverse=False, norm=_norm("rfftn", norm))
 
 
+@numpy_names
 def irfftn(
     input: Tensor, s: Shape | None = None, dim: Dims = None, norm: str | None = None
 ) -> Tensor:
@@ -255,6 +266,7 @@ def irfftn(
     return irfft(x, sizes[-1], last, norm)
 
 
+@numpy_names
 def rfft2(
     input: Tensor, s: Shape | None = None, dim: Dims = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -262,6 +274,7 @@ def rfft2(
     return rfftn(input, s, dim, norm)
 
 
+@numpy_names
 def irfft2(
     input: Tensor, s: Shape | None = None, dim: Dims = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -272,16 +285,19 @@ def irfft2(
 # --- to real numbers ------------------------------------------------------------------------------
 
 
+@numpy_names
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform, n real numbers, of a signal of which half is given and the rest conjugate."""
     return irfft(conj(_complex("hfft", input)), n, dim, _SWAPPED[_norm("hfft", norm)])
 
 
+@numpy_names
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of :func:`hfft`."""
     return conj(rfft(input, n, dim, _SWAPPED[_norm("ihfft", norm)]))
 
 
+@numpy_names
 def hfftn(
     input: Tensor, s: Shape | None = None, dim: Dims = None, norm: str | None = None
 ) -> Tensor:
@@ -289,6 +305,7 @@ def hfftn(
     return irfftn(conj(_complex("hfftn", input)), s, dim, _SWAPPED[_norm("hfftn", norm)])
 
 
+@numpy_names
 def ihfftn(
     input: Tensor, s: Shape | None = None, dim: Dims = None, norm: str | None = None
 ) -> Tensor:
@@ -296,6 +313,7 @@ def ihfftn(
     return conj(rfftn(input, s, dim, _SWAPPED[_norm("ihfftn", norm)]))
 
 
+@numpy_names
 def hfft2(
     input: Tensor, s: Shape | None = None, dim: Dims = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -303,6 +321,7 @@ def hfft2(
     return hfftn(input, s, dim, norm)
 
 
+@numpy_names
 def ihfft2(
     input: Tensor, s: Shape | None = None, dim: Dims = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -345,12 +364,14 @@ def rfftfreq(
     return (steps / (n * d)).requires_grad_(requires_grad)
 
 
+@numpy_names
 def fftshift(input: Tensor, dim: Dims = None) -> Tensor:
     """The terms in another order: frequency 0 in the middle of these dimensions."""
     dims = canonical_dims("fft.fftshift", dim, input.ndim)
     return roll(input, tuple(input.shape[d] // 2 for d in dims), dims)
 
 
+@numpy_names
 def ifftshift(input: Tensor, dim: Dims = None) -> Tensor:
     """The inverse of :func:`fftshift`."""
     dims = canonical_dims("fft.ifftshift", dim, input.ndim)

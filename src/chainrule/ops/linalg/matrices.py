@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.linalg.decompositions import cholesky, eigvalsh, svdvals
 from chainrule.ops.shape.diagonal import diagonal as _diagonal
 from chainrule.ops.elementwise.complex_numbers import abs, conj
@@ -69,6 +70,7 @@ inverse = inv
 # --- norms ----------------------------------------------------------------------------------------
 
 
+@numpy_names
 def vector_norm(
     x: V, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> V:
@@ -87,6 +89,7 @@ def _is_complex(x: Value) -> bool:
     return (x.array if isinstance(x, Tensor) else x).dtype.kind == "c"
 
 
+@numpy_names
 def matrix_norm(
     A: V,
     ord: float | str = "fro",
@@ -139,6 +142,7 @@ def _reduced_shape(A: Value, dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if i in dims else n for i, n in enumerate(A.shape, -A.ndim))
 
 
+@numpy_names
 def norm(
     A: V,
     ord: float | str | None = None,
@@ -353,11 +357,13 @@ def chain_matmul(*matrices: Tensor | Sequence[Tensor]) -> Tensor:
     return factors[0] if len(factors) == 1 else multi_dot(factors)
 
 
+@numpy_names
 def vecdot(x: V, y: V, *, dim: int = -1) -> V:
     """The dot products of the vectors along ``dim``, broadcast."""
     return sum(conj(x) * y, dim)
 
 
+@numpy_names
 def cross(input: V, other: V, *, dim: int = -1) -> V:
     """The cross products of the vectors of size 3 along ``dim``, broadcast."""
     return cross_along("linalg.cross", input, other, dim)

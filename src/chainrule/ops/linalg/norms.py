@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.linalg.matrices import matrix_norm
 from chainrule.ops.reduce.norms import p_norm
@@ -14,6 +15,7 @@ METHODS = tuple(__all__)
 INPLACE = ("renorm",)
 
 
+@numpy_names
 def norm(
     input: V,
     p: float | str | None = "fro",
@@ -44,6 +46,7 @@ def dist(input: V, other: V, p: float = 2) -> V:
     return norm(input - other, p)
 
 
+@numpy_names
 def renorm(input: V, p: float, dim: int, maxnorm: float) -> V:
     """The slices along ``dim`` scaled down to a p-norm of ``maxnorm`` where theirs is larger.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.shape.diagonal import diagonal
 from chainrule.ops.elementwise.complex_numbers import conj
 from chainrule.ops.linalg.matmul import as_rows, check_fits, product
@@ -120,6 +121,7 @@ _cross = Bilinear(
 )
 
 
+@numpy_names
 def cross(input: V, other: V, dim: int | None = None) -> V:
     """The cross product of vectors along ``dim`` (the first dimension of size 3 if not given)."""
     if dim is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainrule.backend import dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.promotion import cast, to_floating
 from chainrule.ops.elementwise.complex_numbers import conj, real
 from chainrule.ops.elementwise.functions import sqrt
@@ -106,6 +107,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return c / (unsqueeze(d, -1) * unsqueeze(d, 0))
 
 
+@numpy_names
 def gradient(
     input: Tensor,
     *,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.index.choice import gather_along, gather_place
 from chainrule.ops.elementwise.functions import maximum, minimum
 from chainrule.ops.elementwise.logic import isnan
@@ -162,6 +163,7 @@ def _all_dims(
 # --- extremes -------------------------------------------------------------------------------------
 
 
+@numpy_names
 def amax(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """The largest element (along some dimensions); ties share the gradient evenly.
 
@@ -173,12 +175,14 @@ def amax(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     return _amax(input, dim=_all_dims("amax", input, dim), keepdim=keepdim)
 
 
+@numpy_names
 def amin(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """The smallest element (along some dimensions); ties share the gradient evenly."""
     _need_order("amin", input)
     return _amin(input, dim=_all_dims("amin", input, dim), keepdim=keepdim)
 
 
+@numpy_names
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
     """The smallest and the largest element (along one dimension), as ``(min, max)``."""
     _need_order("aminmax", input)
@@ -196,6 +200,7 @@ def max(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
 def max(input: Tensor, other: Tensor, /) -> Tensor: ...
 @overload
 def max(input: Tensor, *, other: Tensor) -> Tensor: ...
+@numpy_names
 def max(
     input: Tensor,
     dim: int | Tensor | None = None,
@@ -232,6 +237,7 @@ def min(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
 def min(input: Tensor, other: Tensor, /) -> Tensor: ...
 @overload
 def min(input: Tensor, *, other: Tensor) -> Tensor: ...
+@numpy_names
 def min(
     input: Tensor,
     dim: int | Tensor | None = None,
@@ -254,11 +260,13 @@ def min(
     return select("min", _min_along, input, dim, keepdim)
 
 
+@numpy_names
 def argmax(input: V, dim: int | None = None, keepdim: bool = False) -> V:
     """The index of the largest element (the first), in the flattened tensor or along ``dim``."""
     return _place("argmax", _argmax, input, dim, keepdim)
 
 
+@numpy_names
 def argmin(input: V, dim: int | None = None, keepdim: bool = False) -> V:
     """The index of the smallest element (the first), in the flattened tensor or along ``dim``."""
     return _place("argmin", _argmin, input, dim, keepdim)
@@ -286,6 +294,7 @@ def _place(op: str, index_of: Nondifferentiable, input: V, dim: int | None, keep
 def median(input: Tensor) -> Tensor: ...
 @overload
 def median(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
+@numpy_names
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | ValuesIndices:
     """The median of all elements; with ``dim``, the medians along it and their indices.
 
@@ -298,6 +307,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 def nanmedian(input: Tensor) -> Tensor: ...
 @overload
 def nanmedian(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
+@numpy_names
 def nanmedian(
     input: Tensor, dim: int | None = None, keepdim: bool = False
 ) -> Tensor | ValuesIndices:
@@ -318,6 +328,7 @@ def _middle(
     return _median(reshape(input, (-1,)), dim=(-1,), keepdim=False, skip_nan=skip_nan)
 
 
+@numpy_names
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """The most frequent element along ``dim`` (the smallest of several) and its last index."""
     _need_order("mode", input)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.elementwise.functions import ceil, floor
 from chainrule.ops.elementwise.logic import isnan, where
@@ -19,6 +20,7 @@ METHODS = tuple(__all__)
 INPLACE: tuple[str, ...] = ()
 
 
+@numpy_names
 def quantile(
     input: Tensor,
     q: float | Tensor,
@@ -39,6 +41,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
 
 
+@numpy_names
 def nanquantile(
     input: Tensor,
     q: float | Tensor,

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from chainrule.backend import dtypes
+from chainrule.ops.core.synonyms import NumPyNames, in_words_of_pytorch, numpy_names
 from chainrule.ops.elementwise.derived import isclose
 from chainrule.ops.elementwise.functions import exp
 from chainrule.ops.elementwise.logic import isnan, where
@@ -160,28 +161,50 @@ def need_floating(op: str, input: Value) -> None:
 # --- sums -----------------------------------------------------------------------------------------
 
 
-def sum(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
+@numpy_names
+def sum(
+    input: V,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    **names: Unpack[NumPyNames],
+) -> V:
     """The sum over all elements, or along some dimensions; integers are summed as int64.
 
     >>> import chainrule
     >>> chainrule.ones(2, 3).sum(dim=1)
     tensor([3., 3.])
     """
-    if dtype is not None or array_of("sum", input).dtype.kind in "iub":
+    if names:
+        dim, keepdim = in_words_of_pytorch("sum", names, dim, keepdim)
+    array = input.array if input.__class__ is Tensor else array_of("sum", input)
+    if dtype is not None or array.dtype.kind in "iub":
         input = as_summands("sum", input, dtype)
-    return _reduce(_sum, input, canonical_dims("sum", dim, input.ndim), keepdim)
+    return _reduce(_sum, input, canonical_dims("sum", dim, array.ndim), keepdim)
 
 
-def mean(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
+@numpy_names
+def mean(
+    input: V,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+    **names: Unpack[NumPyNames],
+) -> V:
     """The mean over all elements, or along some dimensions.
 
     >>> import chainrule
     >>> chainrule.tensor([[1.0, 3.0], [5.0, 7.0]]).mean(dim=0)
     tensor([3., 5.])
     """
-    if dtype is not None or array_of("mean", input).dtype.kind in "iub":
+    if names:
+        dim, keepdim = in_words_of_pytorch("mean", names, dim, keepdim)
+    array = input.array if input.__class__ is Tensor else array_of("mean", input)
+    if dtype is not None or array.dtype.kind in "iub":
         input = _as_averaged(input, dtype)
-    return _reduce(_mean, input, canonical_dims("mean", dim, input.ndim), keepdim)
+    return _reduce(_mean, input, canonical_dims("mean", dim, array.ndim), keepdim)
 
 
 def _reduce(op: Linear, input: V, dim: tuple[int, ...], keepdim: bool) -> V:
@@ -205,6 +228,7 @@ def _as_averaged(input: V, dtype: DType | None) -> V:
     return cast(input, d)
 
 
+@numpy_names
 def nansum(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
     """The sum with NaN counted as zero."""
     kind = array_of("nansum", input).dtype.kind
@@ -215,6 +239,7 @@ def nansum(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | 
     return _sum(as_summands("nansum", numbers, dtype), dim=dims, keepdim=keepdim)
 
 
+@numpy_names
 def nanmean(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
     """The mean of the elements that are not NaN."""
     need_floating("nanmean", input)
@@ -223,6 +248,7 @@ def nanmean(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType |
     return total / _sum(cast(~isnan(input), total.dtype), dim=dims, keepdim=keepdim)
 
 
+@numpy_names
 def logsumexp(input: V, dim: Dims, keepdim: bool = False) -> V:
     """log(sum(exp(input))), without overflow.
 
@@ -262,6 +288,7 @@ def _spread_arguments(
     return dims, correction
 
 
+@numpy_names
 def var(
     input: V,
     dim: Dims = None,
@@ -282,6 +309,7 @@ def var(
     return _var(input, dim=dims, keepdim=keepdim, correction=correction)
 
 
+@numpy_names
 def std(
     input: V,
     dim: Dims = None,
@@ -295,6 +323,7 @@ def std(
     return _std(input, dim=dims, keepdim=keepdim, correction=correction)
 
 
+@numpy_names
 def var_mean(
     input: V,
     dim: Dims = None,
@@ -309,6 +338,7 @@ def var_mean(
     return spread, _mean(input, dim=dims, keepdim=keepdim)
 
 
+@numpy_names
 def std_mean(
     input: V,
     dim: Dims = None,
@@ -329,11 +359,13 @@ def std_mean(
 # --- truth ----------------------------------------------------------------------------------------
 
 
+@numpy_names
 def all(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """Whether all elements (along some dimensions) are nonzero."""
     return _truth("all", _all, input, dim, keepdim)
 
 
+@numpy_names
 def any(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """Whether any element (along some dimensions) is nonzero."""
     return _truth("any", _any, input, dim, keepdim)
@@ -347,6 +379,7 @@ def _truth(name: str, op: Nondifferentiable, input: V, dim: Dims, keepdim: bool)
     return cast(out, dtypes.uint8) if kind == dtypes.uint8.array_dtype else out
 
 
+@numpy_names
 def count_nonzero(input: V, dim: Dims = None) -> V:
     """How many elements (along some dimensions) are not zero."""
     array_of("count_nonzero", input)

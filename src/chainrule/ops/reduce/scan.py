@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.backend import dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.elementwise.functions import exp
 from chainrule.ops.elementwise.logic import logical_xor, where
 from chainrule.ops.reduce.order import Selection, ValuesIndices, select
@@ -137,6 +138,7 @@ def _along(op: Op, name: str, input: V, dim: int, **params: Any) -> V:
     return op(input, dim=d, **params)
 
 
+@numpy_names
 def cumsum(input: V, dim: int, *, dtype: DType | None = None) -> V:
     """The running sum: y[i] = x[0] + ... + x[i].
 
@@ -147,11 +149,13 @@ def cumsum(input: V, dim: int, *, dtype: DType | None = None) -> V:
     return _along(_cumsum, "cumsum", as_summands("cumsum", input, dtype), dim, reverse=False)
 
 
+@numpy_names
 def cumprod(input: V, dim: int, *, dtype: DType | None = None) -> V:
     """The running product: y[i] = x[0] * ... * x[i]; its gradient is exact also at zeros."""
     return _along(_cumprod, "cumprod", as_summands("cumprod", input, dtype), dim, reverse=False)
 
 
+@numpy_names
 def logcumsumexp(input: V, dim: int) -> V:
     """The running logsumexp: y[i] = log(exp(x[0]) + ... + exp(x[i])), without overflow."""
     d = array_of("logcumsumexp", input).dtype
@@ -162,6 +166,7 @@ def logcumsumexp(input: V, dim: int) -> V:
     return _along(_logcumsumexp, "logcumsumexp", input, dim)
 
 
+@numpy_names
 def cummax(input: Tensor, dim: int) -> ValuesIndices:
     """The largest element so far and its (latest) index.
 
@@ -173,6 +178,7 @@ def cummax(input: Tensor, dim: int) -> ValuesIndices:
     return select("cummax", _cummax, input, dim)
 
 
+@numpy_names
 def cummin(input: Tensor, dim: int) -> ValuesIndices:
     """The smallest element so far and its (latest) index."""
     array_of("cummin", input)
@@ -182,6 +188,7 @@ def cummin(input: Tensor, dim: int) -> ValuesIndices:
 # --- differences and integrals --------------------------------------------------------------------
 
 
+@numpy_names
 def diff(
     input: V, n: int = 1, dim: int = -1, prepend: V | None = None, append: V | None = None
 ) -> V:
@@ -232,6 +239,7 @@ def _neighbours(x: V, dim: int) -> tuple[V, V]:
     return narrow(x, dim, 0, count), narrow(x, dim, x.shape[dim] - count, count)
 
 
+@numpy_names
 def trapezoid(y: V, x: V | None = None, *, dx: float | None = None, dim: int = -1) -> V:
     """The integral of samples ``y`` by the trapezoidal rule along ``dim``.
 
@@ -246,6 +254,7 @@ def trapezoid(y: V, x: V | None = None, *, dx: float | None = None, dim: int = -
     return sum(areas, d)
 
 
+@numpy_names
 def cumulative_trapezoid(y: V, x: V | None = None, *, dx: float | None = None, dim: int = -1) -> V:
     """The running integral of samples ``y`` by the trapezoidal rule along ``dim``."""
     areas, d = _areas("cumulative_trapezoid", y, x, dx, dim)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.index.choice import data_dependent, gather_along
 from chainrule.ops.elementwise.logic import logical_not
 from chainrule.ops.index.reading import gather, integer_index
@@ -90,6 +91,7 @@ def _chosen(input: Tensor, index_of: Op, dim: int, **params: Any) -> ValuesIndic
     return ValuesIndices(gather_along(input, indices, dim=dim), indices)
 
 
+@numpy_names
 def sort(
     input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None
 ) -> ValuesIndices:
@@ -105,6 +107,7 @@ def sort(
     return _chosen(input, _argsort, d, descending=descending)
 
 
+@numpy_names
 def argsort(
     input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
 ) -> Tensor:
@@ -121,6 +124,7 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, dim=0)[0]
 
 
+@numpy_names
 def topk(
     input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> ValuesIndices:
@@ -143,6 +147,7 @@ def topk(
     return _chosen(input, _topk, d, k=int(k), largest=largest)
 
 
+@numpy_names
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """The ``k``-th smallest element along ``dim`` (``k=1`` is the smallest), and where it is.
 
@@ -198,6 +203,7 @@ def unique(
     return_counts: Literal[True],
     dim: int | None = None,
 ) -> tuple[Tensor, ...]: ...
+@numpy_names
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -237,6 +243,7 @@ def unique_consecutive(
     return_counts: Literal[True],
     dim: int | None = None,
 ) -> tuple[Tensor, ...]: ...
+@numpy_names
 def unique_consecutive(
     input: Tensor,
     return_inverse: bool = False,

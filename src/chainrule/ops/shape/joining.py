@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.index.reading import narrow, select
 from chainrule.ops.shape.rearrange import atleast_1d, atleast_2d, atleast_3d, existing_dim
 from chainrule.ops.shape.views import canonical_dim, reshape
@@ -43,9 +44,10 @@ INPLACE: tuple[str, ...] = ()
 # --- joining --------------------------------------------------------------------------------------
 
 
-def concat(tensors: Sequence[V], dim: int = 0, *, axis: int | None = None) -> V:
+@numpy_names
+def concat(tensors: Sequence[V], dim: int = 0) -> V:
     """Tensors joined along an existing dimension: another name of :func:`cat`."""
-    return cat(tensors, dim if axis is None else axis)
+    return cat(tensors, dim)
 
 
 concatenate = concat
@@ -84,6 +86,7 @@ row_stack = vstack
 # --- splitting ------------------------------------------------------------------------------------
 
 
+@numpy_names
 def split(tensor: V, split_size_or_sections: Sizes, dim: int = 0) -> tuple[V, ...]:
     """Views of pieces of a given size (the last may be smaller), or of the listed sizes.
 
@@ -106,6 +109,7 @@ def split(tensor: V, split_size_or_sections: Sizes, dim: int = 0) -> tuple[V, ..
     return tuple(narrow(tensor, d, i, min(size, n - i)) for i in range(0, n, size))
 
 
+@numpy_names
 def split_with_sizes(tensor: V, split_sizes: Shape, dim: int = 0) -> tuple[V, ...]:
     """Views of pieces of the listed sizes."""
     d, sizes = existing_dim("split", dim, tensor), [int(n) for n in split_sizes]
@@ -119,6 +123,7 @@ def split_with_sizes(tensor: V, split_sizes: Shape, dim: int = 0) -> tuple[V, ..
     return tuple(narrow(tensor, d, i, s) for i, s in zip(starts, sizes, strict=True))
 
 
+@numpy_names
 def chunk(input: V, chunks: int, dim: int = 0) -> tuple[V, ...]:
     """At most ``chunks`` pieces of one size, the last of which may be smaller."""
     if input.ndim == 0:
@@ -132,6 +137,7 @@ def chunk(input: V, chunks: int, dim: int = 0) -> tuple[V, ...]:
     return split(input, -(-n // chunks), d)
 
 
+@numpy_names
 def tensor_split(input: V, indices_or_sections: Sizes | Tensor, dim: int = 0) -> tuple[V, ...]:
     """Views of as many pieces as asked for, equal if possible, or of the pieces between indices."""
     if input.ndim == 0:
@@ -186,6 +192,7 @@ def dsplit(input: V, indices_or_sections: Sizes | Tensor) -> tuple[V, ...]:
     return _split_evenly("dsplit", input, indices_or_sections, 2, 3)
 
 
+@numpy_names
 def unbind(input: V, dim: int = 0) -> tuple[V, ...]:
     """Views of all slices along a dimension, without that dimension."""
     d = existing_dim("unbind", dim, input)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import overload
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.creation.conversion import clone, contiguous
 from chainrule.ops.index.reading import index_select, narrow
 from chainrule.ops.core.promotion import broadcast_shapes
@@ -139,6 +140,7 @@ def ravel(input: V) -> V:
     return flatten(contiguous(input) if isinstance(input, Tensor) else input)
 
 
+@numpy_names
 def unflatten(input: V, dim: int, sizes: Shape) -> V:
     """One dimension as several; one size may be -1, to be worked out."""
     d, sizes = existing_dim("unflatten", dim, input) + input.ndim, tuple(sizes)
@@ -264,6 +266,7 @@ def tile(input: V, *dims: int | Shape) -> V:
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
+@numpy_names
 def repeat_interleave(
     input: Tensor,
     repeats: int | Tensor | None = None,

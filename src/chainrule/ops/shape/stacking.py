@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.graph import Edges, Node, Saved
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.primitive import Op
 from chainrule.ops.core.promotion import promote
 from chainrule.ops.elementwise.functions import zeros_like_of
@@ -56,6 +57,7 @@ class _Cat(Op):
 _cat = _Cat("cat", batch="carry")
 
 
+@numpy_names
 def cat(tensors: Sequence[V], dim: int = 0) -> V:
     """Tensors joined along an existing dimension.
 
@@ -66,14 +68,27 @@ def cat(tensors: Sequence[V], dim: int = 0) -> V:
     tensors = list(tensors)
     if not tensors:
         raise ValueError("cat: expected a non-empty list of tensors")
-    if any(x.ndim == 0 for x in tensors):
+    shapes = [x.array.shape if isinstance(x, Tensor) else x.shape for x in tensors]
+    if () in shapes:
         raise RuntimeError("cat: zero-dimensional tensors cannot be concatenated; use stack")
-    # A tensor of shape (0,) joins anything, as in PyTorch.
-    full = [x for x in tensors if tuple(x.shape) != (0,)] or tensors[:1]
-    d = canonical_dim("cat", dim, full[0].ndim)
-    first = tuple(full[0].shape)
-    for i, x in enumerate(full):
-        shape = tuple(x.shape)
+    if (0,) in shapes:  # joins anything, as in PyTorch
+        full = [i for i, shape in enumerate(shapes) if shape != (0,)] or [0]
+        tensors, shapes = [tensors[i] for i in full], [shapes[i] for i in full]
+    first = shapes[0]
+    d = canonical_dim("cat", dim, len(first))
+    _check_sizes(shapes, d)
+    dtypes = {x.array.dtype if isinstance(x, Tensor) else x.dtype for x in tensors}
+    if len(dtypes) > 1 and any(isinstance(x, Tensor) for x in tensors):
+        tensors = list(promote(*tensors))
+    return _cat(*tensors, dim=d)
+
+
+def _check_sizes(shapes: Sequence[tuple[int, ...]], d: int) -> None:
+    """Refuses shapes that differ in another dimension than ``d``."""
+    first = shapes[0]
+    for i, shape in enumerate(shapes):
+        if shape == first:
+            continue
         if len(shape) != len(first):
             raise RuntimeError(
                 f"cat: tensors must have same number of dimensions: got {first} and {shape} "
@@ -87,11 +102,9 @@ def cat(tensors: Sequence[V], dim: int = 0) -> V:
                 f"cat: sizes of tensors must match except in dimension {d + len(first)}: got "
                 f"{first} and {shape} (tensor {i} of the list)"
             )
-    if any(isinstance(x, Tensor) for x in full) and len({x.dtype for x in full}) > 1:
-        full = list(promote(*full))
-    return _cat(*full, dim=d)
 
 
+@numpy_names
 def stack(tensors: Sequence[V], dim: int = 0) -> V:
     """Tensors of one shape joined along a new dimension."""
     tensors = list(tensors)

@@ -8,6 +8,7 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.graph import Box
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.arguments import checked_size
 from chainrule.ops.core.primitive import Linear, Op
 from chainrule.ops.elementwise.complex_numbers import complex
@@ -121,6 +122,7 @@ def as_strided_scatter(
     return _replaced("as_strided_scatter", input, shown, src)
 
 
+@numpy_names
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of ``input`` with ``src`` as its slice ``index`` along a dimension.
 
@@ -133,6 +135,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     return _replaced("select_scatter", input, shown, src)
 
 
+@numpy_names
 def slice_scatter(
     input: Tensor,
     src: Tensor,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.primitive import Linear, Nondifferentiable, broadcast_to
 from chainrule.tensor import Tensor
 from chainrule.typing import DType, Dims, Shape, Sizes, V, Value
@@ -22,6 +23,11 @@ METHODS = (
 )  # fmt: skip
 INPLACE: tuple[str, ...] = ()
 INPLACE_VIEWS = ("squeeze", "swapaxes", "transpose", "unsqueeze")
+
+
+def shape_of(input: Value) -> tuple[int, ...]:
+    """The sizes of a tensor or an array, without making a :class:`Size` of them."""
+    return input.array.shape if isinstance(input, Tensor) else input.shape
 
 
 def canonical_dim(op: str, dim: int, ndim: int) -> int:
@@ -44,10 +50,17 @@ def _as_int(op: str, dim: Any) -> int:
         raise TypeError(f"{op}(): a dimension must be an int, not {type(dim).__name__}") from None
 
 
+@functools.cache
+def _all_dims(ndim: int) -> tuple[int, ...]:
+    return tuple(range(-ndim, 0))
+
+
 def canonical_dims(op: str, dim: Dims, ndim: int) -> tuple[int, ...]:
     """One dimension, several or all (None), counted from the end."""
+    if dim.__class__ is int and ndim:
+        return (canonical_dim(op, dim, ndim),)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
-        return tuple(range(-ndim, 0))
+        return _all_dims(ndim)
     named: Sequence[Any] = dim if isinstance(dim, (tuple, list)) else (dim,)
     dims = tuple(canonical_dim(op, d, ndim) for d in named)
     if len(set(dims)) != len(dims):
@@ -227,19 +240,21 @@ def movedim(input: V, source: Sizes, destination: Sizes) -> V:
     return permute(input, order)
 
 
+@numpy_names
 def squeeze(input: V, dim: Dims = None) -> V:
     """Without the dimensions of size 1 (all, or those named)."""
-    shape = input.shape
+    shape = shape_of(input)
     if dim is None:
-        return _reshape(input, shape=tuple(n for n in shape if n != 1))
+        return _reshape(input, shape=tuple([n for n in shape if n != 1]))
     dims = canonical_dims("squeeze", dim, len(shape)) if dim != () else ()
     keep = [i for i in range(-len(shape), 0) if not (i in dims and shape[i] == 1)]
-    return _reshape(input, shape=tuple(shape[i] for i in keep))
+    return _reshape(input, shape=tuple([shape[i] for i in keep]))
 
 
+@numpy_names
 def unsqueeze(input: V, dim: int) -> V:
     """A dimension of size 1 inserted at ``dim``."""
-    shape = tuple(input.shape)
+    shape = shape_of(input)
     d = canonical_dim("unsqueeze", dim, len(shape) + 1) + len(shape) + 1
     return _reshape(input, shape=(*shape[:d], 1, *shape[d:]))
 
