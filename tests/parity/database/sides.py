@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,19 @@ class Call:
     """A call of one function on one sample, in both libraries."""
 
     def __init__(self, op: OpInfo, sample: SampleInput, theirs: Function, ours: Function):
-        self.sample, self.theirs, self.ours = sample, theirs, ours
+        self.op, self.sample, self.theirs, self.ours = op, sample, theirs, ours
         self.elementwise = isinstance(op, UnaryUfuncInfo | BinaryUfuncInfo)
         self.process = sample.output_process_fn_grad
         self.our_process = function(self.process, "")
+
+    def as_checked(self) -> Call | None:
+        """The call as PyTorch's own checks of derivatives make it, for a function of matrices of a
+        kind (Hermitian, triangular): on that part of the input. None for other functions."""
+        part = self.op.gradcheck_wrapper
+        if part is OpInfo.gradcheck_wrapper:
+            return None
+        theirs, ours = partial(part, self.theirs), partial(function(part, ""), self.ours)
+        return Call(self.op, self.sample, theirs, ours)
 
     def torch_inputs(self, requires_grad: bool) -> tuple[list[Any], dict[str, Any]]:
         """Fresh copies of the arguments, and which of them are variables."""

@@ -113,9 +113,11 @@ def _rebound(theirs: types.FunctionType) -> Function:
         if isinstance(value, types.FunctionType) and value.__module__ == theirs.__module__:
             names[name] = value if name == theirs.__name__ else _Late(value)
     closure = tuple(types.CellType(_cell(c.cell_contents)) for c in theirs.__closure__ or ())
-    return types.FunctionType(
+    ours = types.FunctionType(
         theirs.__code__, names, theirs.__name__, theirs.__defaults__, closure or None
     )
+    ours.__kwdefaults__ = theirs.__kwdefaults__
+    return ours
 
 
 class _Late:
