@@ -260,11 +260,11 @@ class TensorMethods:
     def char(self) -> Tensor:
         """This tensor as int8."""
     def cholesky(self, *, upper: _bool = False) -> Tensor:
-        """The lower triangular L with LL' = A, for a symmetric positive definite A (L' if ``upper``)."""
+        """The lower triangular L with LL* = A, for a Hermitian positive definite A (L* if ``upper``)."""
     def cholesky_inverse(self, upper: _bool = False) -> Tensor:
-        """The inverse of LL' from its Cholesky factor (of L'L if ``upper``)."""
+        """The inverse of LL* from its Cholesky factor (of L*L if ``upper``)."""
     def cholesky_solve(self, L: Tensor, upper: _bool = False) -> Tensor:
-        """The solution X of AX = B, given the Cholesky factor ``L`` of A (LL' = A, or L'L if upper)."""
+        """The solution X of AX = B, given the Cholesky factor ``L`` of A (LL* = A, or L*L if upper)."""
     def chunk(self, chunks: _int, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """At most ``chunks`` pieces of one size, the last of which may be smaller."""
     def clamp(self, min: Tensor | Real | None = None, max: Tensor | Real | None = None) -> Tensor:
@@ -695,7 +695,7 @@ class TensorMethods:
     def logcumsumexp(self, *, axis: _int) -> Tensor:
         """The running logsumexp: y[i] = log(exp(x[0]) + ... + exp(x[i])), without overflow."""
     def logdet(self) -> Tensor:
-        """The logarithm of the determinant: NaN if that is negative, -inf if it is zero."""
+        """The logarithm of the determinant: NaN if that is negative, -inf if it is zero; the complex logarithm of a complex determinant."""
     def logical_and(self, other: Tensor | Number) -> Tensor:
         """Whether x and y are both nonzero."""
     def logical_and_(self, other: Tensor | Number) -> Self:
@@ -728,8 +728,8 @@ class TensorMethods:
         """Whether x < y."""
     def lt_(self, other: Tensor | Number) -> Self:
         """Whether x < y."""
-    def lu(self, pivot: _bool = True) -> LUFactor:
-        """What :func:`linalg.lu_factor` returns: both factors in one matrix, and the pivots."""
+    def lu(self, pivot: _bool = True, get_infos: _bool = False) -> LUFactor | tuple[Tensor, Tensor, Tensor]:
+        """What :func:`linalg.lu_factor` returns: both factors in one matrix, and the pivots; with ``get_infos`` also, for each matrix, the first pivot that is zero, from 1, or 0."""
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
         """:func:`linalg.lu_solve` with the right side first."""
     @property

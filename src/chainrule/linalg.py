@@ -11,14 +11,13 @@ from typing import NoReturn
 
 from chainrule.ops.linalg.decompositions import (
     cholesky,
-    eig,
     eigh,
-    eigvals,
     eigvalsh,
     qr,
     svd,
     svdvals,
 )
+from chainrule.ops.linalg.eigen import eig, eigvals
 from chainrule.ops.linalg.lu import lu, lu_factor, lu_solve
 from chainrule.ops.linalg.matrices import (
     cond,

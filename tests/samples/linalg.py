@@ -14,8 +14,6 @@ import numpy as np
 import scipy.linalg
 from samples.record import Sample, normal
 
-import chainrule.linalg
-
 __all__ = ["SAMPLES"]
 
 Args = Callable[[np.random.Generator], tuple[Any, ...]]
@@ -182,19 +180,15 @@ SOLVING = [
         then(graded(4, 2), (4, 3)),
         {"driver": "gelsd"},
         pick=lambda out: (out.solution, out.residuals, out.rank),
-        torch_call=lambda torch, a, b: _least_squares(
-            torch.linalg.lstsq(a, b, driver="gelsd"), a, b
-        ),
         note="gelsd",
     ),
-    # PyTorch does not differentiate these.
     Sample(
         "linalg.lstsq",
         then(graded(4, 2), (4, 3)),
         {"driver": "gelss"},
         pick=lambda out: out.singular_values,
-        reference=lambda a, b: np.linalg.svdvals(a),
-        torch="",
+        reference=lambda a, b, driver: np.linalg.svdvals(a),
+        differentiable=False,
         note="gelss",
     ),
     *[
@@ -203,12 +197,6 @@ SOLVING = [
     ],
     Sample("matrix_exp", normal(2, 2), reference=scipy.linalg.expm),
 ]
-
-
-def _least_squares(out: Any, a: Any, b: Any) -> Any:
-    """PyTorch's result with residuals that have a gradient."""
-    residuals = ((a @ out.solution - b) ** 2).sum(-2)
-    return out.__class__((out.solution, residuals, out.rank, out.singular_values))
 
 
 # --- factorizations -------------------------------------------------------------------------------
@@ -232,6 +220,21 @@ def projections(out: Any) -> Any:
 
 def eigenvectors_without_signs(out: Any) -> Any:
     return out[0], abs(out[1])
+
+
+def eigenvectors_without_phases(out: Any) -> Any:
+    return out[0].real, out[0].imag, abs(out[1])
+
+
+def rotating(*shape: int) -> Args:
+    """A matrix with complex eigenvalues that are well apart."""
+
+    def args(r: np.random.Generator) -> tuple[Any, ...]:
+        n = shape[-1]
+        turn = np.triu(np.ones((n, n)), 1) - np.tril(np.ones((n, n)), -1)
+        return (np.diag(np.arange(1.0, n + 1)) + 2 * turn + 0.1 * r.normal(size=shape),)
+
+    return args
 
 
 def cholesky(a: Any, upper: bool = False) -> Any:
@@ -347,25 +350,26 @@ FACTORIZATIONS = [
         reference=np.linalg.eigvalsh,
         note="upper",
     ),
-    Sample(
-        "linalg.eig",
-        spectral(3, 3),
-        differentiable=False,
-        torch="",
-        pick=lambda out: (
-            out.eigenvectors * out.eigenvalues @ chainrule.linalg.inv(out.eigenvectors)
-        ),
-        reference=lambda a: a.astype(complex),
-    ),
-    Sample(
-        "linalg.eigvals",
-        lambda r: (np.array([[0.0, 1.0], [-1.0, 0.0]]),),
-        differentiable=False,
-        pick=lambda out: abs(out),
-        torch="",
-        vmap=False,
-        reference=lambda a: np.ones(2),
-    ),
+    *[
+        Sample(
+            "linalg.eig",
+            rotating(*s),
+            pick=eigenvectors_without_phases,
+            reference=lambda a: eigenvectors_without_phases(np.linalg.eig(a)),
+            note=note(s),
+        )
+        for s in [(3, 3), (2, 2, 2), (1, 1)]
+    ],
+    *[
+        Sample(
+            "linalg.eigvals",
+            rotating(*s),
+            pick=lambda out: (out.real, out.imag),
+            reference=lambda a: (np.linalg.eigvals(a).real, np.linalg.eigvals(a).imag),
+            note=note(s),
+        )
+        for s in [(3, 3), (2, 2, 2)]
+    ],
 ]
 
 # --- norms ----------------------------------------------------------------------------------------
@@ -497,12 +501,11 @@ PRODUCTS = [
         )
         for n in (-2, -1, 1, 2, 5)
     ],
-    # The identity has no gradient at all here, and one of zeros in PyTorch.
     Sample(
         "matrix_power",
         graded(2, 2),
         {"n": 0},
-        differentiable=False,
+        second_order=False,
         reference=np.linalg.matrix_power,
         note="0",
     ),

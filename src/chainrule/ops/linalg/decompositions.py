@@ -1,11 +1,11 @@
-"""Factorizations: Cholesky, QR, singular values, eigenvalues, with their published rules.
+"""Factorizations: Cholesky, QR, singular values, eigenvalues of Hermitian matrices.
 
 Rules are after M. Giles (2008), I. Murray, "Differentiation of the Cholesky decomposition" (2016),
 M. Seeger et al., "Auto-differentiating linear algebra" (2017) and D. Roberts and L. Roberts, "QR
 and LQ decomposition matrix backpropagation algorithms" (2020); ``t`` is a tangent, ``g`` a
-gradient, ``x'`` a transpose. Singular and eigenvectors are determined up to sign only: what is
-computed from them has a derivative if it does not depend on that choice, and none where values
-coincide.
+gradient, ``x*`` an adjoint. Singular and eigenvectors are determined up to sign (complex ones: up
+to a factor of size 1) only: what is computed from them has a derivative if it does not depend on
+that choice, and none where values coincide.
 """
 
 from __future__ import annotations
@@ -15,10 +15,19 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from chainrule.backend import K
-from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril
+from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril, triu
+from chainrule.ops.elementwise.complex_numbers import imag
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import narrow
-from chainrule.ops.core.primitive import Nondifferentiable, Primitive
+from chainrule.ops.core.primitive import Primitive
+from chainrule.ops.linalg.adjoint import (
+    WithAdjoints,
+    adjoint,
+    check_phase,
+    hermitian,
+    is_complex,
+    real_diagonal,
+)
 from chainrule.ops.shape.views import unsqueeze
 from chainrule.ops.shape.stacking import cat
 from chainrule.ops.linalg.solving import check_matrix, solve_by_substitution
@@ -30,25 +39,21 @@ __all__ = [
     "QR",
     "SVD",
     "cholesky",
-    "eig",
     "eigh",
-    "eigvals",
     "eigvalsh",
+    "gaps_of",
+    "over_gaps",
     "qr",
     "svd",
     "svdvals",
 ]
 
 
-def _symmetric(x: V) -> V:
-    return 0.5 * (x + x.mT)
-
-
 def _solve(a: V, b: V, upper: bool) -> V:
     return solve_by_substitution(a, b, upper=upper, unitriangular=False)
 
 
-# --- Cholesky: dL = L phi(L^-1 dA L^-T) -----------------------------------------------------------
+# --- Cholesky: dL = L phi(L^-1 dA L^-*) -----------------------------------------------------------
 
 
 def _phi(x: V) -> V:
@@ -57,29 +62,30 @@ def _phi(x: V) -> V:
 
 
 def _cholesky_vjp(g: Value, out: Value, x: Value, needs: Sequence[bool]) -> tuple[Value]:
-    half = _solve(out.mT, _phi(out.mT @ g), upper=True)
-    return (_symmetric(_solve(out.mT, half.mT, upper=True)),)
+    adj = adjoint(out)
+    half = _solve(adj, _phi(adj @ g), upper=True)
+    return (hermitian(_solve(adj, adjoint(half), upper=True)),)
 
 
 def _cholesky_jvp(tangents: Sequence[Value], out: Value, x: Value) -> Value:
-    half = _solve(out, _symmetric(tangents[0]), upper=False)
-    return out @ _phi(_solve(out, half.mT, upper=False))
+    half = _solve(out, hermitian(tangents[0]), upper=False)
+    return out @ _phi(_solve(out, adjoint(half), upper=False))
 
 
-_cholesky = Primitive("cholesky", _cholesky_vjp, _cholesky_jvp, batch="carry")
+_cholesky = WithAdjoints("cholesky", _cholesky_vjp, _cholesky_jvp, batch="carry")
 
 
 def cholesky(A: V, *, upper: bool = False) -> V:
-    """The lower triangular L with LL' = A, for a symmetric positive definite A (L' if ``upper``).
+    """The lower triangular L with LL* = A, for a Hermitian positive definite A (L* if ``upper``).
 
-    The lower triangle of A is read (the upper one if ``upper``); the gradient is symmetric. Raises
+    The lower triangle of A is read (the upper one if ``upper``); the gradient is Hermitian. Raises
     :class:`LinAlgError` if A is not positive definite.
     """
     check_matrix("linalg.cholesky", A, square=True)
-    return _cholesky(A.mT).mT if upper else _cholesky(A)
+    return _cholesky(A.mT).mT if upper else _cholesky(A)  # conj(A) has the factor conj(L)
 
 
-# --- QR: dQ = (dA - Q dR) R^-1, with Q'dQ antisymmetric and dR triangular -------------------------
+# --- QR: dQ = (dA - Q dR) R^-1, Q* dQ skew-Hermitian, dR triangular with a real diagonal ----------
 
 
 class QR(NamedTuple):
@@ -97,9 +103,9 @@ def _qr_vjp(
     complete: bool,
 ) -> tuple[Value]:
     (gq, gr), (q, r) = g, out
-    m = tril(r @ gr.mT - gq.mT @ q)
-    both = gq + q @ (m + tril(m, -1).mT)
-    return (_solve(r, both.mT, upper=True).mT,)
+    m = r @ adjoint(gr) - adjoint(gq) @ q
+    both = gq + q @ _from_below(m)
+    return (adjoint(_solve(r, adjoint(both), upper=True)),)
 
 
 def _qr_jvp(
@@ -107,10 +113,19 @@ def _qr_jvp(
 ) -> tuple[Value, Value]:
     q, r = out
     scaled = _solve(r.mT, tangents[0].mT, upper=False).mT
-    inside = q.mT @ scaled
-    below = tril(inside, -1)
-    change = inside - below + below.mT
+    inside = adjoint(q) @ scaled
+    change = triu(inside + adjoint(tril(inside, -1)))
+    if is_complex(change):
+        change = change - 1j * diag_embed(imag(diagonal(change, 0, -2, -1)))
     return scaled - q @ change, change @ r
+
+
+def _from_below(m: V) -> V:
+    """The Hermitian matrix with this lower triangle and the real part of the diagonal."""
+    below = tril(m, -1)
+    if is_complex(m):
+        return below + adjoint(below) + diag_embed(real_diagonal(m))
+    return tril(m) + below.mT
 
 
 def _not_differentiable(*args: object, **kwargs: object) -> NoReturn:
@@ -120,7 +135,7 @@ def _not_differentiable(*args: object, **kwargs: object) -> NoReturn:
     )
 
 
-_qr = Primitive("qr", _qr_vjp, _qr_jvp, batch="carry")
+_qr = WithAdjoints("qr", _qr_vjp, _qr_jvp, batch="carry")
 _qr_complete = Primitive(
     "qr_complete", _not_differentiable, _not_differentiable, batch="carry", kernel="qr"
 )
@@ -144,28 +159,28 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
         op = _qr_complete if mode == "complete" and rows > columns else _qr
         q, r = op(A, complete=op is _qr_complete)
     else:
-        # The first square block is factorized, the rest of R is Q' times the rest of A.
+        # The first square block is factorized, the rest of R is Q* times the rest of A.
         q, first = _qr(narrow(A, -1, 0, rows), complete=False)
-        r = cat([first, q.mT @ narrow(A, -1, rows, columns - rows)], -1)
+        r = cat([first, adjoint(q) @ narrow(A, -1, rows, columns - rows)], -1)
     return QR(Tensor(K.zeros((0,), A.array.dtype)) if mode == "r" else q, r)
 
 
 # --- what singular and eigenvectors have in common ------------------------------------------------
 
 
-def _gaps(values: V) -> V:
+def gaps_of(values: V) -> V:
     """v_j - v_i, and infinity on the diagonal: a vector does not turn into itself."""
     same = K.eye(values.shape[-1], dtype=bool)
     return where(same, math.inf, unsqueeze(values, -2) - unsqueeze(values, -1))
 
 
-def _over(x: V, gaps: V) -> V:
+def over_gaps(x: V, gaps: V) -> V:
     """x / gaps, and 0 for 0 / 0: values that coincide matter only to what depends on vectors."""
     hole = (x == 0) & (gaps == 0)
     return where(hole, 0.0, x / where(hole, 1.0, gaps))
 
 
-# --- singular values: A = U S V' ------------------------------------------------------------------
+# --- singular values: A = U S V* ------------------------------------------------------------------
 
 
 class SVD(NamedTuple):
@@ -202,20 +217,33 @@ def _square_gaps(s: V, n: int) -> V:
 
 
 def _rotation(p: V, s: V) -> V:
-    """U'dU from p = U'dAV: (p S + S p')_ij / (s_j^2 - s_i^2), antisymmetric."""
+    """U* dU from p = U* dA V: (p S + S p*)_ij / (s_j^2 - s_i^2), skew-Hermitian.
+
+    Vectors of complex numbers may turn in themselves, those in U and V in opposite directions by
+    what p says of the sum: i Im(p_jj) / (2 s_j).
+    """
     scaled = _padded(_first(p, s.shape[-1]) * unsqueeze(s, -2), p.shape[-2])
-    return _over(scaled + scaled.mT, _square_gaps(s, p.shape[-2]))
+    out = over_gaps(scaled + adjoint(scaled), _square_gaps(s, p.shape[-2]))
+    if not is_complex(p):
+        return out
+    turn = over_gaps(imag(diagonal(p, 0, -2, -1)), s + s)
+    return out + 1j * diag_embed(_padded(turn, p.shape[-2]))
 
 
-def _rotation_transposed(g: V, s: V, n: int) -> V:
-    """The transpose of :func:`_rotation` for a p with n columns."""
-    turned = _over(g - g.mT, _square_gaps(s, g.shape[-1]))
-    return _padded(_first(turned, s.shape[-1]) * unsqueeze(s, -2), n)
+def _rotation_adjoint(g: V, s: V, n: int) -> V:
+    """The adjoint of :func:`_rotation` for a p with n columns."""
+    k = s.shape[-1]
+    turned = over_gaps(g - adjoint(g), _square_gaps(s, g.shape[-1]))
+    out = _first(turned, k) * unsqueeze(s, -2)
+    if is_complex(g):
+        turn = over_gaps(_first(imag(diagonal(g, 0, -2, -1)), k), s + s)
+        out = out + 1j * _first(diag_embed(_padded(turn, out.shape[-2])), k)
+    return _padded(out, n)
 
 
 def _outside(u: V, x: V) -> V:
     """The part of x outside the space of the columns of u."""
-    return x - u @ (u.mT @ x)
+    return x - u @ (adjoint(u) @ x)
 
 
 def _svd_vjp(
@@ -225,16 +253,20 @@ def _svd_vjp(
     needs: Sequence[bool],
     full: bool,
 ) -> tuple[Value]:
-    """U [rot'(U'gU) + rot'(V'gV)' + gS] V', and what U and V lack to be square."""
+    """U [rot*(U* gU) + rot*(V* gV)* + gS] V*, and what U and V lack to be square."""
     (gu, gs, gvh), (u, s, vh) = g, out
-    v, gv, k = vh.mT, gvh.mT, s.shape[-1]
-    core = _rotation_transposed(u.mT @ gu, s, v.shape[-1])
-    core = core + _rotation_transposed(v.mT @ gv, s, u.shape[-1]).mT
-    gx = u @ core @ vh + (_first(u, k) * unsqueeze(gs, -2)) @ _first(v, k).mT
+    v, gv, k = adjoint(vh), adjoint(gvh), s.shape[-1]
+    inside_u, inside_v = adjoint(u) @ gu, vh @ gv
+    if is_complex(x):
+        turn = _first(imag(diagonal(inside_u, 0, -2, -1)), k)
+        check_phase("linalg.svd", turn + _first(imag(diagonal(inside_v, 0, -2, -1)), k))
+    core = _rotation_adjoint(inside_u, s, v.shape[-1])
+    core = core + adjoint(_rotation_adjoint(inside_v, s, u.shape[-1]))
+    gx = u @ core @ vh + (_first(u, k) * unsqueeze(gs, -2)) @ adjoint(_first(v, k))
     if u.shape[-2] > u.shape[-1]:
         gx = gx + _outside(u, gu / unsqueeze(s, -2)) @ vh
     if v.shape[-2] > v.shape[-1]:
-        gx = gx + u @ _outside(v, gv / unsqueeze(s, -2)).mT
+        gx = gx + u @ adjoint(_outside(v, gv / unsqueeze(s, -2)))
     return (gx,)
 
 
@@ -242,17 +274,17 @@ def _svd_jvp(
     tangents: Sequence[Value], out: tuple[Value, Value, Value], x: Value, full: bool
 ) -> tuple[Value, Value, Value]:
     (t,), (u, s, vh) = tangents, out
-    v = vh.mT
-    p = u.mT @ t @ v
-    tu, tv = u @ _rotation(p, s), v @ _rotation(p.mT, s)
+    v = adjoint(vh)
+    p = adjoint(u) @ t @ v
+    tu, tv = u @ _rotation(p, s), v @ _rotation(adjoint(p), s)
     if u.shape[-2] > u.shape[-1]:
         tu = tu + _outside(u, t @ v) / unsqueeze(s, -2)
     if v.shape[-2] > v.shape[-1]:
-        tv = tv + _outside(v, t.mT @ u) / unsqueeze(s, -2)
-    return tu, diagonal(p, 0, -2, -1), tv.mT
+        tv = tv + _outside(v, adjoint(t) @ u) / unsqueeze(s, -2)
+    return tu, real_diagonal(p), adjoint(tv)
 
 
-_svd = Primitive("svd", _svd_vjp, _svd_jvp, batch="carry")
+_svd = WithAdjoints("svd", _svd_vjp, _svd_jvp, batch="carry")
 
 
 def svd(A: Tensor, full_matrices: bool = True) -> SVD:
@@ -273,10 +305,10 @@ def _svdvals_vjp(g: Value, out: Value, x: Value, needs: Sequence[bool]) -> tuple
 
 def _svdvals_jvp(tangents: Sequence[Value], out: Value, x: Value) -> Value:
     u, _, vh = _svd(x, full=False)
-    return diagonal(u.mT @ tangents[0] @ vh.mT, 0, -2, -1)
+    return real_diagonal(adjoint(u) @ tangents[0] @ adjoint(vh))
 
 
-_svdvals = Primitive("svdvals", _svdvals_vjp, _svdvals_jvp, batch="carry", saves_out=False)
+_svdvals = WithAdjoints("svdvals", _svdvals_vjp, _svdvals_jvp, batch="carry", saves_out=False)
 
 
 def svdvals(A: V) -> V:
@@ -285,11 +317,11 @@ def svdvals(A: V) -> V:
     return _svdvals(A)
 
 
-# --- eigenvalues of symmetric matrices: A = V diag(L) V' ------------------------------------------
+# --- eigenvalues of Hermitian matrices: A = V diag(L) V* ------------------------------------------
 
 
 class Eigen(NamedTuple):
-    """What :func:`eigh` and :func:`eig` return."""
+    """What :func:`eigh` and :func:`chainrule.linalg.eig` return."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -299,19 +331,23 @@ def _eigh_vjp(
     g: tuple[Value, Value], out: tuple[Value, Value], x: Value, needs: Sequence[bool], uplo: str
 ) -> tuple[Value]:
     (gl, gv), (values, v) = g, out
-    turned = _over(v.mT @ gv, _gaps(values))
-    return (_symmetric(v @ (turned + diag_embed(gl)) @ v.mT),)
+    vh = adjoint(v)
+    inside = vh @ gv
+    if is_complex(x):
+        check_phase("linalg.eigh", imag(diagonal(inside, 0, -2, -1)))
+    turned = over_gaps(inside, gaps_of(values))
+    return (hermitian(v @ (turned + diag_embed(gl)) @ vh),)
 
 
 def _eigh_jvp(
     tangents: Sequence[Value], out: tuple[Value, Value], x: Value, uplo: str
 ) -> tuple[Value, Value]:
     values, v = out
-    p = v.mT @ _symmetric(tangents[0]) @ v
-    return diagonal(p, 0, -2, -1), v @ _over(p, _gaps(values))
+    p = adjoint(v) @ hermitian(tangents[0]) @ v
+    return real_diagonal(p), v @ over_gaps(p, gaps_of(values))
 
 
-_eigh = Primitive("eigh", _eigh_vjp, _eigh_jvp, batch="carry")
+_eigh = WithAdjoints("eigh", _eigh_vjp, _eigh_jvp, batch="carry")
 
 
 def _triangle_name(op: str, uplo: str) -> str:
@@ -321,9 +357,9 @@ def _triangle_name(op: str, uplo: str) -> str:
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
-    """The eigenvalues (ascending) and eigenvectors (columns) of a symmetric matrix.
+    """The eigenvalues (ascending) and eigenvectors (columns) of a symmetric or Hermitian matrix.
 
-    Only the lower (``"L"``) or upper (``"U"``) triangle is read; the gradient is symmetric.
+    Only the lower (``"L"``) or upper (``"U"``) triangle is read; the gradient is Hermitian.
     """
     check_matrix("linalg.eigh", A, square=True)
     return Eigen(*_eigh(A, uplo=_triangle_name("linalg.eigh", UPLO)))
@@ -331,36 +367,18 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
 
 def _eigvalsh_vjp(g: Value, out: Value, x: Value, needs: Sequence[bool], uplo: str) -> tuple[Value]:
     v = _eigh(x, uplo=uplo)[1]
-    return ((v * unsqueeze(g, -2)) @ v.mT,)
+    return ((v * unsqueeze(g, -2)) @ adjoint(v),)
 
 
 def _eigvalsh_jvp(tangents: Sequence[Value], out: Value, x: Value, uplo: str) -> Value:
     v = _eigh(x, uplo=uplo)[1]
-    return diagonal(v.mT @ _symmetric(tangents[0]) @ v, 0, -2, -1)
+    return real_diagonal(adjoint(v) @ hermitian(tangents[0]) @ v)
 
 
-_eigvalsh = Primitive("eigvalsh", _eigvalsh_vjp, _eigvalsh_jvp, batch="carry", saves_out=False)
+_eigvalsh = WithAdjoints("eigvalsh", _eigvalsh_vjp, _eigvalsh_jvp, batch="carry", saves_out=False)
 
 
 def eigvalsh(A: V, UPLO: str = "L") -> V:
-    """The eigenvalues of a symmetric matrix, in ascending order."""
+    """The eigenvalues of a symmetric or Hermitian matrix, in ascending order."""
     check_matrix("linalg.eigvalsh", A, square=True)
     return _eigvalsh(A, uplo=_triangle_name("linalg.eigvalsh", UPLO))
-
-
-# --- eigenvalues of any square matrix -------------------------------------------------------------
-
-_eig = Nondifferentiable("eig", "carry")
-_eigvals = Nondifferentiable("eigvals", "carry")
-
-
-def eig(A: Tensor) -> Eigen:
-    """The complex eigenvalues and eigenvectors of a square matrix; without derivative."""
-    check_matrix("linalg.eig", A, square=True)
-    return Eigen(*_eig(A))
-
-
-def eigvals(A: Tensor) -> Tensor:
-    """The complex eigenvalues of a square matrix; without derivative."""
-    check_matrix("linalg.eigvals", A, square=True)
-    return _eigvals(A)

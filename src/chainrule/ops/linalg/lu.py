@@ -11,20 +11,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from chainrule.backend import K
+from chainrule.backend import K, dtypes
+from chainrule.graph import Box
 from chainrule.ops.core.primitive import Nondifferentiable, Primitive
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.patterns import eye
 from chainrule.ops.elementwise.complex_numbers import conj
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import narrow, one_hot, take_along_dim
-from chainrule.ops.linalg.solving import check_matrix, solve_by_substitution, solve_triangular
-from chainrule.ops.shape.diagonal import tril, triu
+from chainrule.ops.linalg.solving import (
+    LinAlgError,
+    check_matrix,
+    solve_by_substitution,
+    solve_triangular,
+)
+from chainrule.ops.reduce.order import argmax
+from chainrule.ops.reduce.reductions import any, sum
+from chainrule.ops.shape.diagonal import diagonal, tril, triu
 from chainrule.ops.shape.stacking import cat
 from chainrule.ops.shape.views import expand, unsqueeze
 from chainrule.tensor import Tensor
 from chainrule.typing import Value
 
-__all__ = ["LU", "LUFactor", "lu", "lu_factor", "lu_packed", "lu_solve", "lu_unpack"]
+__all__ = [
+    "LU",
+    "LUFactor",
+    "LUFactorEx",
+    "lu",
+    "lu_factor",
+    "lu_factor_ex",
+    "lu_packed",
+    "lu_solve",
+    "lu_unpack",
+]
 
 
 class LU(NamedTuple):
@@ -40,6 +59,14 @@ class LUFactor(NamedTuple):
 
     LU: Tensor
     pivots: Tensor
+
+
+class LUFactorEx(NamedTuple):
+    """What :func:`lu_factor_ex` returns."""
+
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
 
 
 def _change(packed: Value, t: Value) -> Value:
@@ -77,7 +104,7 @@ def _permuted(x: Tensor, rows: Tensor) -> Tensor:
 
 def lu_packed(op: str, A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Both factors in one matrix, the exchanges of rows, and the order of rows they come to."""
-    check_matrix(op, A, holomorphic=True)
+    check_matrix(op, A)
     pivots = _pivots(A.detach(), pivot=pivot)
     m, n = A.shape[-2:]
     rows = _rows(pivots, size=m)
@@ -120,9 +147,31 @@ def lu(A: Tensor, *, pivot: bool = True) -> LU:
 
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     """L (without its diagonal of ones) and U in one matrix, and the rows that were exchanged: in
-    step i the rows i and ``pivots[i] - 1``."""
-    packed, pivots, _ = lu_packed("linalg.lu_factor", A, pivot)
+    step i the rows i and ``pivots[i] - 1``.
+
+    Raises :class:`LinAlgError` if U has a zero on its diagonal, with which nothing can be solved;
+    :func:`lu` and :func:`lu_factor_ex` do not.
+    """
+    packed, pivots, _ = lu_factor_ex(A, pivot=pivot, check_errors=True)
     return LUFactor(packed, pivots)
+
+
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> LUFactorEx:
+    """What :func:`lu_factor` returns, and ``info``: for each matrix the place (from 1) of the first
+    zero on the diagonal of U, or 0. With ``check_errors`` such a zero is an error."""
+    packed, pivots, _ = lu_packed("linalg.lu_factor", A, pivot)
+    zero = diagonal(packed.detach(), 0, -2, -1) == 0
+    if zero.shape[-1]:
+        info = where(any(zero, -1), argmax(cast(zero, dtypes.int32), -1) + 1, 0)
+    else:
+        info = sum(zero, -1)
+    if check_errors and not isinstance(info.array, Box) and info.array.any():
+        raise LinAlgError(
+            f"linalg.lu_factor: the element {int(info.array.max())} on the diagonal of U is zero, "
+            f"with which lu_solve would divide (the input has shape {tuple(A.shape)}); linalg.lu "
+            "and linalg.lu_factor_ex return the factors all the same"
+        )
+    return LUFactorEx(packed, pivots, cast(info, dtypes.int32))
 
 
 def lu_unpack(
@@ -143,7 +192,7 @@ def lu_solve(
 ) -> Tensor:
     """The solution of AX = B (XA = B if not ``left``, with A* for A if ``adjoint``) from the
     factors of A by :func:`lu_factor`."""
-    check_matrix("linalg.lu_solve", LU, square=True, holomorphic=True)
+    check_matrix("linalg.lu_solve", LU, square=True)
     if not left:
         return conj(lu_solve(LU, pivots, conj(B).mT, adjoint=not adjoint).mT)
     rows = _rows(pivots, size=LU.shape[-1])

@@ -16,13 +16,15 @@ from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.linalg.decompositions import cholesky, eigvalsh, svdvals
 from chainrule.ops.shape.diagonal import diagonal as _diagonal
-from chainrule.ops.elementwise.complex_numbers import abs, conj
+from chainrule.ops.elementwise.complex_numbers import abs, conj, real
+from chainrule.ops.elementwise.functions import log
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.elementwise.logic import where
+from chainrule.ops.index.reading import narrow
+from chainrule.ops.linalg.adjoint import is_complex
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import amax, amin
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.core.primitive import broadcast_to
 from chainrule.ops.linalg.products import cross_along
 from chainrule.ops.reduce.norms import p_norm
 from chainrule.ops.reduce.reductions import sum
@@ -76,17 +78,13 @@ def vector_norm(
 ) -> V:
     """(sum |x|^ord)^(1/ord) over all elements or along ``dim``; see :func:`chainrule.norm`."""
     order = _as_number(ord)
-    return p_norm(abs(x) if _is_complex(x) else x, order, dim, keepdim, dtype)
+    return p_norm(abs(x) if is_complex(x) else x, order, dim, keepdim, dtype)
 
 
 def _as_number(ord: float | str) -> float:
     if isinstance(ord, str):
         raise TypeError(f"linalg.vector_norm(): argument 'ord' must be a number, not {ord!r}")
     return ord
-
-
-def _is_complex(x: Value) -> bool:
-    return (x.array if isinstance(x, Tensor) else x).dtype.kind == "c"
 
 
 @numpy_names
@@ -112,7 +110,7 @@ def matrix_norm(
     """
     if dtype is not None:
         A = cast(A, dtype)
-    check_matrix("linalg.matrix_norm", A, holomorphic=ord in ("fro", 1, -1, math.inf, -math.inf))
+    check_matrix("linalg.matrix_norm", A)
     dims = canonical_dims("linalg.matrix_norm", dim, A.ndim)
     if len(dims) != 2:
         raise RuntimeError(
@@ -127,7 +125,7 @@ def matrix_norm(
         return vector_norm(A, 2, dims, keepdim)
     rows, columns = dims
     if 0 in (A.shape[rows], A.shape[columns]) and ord in ("nuc", 2, 1, math.inf):
-        return sum(A, dims, keepdim)
+        return real(sum(A, dims, keepdim))
     if not isinstance(ord, str) and math.fabs(ord) in (1, math.inf):
         along, across = (rows, columns) if math.fabs(ord) == 1 else (columns, rows)
         sums = sum(abs(A), along, True)
@@ -180,7 +178,7 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """
     check_matrix("linalg.cond", A, square=p not in (None, 2, -2))
     if 0 in A.shape:
-        return Tensor(K.zeros(tuple(A.shape[:-2]), A.array.dtype))
+        return real(sum(A, (-2, -1)))
     if p in (None, 2, -2):
         values = svdvals(A)
         largest, smallest = amax(values, -1), amin(values, -1)
@@ -228,8 +226,8 @@ def lstsq(
     ``residuals`` are the sums of squares (if there are more equations than unknowns, the rank is
     full and ``driver`` is not ``"gelsy"``, the default, as in PyTorch). ``rank`` counts the
     singular values above ``rcond`` times the largest; ``singular_values`` are given by the drivers
-    ``"gelsd"`` and ``"gelss"``. All drivers compute the same: X = pinv(A) B, which is also how X is
-    differentiated.
+    ``"gelsd"`` and ``"gelss"``, without derivative. All drivers compute the same: X = pinv(A) B,
+    which is also how X is differentiated.
     """
     check_matrix("linalg.lstsq", A)
     driver = "gelsy" if driver is None else driver
@@ -247,13 +245,14 @@ def lstsq(
         )
     solution = matmul(pinv(A, rcond), B)
     rank = matrix_rank(A, rtol=rcond)
-    dtype = A.array.dtype
-    residuals = values = Tensor(K.zeros((0,), dtype))
+    residuals = reshape(narrow(real(solution), -1, 0, 0), (-1,))
+    values = residuals.detach()
     rows, columns = A.shape[-2:]
     if driver != "gelsy" and rows > columns and _all_equal(rank, columns):
-        residuals = sum((matmul(A, solution) - B) ** 2, -2)
+        rest = matmul(A, solution) - B
+        residuals = sum(real(conj(rest) * rest), -2)
     if driver in ("gelsd", "gelss"):
-        values = svdvals(A)
+        values = svdvals(A.detach())
     if driver == "gels":
         rank = Tensor(K.zeros((0,), dtypes.int64.array_dtype))
     return LeastSquares(squeeze(solution, -1) if vector else solution, residuals, rank, values)
@@ -268,9 +267,10 @@ def _all_equal(x: Tensor, value: int) -> bool:
 
 
 def logdet(input: Tensor) -> Tensor:
-    """The logarithm of the determinant: NaN if that is negative, -inf if it is zero."""
+    """The logarithm of the determinant: NaN if that is negative, -inf if it is zero; the complex
+    logarithm of a complex determinant."""
     sign, value = slogdet(input)
-    return where(sign < 0, math.nan, value)
+    return value + log(sign) if is_complex(sign) else where(sign < 0, math.nan, value)
 
 
 def pinverse(input: V, rcond: float = 1e-15) -> V:
@@ -282,10 +282,10 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     """A multiplied by itself n times; its inverse for negative n, the identity for 0."""
     if not isinstance(n, int):
         raise TypeError(f"linalg.matrix_power(): argument 'n' must be int, not {type(n).__name__}")
-    check_matrix("linalg.matrix_power", A, square=True, holomorphic=True)
+    check_matrix("linalg.matrix_power", A, square=True)
     if n == 0:
         one = Tensor(K.eye(A.shape[-1], dtype=A.array.dtype))
-        return clone(broadcast_to(one, shape=tuple(A.shape)))
+        return where(Tensor(K.zeros((), "bool")), A, one)  # with a derivative, which is 0
     if n == 1:
         return clone(A)
     base = inv(A) if n < 0 else A

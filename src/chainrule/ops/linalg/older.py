@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from chainrule.ops.creation.patterns import eye
 from chainrule.ops.elementwise.complex_numbers import conj
 from chainrule.ops.linalg.decompositions import QR, SVD
 from chainrule.ops.linalg.decompositions import qr as _qr
 from chainrule.ops.linalg.decompositions import svd as _svd
-from chainrule.ops.linalg.lu import LUFactor, lu_packed, lu_unpack
+from chainrule.ops.linalg.lu import LUFactor, lu_factor_ex, lu_unpack
 from chainrule.ops.linalg.lu import lu_solve as _lu_solve
-from chainrule.ops.linalg.solving import inv
+from chainrule.ops.linalg.solving import check_matrix, cholesky_solve
 from chainrule.tensor import Tensor
 
 __all__ = ["cholesky_inverse", "lu", "lu_solve", "lu_unpack", "qr", "svd"]
@@ -27,10 +28,13 @@ def qr(input: Tensor, some: bool = True) -> QR:
     return _qr(input, mode="reduced" if some else "complete")
 
 
-def lu(A: Tensor, pivot: bool = True) -> LUFactor:
-    """What :func:`linalg.lu_factor` returns: both factors in one matrix, and the pivots."""
-    packed, pivots, _ = lu_packed("lu", A, pivot)
-    return LUFactor(packed, pivots)
+def lu(
+    A: Tensor, pivot: bool = True, get_infos: bool = False
+) -> LUFactor | tuple[Tensor, Tensor, Tensor]:
+    """What :func:`linalg.lu_factor` returns: both factors in one matrix, and the pivots; with
+    ``get_infos`` also, for each matrix, the first pivot that is zero, from 1, or 0."""
+    packed, pivots, info = lu_factor_ex(A, pivot=pivot)
+    return (packed, pivots, info) if get_infos else LUFactor(packed, pivots)
 
 
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
@@ -39,5 +43,6 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 
 
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of LL' from its Cholesky factor (of L'L if ``upper``)."""
-    return inv(conj(L).mT @ L if upper else L @ conj(L).mT)
+    """The inverse of LL* from its Cholesky factor (of L*L if ``upper``)."""
+    check_matrix("cholesky_inverse", L, square=True)
+    return cholesky_solve(eye(L.shape[-1], dtype=L.dtype), L, upper)

@@ -2,7 +2,8 @@
 
 The matrices are the last two dimensions; those before them are a batch. Rules are after M. Giles,
 "An extended collection of matrix derivative results for forward and reverse mode algorithmic
-differentiation" (2008); ``t`` is a tangent, ``g`` a gradient, ``x'`` a transpose.
+differentiation" (2008); ``t`` is a tangent, ``g`` a gradient, ``x'`` a transpose, ``x*`` an
+adjoint. Rules of holomorphic functions are written with transposes, the others with adjoints.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from chainrule.backend import K, dtypes
 from chainrule.backend.numpy_kernels.linalg import LinAlgError
 from chainrule.ops.core.batching import RULES
 from chainrule.ops.shape.diagonal import tril, triu
+from chainrule.ops.elementwise.complex_numbers import conj, imag, real
 from chainrule.ops.elementwise.functions import zeros_like_of
 from chainrule.ops.index.reading import narrow
+from chainrule.ops.linalg.adjoint import WithAdjoints, adjoint, is_complex
 from chainrule.ops.linalg.matmul import check_batch
 from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.reduce.reductions import sum
@@ -41,14 +44,8 @@ __all__ = [
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def check_matrix(
-    op: str, A: Value, *, square: bool = False, name: str = "A", holomorphic: bool = False
-) -> None:
-    """Refuses what is not a batch of (square) floating-point matrices.
-
-    The rules here transpose without conjugating, so they hold for complex matrices only if the
-    operation is ``holomorphic``; a gradient of another one is refused for those.
-    """
+def check_matrix(op: str, A: Value, *, square: bool = False, name: str = "A") -> None:
+    """Refuses what is not a batch of (square) floating-point or complex matrices."""
     if not isinstance(A, (Tensor, K.Array)):
         raise TypeError(
             f"{op}(): argument {name!r} must be Tensor, not {type(A).__name__}; convert it with "
@@ -64,10 +61,6 @@ def check_matrix(
     if A.ndim < 2:
         raise RuntimeError(
             f"{op}: {name} must have at least 2 dimensions, got shape {tuple(A.shape)}"
-        )
-    if d.kind == "c" and not holomorphic and isinstance(A, Tensor) and A.requires_grad:
-        raise NotImplementedError(
-            f"{op}: the derivative for complex matrices is not implemented; detach() the input"
         )
     if square and A.shape[-1] != A.shape[-2]:
         raise RuntimeError(
@@ -127,7 +120,7 @@ def inv(A: V) -> V:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    check_matrix("linalg.inv", A, square=True, holomorphic=True)
+    check_matrix("linalg.inv", A, square=True)
     return inverse_of(A, check=True)
 
 
@@ -173,7 +166,7 @@ def solve(A: V, B: V, *, left: bool = True) -> V:
     ``B`` is a matrix, or a vector (a batch of vectors if its shape is that of ``A`` without the
     last dimension). Raises :class:`LinAlgError` if ``A`` is singular.
     """
-    check_matrix("linalg.solve", A, square=True, holomorphic=True)
+    check_matrix("linalg.solve", A, square=True)
     vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and tuple(B.shape) == tuple(A.shape[:-1]))
     if vector and not left:
         raise RuntimeError(
@@ -228,8 +221,8 @@ def solve_triangular(
     Only the triangle named by ``upper`` is read, and not its diagonal if ``unitriangular``. A zero
     on the diagonal gives infinities, not an error.
     """
-    check_matrix("linalg.solve_triangular", A, square=True, holomorphic=True)
-    check_matrix("linalg.solve_triangular", B, name="B", holomorphic=True)
+    check_matrix("linalg.solve_triangular", A, square=True)
+    check_matrix("linalg.solve_triangular", B, name="B")
     _check_equation("linalg.solve_triangular", A, B, left)
     if not left:
         return solve_triangular(A.mT, B.mT, upper=not upper, unitriangular=unitriangular).mT
@@ -238,10 +231,10 @@ def solve_triangular(
 
 
 def cholesky_solve(B: V, L: V, upper: bool = False) -> V:
-    """The solution X of AX = B, given the Cholesky factor ``L`` of A (LL' = A, or L'L if upper)."""
-    lower = L.mT if upper else L
-    half = solve_triangular(lower, B, upper=False)
-    return solve_triangular(lower.mT, half, upper=True)
+    """The solution X of AX = B, given the Cholesky factor ``L`` of A (LL* = A, or L*L if upper)."""
+    first, second = (adjoint(L), L) if upper else (L, adjoint(L))
+    half = solve_triangular(first, B, upper=False)
+    return solve_triangular(second, half, upper=True)
 
 
 # --- determinant: d det(X) = <cofactors of X, dX> -------------------------------------------------
@@ -278,7 +271,7 @@ def det(A: V) -> V:
     >>> chainrule.linalg.det(chainrule.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor(-2.)
     """
-    check_matrix("linalg.det", A, square=True, holomorphic=True)
+    check_matrix("linalg.det", A, square=True)
     return _det(A)
 
 
@@ -289,51 +282,60 @@ class Slogdet(NamedTuple):
     logabsdet: Tensor
 
 
-_slogdet = Primitive(
-    "slogdet",
-    lambda g, out, x, needs: (_as_factor(g[1]) * inverse_of(x, check=False).mT,),
-    lambda t, out, x: (
-        zeros_like_of(out[0]),
-        _total(inverse_of(x, check=False).mT * t[0]),
-    ),
-    batch="carry",
-)
+def _slogdet_vjp(
+    g: tuple[Value, Value], out: tuple[Value, Value], x: Value, needs: Sequence[bool]
+) -> tuple[Value]:
+    (gs, gl), inverse = g, adjoint(inverse_of(x, check=False))
+    if is_complex(x):
+        gl = gl + 1j * imag(gs * conj(out[0]))
+    return (_as_factor(gl) * inverse,)
+
+
+def _slogdet_jvp(
+    tangents: Sequence[Value], out: tuple[Value, Value], x: Value
+) -> tuple[Value, Value]:
+    change = _total(inverse_of(x, check=False).mT * tangents[0])
+    if is_complex(x):
+        return 1j * imag(change) * out[0], real(change)
+    return zeros_like_of(out[0]), change
+
+
+# d log det(X) = tr(X^-1 dX): its real part changes the size, its imaginary part the sign.
+_slogdet = WithAdjoints("slogdet", _slogdet_vjp, _slogdet_jvp, batch="carry")
 
 
 def slogdet(A: Tensor) -> Slogdet:
-    """The sign of the determinant and the logarithm of its absolute value (-inf if singular)."""
+    """The sign of the determinant and the logarithm of its absolute value (-inf if singular).
+
+    The sign of a complex number x is x / |x|.
+    """
     check_matrix("linalg.slogdet", A, square=True)
     return Slogdet(*_slogdet(A))
 
 
 # --- pseudoinverse --------------------------------------------------------------------------------
-# dP = -P dX P + P P' dX' (I - X P) + (I - P X) dX' P' P  (Golub and Pereyra, 1973), where the rank
+# dP = -P dX P + P P* dX* (I - X P) + (I - P X) dX* P* P  (Golub and Pereyra, 1973), where the rank
 # does not change.
-
-
-def _symmetric(x: V) -> V:
-    return 0.5 * (x + x.mT)
 
 
 def _pinv_vjp(
     g: Value, p: Value, x: Value, needs: Sequence[bool], rtol: Any, atol: Any, hermitian: bool
 ) -> tuple[Value]:
-    pt, gt = p.mT, g.mT
-    left, right = gt @ (p @ pt), (pt @ p) @ gt
-    out = left - x @ (p @ left) + right - (right @ p) @ x - pt @ g @ pt
-    return (_symmetric(out) if hermitian else out,)
+    ph, gh = adjoint(p), adjoint(g)
+    left, right = gh @ (p @ ph), (ph @ p) @ gh
+    return (left - x @ (p @ left) + right - (right @ p) @ x - ph @ g @ ph,)
 
 
 def _pinv_jvp(
     tangents: Sequence[Value], p: Value, x: Value, rtol: Any, atol: Any, hermitian: bool
 ) -> Value:
-    t = _symmetric(tangents[0]) if hermitian else tangents[0]
-    pt, tt = p.mT, t.mT
-    left, right = (p @ pt) @ tt, tt @ (pt @ p)
+    (t,) = tangents
+    ph, th = adjoint(p), adjoint(t)
+    left, right = (p @ ph) @ th, th @ (ph @ p)
     return left - (left @ x) @ p + right - p @ (x @ right) - p @ t @ p
 
 
-_pinv = Primitive("pinv", _pinv_vjp, _pinv_jvp, batch="carry")
+_pinv = WithAdjoints("pinv", _pinv_vjp, _pinv_jvp, batch="carry")
 
 
 def tolerances(
@@ -359,8 +361,8 @@ def pinv(
     """The Moore-Penrose pseudoinverse.
 
     Singular values at or below max(atol, rtol * largest) count as zero; ``rcond`` is another name
-    for ``rtol``. With ``hermitian`` the matrix is taken to be symmetric and its lower triangle is
-    read.
+    for ``rtol``. With ``hermitian`` the matrix is taken to be Hermitian and its lower triangle is
+    read; the gradient is that of a matrix of which all elements count.
     """
     check_matrix("linalg.pinv", A, square=hermitian)
     atol, rtol = tolerances(A, atol, rcond if rtol is None else rtol)
@@ -388,5 +390,5 @@ _matrix_exp = Primitive(
 
 def matrix_exp(A: V) -> V:
     """The matrix exponential I + A + A A / 2 + A A A / 6 + ..."""
-    check_matrix("linalg.matrix_exp", A, square=True, holomorphic=True)
+    check_matrix("linalg.matrix_exp", A, square=True)
     return _matrix_exp(A)
