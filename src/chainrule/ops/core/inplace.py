@@ -101,8 +101,12 @@ def touch_all(tensors: Sequence[Tensor]) -> None:
             store.last_write = now
 
 
-def assign(x: Tensor, value: Tensor, op: str) -> Tensor:
-    """Writes ``value`` (computed from x or not) into x, with its history."""
+def assign(x: Tensor, value: Tensor, op: str, since: int | None = None) -> Tensor:
+    """Writes ``value`` (computed from x or not) into x, with its history.
+
+    Where a composition computed it, ``since`` is the number of the moment before: every node that
+    was made after it keeps what it needs of the old value of x.
+    """
     check_writable(x, op)
     if value.array.shape != x.array.shape:
         raise RuntimeError(
@@ -115,8 +119,11 @@ def assign(x: Tensor, value: Tensor, op: str) -> Tensor:
                 f"{op}: result type {value.dtype} can't be cast to the desired output type "
                 f"{x.dtype}; use the operation that makes a new tensor"
             )
+        if since is None and value._node is not None:
+            since = value._node.seq - 1
         value = cast(value, x.dtype)
-    _keep_old_value(x, value)
+    if value._node is not None:
+        _keep_old_value(x, value._node, since)
     x.array = value.array if _is_boxed(x, value) else K.write(x.array, value.array)
     touch(x)
     adopt(x, value)
@@ -134,20 +141,23 @@ def _is_boxed(x: Tensor, value: Tensor) -> bool:
     return isinstance(x.array, Box)
 
 
-def _keep_old_value(x: Tensor, value: Tensor) -> None:
+def _keep_old_value(x: Tensor, last: Node, since: int | None) -> None:
     """If the new history needs what the memory of x held before, keeps a copy of it there."""
-    node = value._node
-    if node is None or not node.saved:
-        return
     store = x._store
-    node.saved = tuple(
-        [
-            _copy_of(t)
-            if t is x or (t is not None and store is not None and t._store is store)
-            else t
-            for t in node.saved
-        ]
-    )
+    copies: dict[int, Tensor] = {}
+    nodes, seen = [last], {last}
+    for node in nodes:
+        for t in node.saved or ():
+            if t is x or (t is not None and store is not None and t._store is store):
+                if id(t) not in copies:
+                    copies[id(t)] = _copy_of(t)
+        if copies and node.saved:
+            node.saved = tuple([copies.get(id(t), t) for t in node.saved])
+        if since is not None:
+            for edge in node.edges:
+                if edge.__class__ is Node and edge.seq > since and edge not in seen:
+                    seen.add(edge)
+                    nodes.append(edge)
 
 
 def _copy_of(t: Tensor) -> Tensor:
@@ -226,7 +236,8 @@ def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor
     """The method ``name`` that changes its tensor in place to what ``function`` computes."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return assign(self, function(self, *args, **kwargs), name)
+        since = next_seq()
+        return assign(self, function(self, *args, **kwargs), name, since)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place version of ``{function.__name__}``."
