@@ -64,8 +64,8 @@ def unique(a: np.ndarray, dim: int | None) -> tuple[np.ndarray, np.ndarray, np.n
 
 def unique_consecutive(a: np.ndarray, dim: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same of runs of equal neighbours."""
-    slices = a.reshape(-1, 1) if dim is None else np.moveaxis(a, dim, 0).reshape(a.shape[dim], -1)
-    n = len(slices)
+    n = a.size if dim is None else a.shape[dim]
+    slices = (a if dim is None else np.moveaxis(a, dim, 0)).reshape(n, a.size // max(n, 1))
     starts = np.ones(n, bool)
     starts[1:] = (slices[1:] != slices[:-1]).any(axis=1)
     first = np.flatnonzero(starts)

@@ -103,14 +103,17 @@ def promote(*operands: V | Number) -> tuple[V, ...]:
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def broadcast_shapes(*shapes: Shape, op: str = "broadcast_shapes") -> tuple[int, ...]:
-    """The shape that tensors of these shapes broadcast to.
+def broadcast_shapes(*shapes: Any, op: str = "broadcast_shapes") -> tuple[int, ...]:
+    """The shape that tensors of these shapes broadcast to; a number is the shape of a vector.
 
     >>> import chainrule
     >>> chainrule.broadcast_shapes((3, 1), (4,))
     chainrule.Size([3, 4])
     """
-    ndim = max([len(s) for s in shapes], default=0)
+    try:
+        ndim = max([len(s) for s in shapes], default=0)
+    except TypeError:
+        return broadcast_shapes(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes], op=op)
     out = [1] * ndim
     for shape in shapes:
         for i, n in enumerate(shape, start=ndim - len(shape)):

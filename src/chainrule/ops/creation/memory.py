@@ -146,32 +146,34 @@ def storage_offset(input: Tensor) -> int:
 @numpy_names
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """A copy of what :func:`narrow` shows."""
+    if dim >= max(input.ndim, 1):
+        raise RuntimeError(f"narrow_copy: expected dim < {input.ndim}, but got dim {dim}")
     return clone(narrow(input, dim, start, length))
 
 
-def sum_to_size(input: Tensor, *size: int | Shape) -> Tensor:
+def sum_to_size(input: Tensor, *sizes: int | Shape, size: Shape | None = None) -> Tensor:
     """The sum over what broadcasting would repeat: the result has the given size."""
-    shape = shape_argument(size)
+    shape = shape_argument(sizes, size)
     own = tuple(input.shape)[len(input.shape) - len(shape) :]
     if len(own) != len(shape) or any(n not in (1, m) for n, m in zip(shape, own, strict=True)):
         raise RuntimeError(
             f"sum_to_size: size {shape} is not expandable to size {tuple(input.shape)}"
         )
-    return sum_to(input, shape=shape)
+    return input if shape and shape == tuple(input.shape) else sum_to(input, shape=shape)
 
 
-def resize_(input: Tensor, *sizes: int | Shape) -> Tensor:
+def resize_(input: Tensor, *sizes: int | Shape, size: Shape | None = None) -> Tensor:
     """Another size in place: the first elements stay, what is new is not initialized."""
-    shape = checked_size("resize_", shape_argument(sizes))
+    shape = checked_size("resize_", shape_argument(sizes, size))
     if input.requires_grad:
         raise RuntimeError("resize_: cannot resize variables that require grad; use reshape or pad")
     input.data = Tensor(K.resized(input.array, shape))
     return input
 
 
-def resize_as_(input: Tensor, other: Tensor) -> Tensor:
+def resize_as_(input: Tensor, the_template: Tensor) -> Tensor:
     """:func:`resize_` to the size of another tensor."""
-    return resize_(input, tuple(other.shape))
+    return resize_(input, tuple(the_template.shape))
 
 
 def set_(input: Tensor, source: Tensor) -> Tensor:

@@ -204,6 +204,8 @@ def arange(
         raise NotImplementedError(f"arange: not implemented for {d}; use an integer or float dtype")
     if not (math.isfinite(first) and math.isfinite(last)):
         raise RuntimeError(f"arange: unsupported range: {first} -> {last}")
+    if d is dtypes.int64:
+        first, last, by = int(first), int(last), int(by) if math.isfinite(by) else by
     if by == 0 or by != by:
         raise RuntimeError(f"arange: step must be nonzero, got {by}")
     if (last - first) * by < 0:
@@ -211,6 +213,10 @@ def arange(
             "arange: upper bound and lower bound inconsistent with step sign: from "
             f"{first} to {last} by {by}"
         )
+    if d.category == dtypes.INTEGER and float in map(type, (first, last, by)):
+        count = math.ceil((last - first) / by)  # of the numbers as given; they themselves are cut
+        first, by = int(first), int(by)
+        return made(first + by * K.arange(0, count, 1, d.array_dtype), requires_grad)
     return made(K.arange(first, last, by, d.array_dtype), requires_grad)
 
 
@@ -248,8 +254,8 @@ def linspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """``steps`` numbers evenly spaced from ``start`` to ``end``, both included."""
-    first, last, count = _spaced("linspace", start, end, steps, device)
-    return made(K.linspace(first, last, count, _span_type(first, last, dtype)), requires_grad)
+    first, last, count, d = _spaced("linspace", start, end, steps, dtype, device)
+    return made(K.linspace(first, last, count, d), requires_grad)
 
 
 def logspace(
@@ -263,24 +269,35 @@ def logspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """``steps`` numbers from ``base**start`` to ``base**end``, their logarithms evenly spaced."""
-    first, last, count = _spaced("logspace", start, end, steps, device)
-    return made(K.logspace(first, last, count, base, _span_type(first, last, dtype)), requires_grad)
+    first, last, count, d = _spaced("logspace", start, end, steps, dtype, device)
+    return made(K.logspace(first, last, count, base, d), requires_grad)
 
 
 def _spaced(
-    op: str, start: Number | Tensor, end: Number | Tensor, steps: int, device: Device | None
-) -> tuple[Number, Number, int]:
+    op: str,
+    start: Number | Tensor,
+    end: Number | Tensor,
+    steps: int,
+    dtype: DType | None,
+    device: Device | None,
+) -> tuple[Number, Number, int, Any]:
+    """Both ends, the number of steps and the type; for integers the ends are cut to integers."""
     check_device(op, device)
     count = whole(op, "steps", steps)
     if count < 0:
         raise RuntimeError(f"{op}: number of steps must be non-negative, got {count}")
-    return number(op, "start", start), number(op, "end", end), count
+    first, last = number(op, "start", start), number(op, "end", end)
+    is_complex = isinstance(first, complex) or isinstance(last, complex)
+    d = type_of_number(1j).array_dtype if dtype is None and is_complex else float_type(dtype)
+    if d.kind in "iu":
+        first, last = _cut(op, first), _cut(op, last)
+    return first, last, count, d
 
 
-def _span_type(start: Number, end: Number, dtype: DType | None) -> Any:
-    if dtype is None and dtypes.COMPLEX in (dtypes.category(start), dtypes.category(end)):
-        return type_of_number(1j).array_dtype
-    return float_type(dtype)
+def _cut(op: str, value: Number) -> int:
+    if isinstance(value, complex) or not math.isfinite(value):
+        raise RuntimeError(f"{op}: {value} cannot be converted to an integer without overflow")
+    return int(value)
 
 
 def eye(

@@ -148,6 +148,11 @@ def narrow(input: V, dim: int, start: int | Tensor, length: int) -> V:
     if not shape:
         raise RuntimeError("narrow: cannot be applied to a tensor without dimensions")
     d = canonical_dim("narrow", dim, len(shape))
+    if isinstance(start, Tensor) and (start.ndim or start.dtype.category != dtypes.INTEGER):
+        raise RuntimeError(
+            "narrow: start must be an 0-dim integral Tensor, got "
+            f"{start.dtype} of shape {tuple(start.shape)}"
+        )
     n, start = shape[d], int(start)
     if length < 0:
         raise RuntimeError(f"narrow: length must be non-negative, got {length}")
@@ -236,6 +241,8 @@ def gather(input: V, dim: int, index: V) -> V:
     """
     index = integer_index("gather", index)
     d = canonical_dim("gather", dim, input.ndim)
+    if 0 in index.shape and index.ndim != input.ndim:  # nothing is chosen: any shape will do
+        return reshape(slice_view(reshape(input, (-1,)), entries=(slice(0, 0, 1),)), index.shape)
     input, index, shape = with_dimensions(input, index)
     check_index_shape("gather", input, d, index)
     try:

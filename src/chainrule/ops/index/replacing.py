@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.backend import dtypes
+from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.index.assignment import as_number, fitted, shaped, spread_to
 from chainrule.ops.index.choice import (
@@ -59,7 +59,8 @@ def _vector(
 
 
 def _check_source(op: str, input: Tensor, d: int, index: Tensor, source: Tensor) -> None:
-    shape, own, n = tuple(input.shape), tuple(source.shape), index.shape[0]
+    shape, own = tuple(input.shape) or (1,), tuple(source.shape)
+    own, n = own if input.ndim else own or (1,), index.shape[0]
     at = d + len(shape)
     if input.dtype != source.dtype:
         raise RuntimeError(
@@ -93,10 +94,15 @@ def index_add(
     d, index, params = _vector("index_add", input, dim, index, 0, RuntimeError)
     _check_source("index_add", input, d, index, source)
     shape = tuple(input.shape)
-    source = source if alpha == 1 else source * alpha
-    if not shape:
-        return input + source
-    return input + index_place(source, index, shape=shape, **params)
+    if input.array.dtype.kind == "b":
+        source = cast(source, dtypes.int64) * bool(alpha)
+    elif alpha != 1:
+        source = source * alpha
+    source = source if source.ndim else reshape(source, (1,))
+    return cast(
+        input + shaped(index_place(source, index, shape=shape or (1,), **params), shape),
+        input.dtype,
+    )
 
 
 @numpy_names
@@ -119,11 +125,13 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Number | Tensor) -
     """
     value = as_number("index_fill", input, value)
     d, index, params = _vector("index_fill", input, dim, index, 1, IndexError)
-    shape = list(input.shape) or [1]
-    whole = tuple(shape)
-    shape[d] = index.shape[0]
-    out = put(reshape(input, whole), broadcast_to(value, shape=tuple(shape)), index, **params)
-    return shaped(out, tuple(input.shape))
+    n = input.shape[d] if input.ndim else 1
+    # By a mask: a place that is named twice is filled once, and counts once for the derivative.
+    ones = Tensor(K.ones(tuple(index.shape), "bool"))
+    mask = put(
+        Tensor(K.zeros((n,), "bool")), ones, index, **(params | {"entries": (...,), "tail": 0})
+    )
+    return shaped(where(reshape(mask, (n, *[1] * (-d - 1))), value, input), tuple(input.shape))
 
 
 def index_put(

@@ -139,7 +139,8 @@ def scatter_reduce(
         )
     shape = tuple(input.shape)
     input, index, d, src = _checked("scatter_reduce", input, dim, index, src)
-    return shaped(_REDUCTIONS[reduce](input, src, index, d, include_self), shape)
+    out = _REDUCTIONS[reduce](input, src, index, d, include_self)
+    return shaped(cast(out, input.dtype), shape)
 
 
 def _ones(like: V) -> V:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-
+from chainrule.backend import dtypes
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.shape.diagonal import diagonal
 from chainrule.ops.elementwise.complex_numbers import conj
 from chainrule.ops.linalg.matmul import as_rows, check_fits, product
-from chainrule.ops.core.promotion import broadcast_shapes, promote
-from chainrule.ops.core.primitive import Bilinear, sum_to
+from chainrule.ops.core.promotion import broadcast_shapes, cast, promote, result_type
+from chainrule.ops.core.primitive import Bilinear, broadcast_to, sum_to
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import canonical_dim, reshape, unsqueeze
 from chainrule.typing import Number, V, Value
@@ -161,11 +161,36 @@ def trace(input: V) -> V:
 
 def _add_scaled(op: str, input: V, product: V, beta: Number, alpha: Number) -> V:
     check_fits(op, "input", input, tuple(product.shape))
+    if result_type(input, product).category <= dtypes.INTEGER:
+        return _add_integers(op, input, product, beta, alpha)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         # Not 0 * input: infinities and NaN in the input do not count.
         return product
     return (input if beta == 1 else input * beta) + product
+
+
+def _add_integers(op: str, input: V, product: V, beta: Number, alpha: Number) -> V:
+    """The same of integers, whose factors are cut to integers, and of truth values."""
+    if op == "addr" and (isinstance(beta, float) or isinstance(alpha, float)):
+        raise RuntimeError(
+            f"addr: for integral input tensors, beta and alpha must not be floating point numbers, "
+            f"got {beta} and {alpha}"
+        )
+    dtype = result_type(input, product)
+    parts = [
+        cast(x, dtypes.int64) * int(bool(c) if dtype is dtypes.bool_ else _real(op, c))
+        for x, c in ((input, beta), (product, alpha))
+        if c != 0
+    ]
+    out = parts[0] + parts[1] if len(parts) == 2 else parts[0] if parts else product * 0
+    return cast(broadcast_to(out, shape=tuple(product.shape)), dtype)
+
+
+def _real(op: str, factor: Number) -> float:
+    if isinstance(factor, complex):
+        raise RuntimeError(f"{op}: integers cannot be multiplied by the complex number {factor}")
+    return factor
 
 
 def addmm(input: V, mat1: V, mat2: V, *, beta: Number = 1, alpha: Number = 1) -> V:

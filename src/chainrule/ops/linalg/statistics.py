@@ -111,7 +111,7 @@ def corrcoef(input: Tensor) -> Tensor:
 def gradient(
     input: Tensor,
     *,
-    spacing: float | Sequence[float | Tensor] | Tensor = 1,
+    spacing: float | Sequence[float | Tensor] | Tensor | None = 1,
     dim: Dims = None,
     edge_order: int = 1,
 ) -> tuple[Tensor, ...]:
@@ -130,6 +130,7 @@ def gradient(
         )
     x = to_floating(input)
     dims = canonical_dims("gradient", dim, x.ndim)
+    spacing = 1 if spacing is None else spacing
     steps: list[float | Tensor]
     if isinstance(spacing, Sequence):
         steps = list(spacing)

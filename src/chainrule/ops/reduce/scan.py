@@ -207,7 +207,7 @@ def diff(
     parts = [x for x in (prepend, input, append) if x is not None]
     for x in parts:
         _check_fits(input, x, d)
-    out = cat(parts, d)
+    out = cat(parts if n else [input], d)
     for _ in range(n):
         out = _differences(out, d)
     return out

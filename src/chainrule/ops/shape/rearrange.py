@@ -21,7 +21,6 @@ from chainrule.ops.shape.views import (
     permute,
     reshape,
     shape_argument,
-    swapaxes,
     tensors_argument,
     transpose,
     unsqueeze,
@@ -77,7 +76,7 @@ METHODS = (
 INPLACE: tuple[str, ...] = ()
 INPLACE_VIEWS = ("swapdims", "t")
 
-moveaxis, swapdims = movedim, swapaxes
+moveaxis, swapdims = movedim, transpose
 
 
 def existing_dim(op: str, dim: int, input: Value) -> int:
@@ -239,11 +238,11 @@ def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ..
 # --- repeating ------------------------------------------------------------------------------------
 
 
-def repeat(input: V, *repeats: int | Shape) -> V:
+def repeat(input: V, *sizes: int | Shape, repeats: Shape | None = None) -> V:
     """``input`` laid out as many times as given for each dimension."""
-    if not repeats:
+    if not sizes and repeats is None:
         raise TypeError('repeat() missing 1 required positional argument: "repeats"')
-    times = shape_argument(repeats)
+    times = shape_argument(sizes, repeats)
     if len(times) < input.ndim:
         raise RuntimeError(
             f"repeat: number of dimensions of repeats {times} can not be smaller than number of "
@@ -260,9 +259,9 @@ def repeat(input: V, *repeats: int | Shape) -> V:
     return out if any(r != 1 != size for r, size in zip(times, shape, strict=True)) else clone(out)
 
 
-def tile(input: V, *dims: int | Shape) -> V:
+def tile(input: V, *sizes: int | Shape, dims: Shape | None = None) -> V:
     """Like :func:`repeat`; missing numbers in front count as 1."""
-    times = shape_argument(dims)
+    times = shape_argument(sizes, dims)
     return repeat(input, (1,) * (input.ndim - len(times)) + times)
 
 
@@ -328,9 +327,9 @@ def _repeated_numbers(repeats: Tensor, n: int | None, output_size: int | None) -
 _flip = Linear("flip", lambda g, shape_in, dims: _flip(g, dims=dims))
 
 
-def flip(input: V, *dims: int | Shape) -> V:
+def flip(input: V, *along: int | Shape, dims: int | Shape | None = None) -> V:
     """The elements in reverse order along the given dimensions."""
-    named = shape_argument(dims)
+    named = shape_argument(along, dims)
     return _flip(input, dims=canonical_dims("flip", named, input.ndim) if named else ())
 
 

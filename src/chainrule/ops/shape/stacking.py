@@ -68,7 +68,13 @@ def cat(tensors: Sequence[V], dim: int = 0) -> V:
     tensors = list(tensors)
     if not tensors:
         raise ValueError("cat: expected a non-empty list of tensors")
-    shapes = [x.array.shape if isinstance(x, Tensor) else x.shape for x in tensors]
+    try:
+        shapes = [x.array.shape if isinstance(x, Tensor) else x.shape for x in tensors]
+    except AttributeError:
+        bad = next(x for x in tensors if not hasattr(x, "shape"))
+        raise TypeError(
+            f"cat(): expected a sequence of Tensors, but found an element {type(bad).__name__}"
+        ) from None
     if () in shapes:
         raise RuntimeError("cat: zero-dimensional tensors cannot be concatenated; use stack")
     if (0,) in shapes:  # joins anything, as in PyTorch

@@ -98,9 +98,17 @@ _permute = Linear(
 # --- functions ------------------------------------------------------------------------------------
 
 
-def shape_argument(shape: tuple[int | Shape, ...]) -> tuple[int, ...]:
-    """``f(2, 3)`` and ``f((2, 3))`` mean the same."""
+def shape_argument(
+    shape: tuple[int | Shape, ...], named: int | Shape | None = None
+) -> tuple[int, ...]:
+    """``f(2, 3)`` and ``f((2, 3))`` mean the same, and so does ``f(name=(2, 3))``."""
     sizes: Sequence[Any] = shape
+    if named is not None:
+        if shape:
+            raise TypeError(
+                f"the numbers were given twice, as {shape} and by keyword as {named}; give one"
+            )
+        sizes = shape = (named,)
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         sizes = shape[0]
     return tuple(int(n) for n in sizes)
@@ -114,14 +122,14 @@ def tensors_argument(tensors: tuple[Tensor | Sequence[Tensor], ...]) -> Sequence
     return several
 
 
-def reshape(input: V, *shape: int | Shape) -> V:
+def reshape(input: V, *sizes: int | Shape, shape: Shape | None = None) -> V:
     """The same elements in another shape; one entry may be -1, to be worked out.
 
     >>> import chainrule
     >>> chainrule.arange(6).reshape(2, -1).shape
     chainrule.Size([2, 3])
     """
-    return _reshape(input, shape=_complete("reshape", input, shape_argument(shape)))
+    return _reshape(input, shape=_complete("reshape", input, shape_argument(sizes, shape)))
 
 
 def _complete(op: str, input: Value, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -179,7 +187,12 @@ def _as_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
     return _bits(input, dtype=dtype.array_dtype)
 
 
-def view(input: Tensor, *shape: int | Shape | dtypes.dtype, dtype: DType | None = None) -> Tensor:
+def view(
+    input: Tensor,
+    *sizes: int | Shape | dtypes.dtype,
+    size: Shape | None = None,
+    dtype: DType | None = None,
+) -> Tensor:
     """Like :func:`reshape`, but never copies: the memory must allow it.
 
     ``x.view(dtype)`` reads the same memory as another type.
@@ -188,12 +201,12 @@ def view(input: Tensor, *shape: int | Shape | dtypes.dtype, dtype: DType | None 
     >>> chainrule.tensor([1.0]).view(chainrule.int32)
     tensor([1065353216], dtype=chainrule.int32)
     """
-    sizes: tuple[Any, ...] = shape
-    if sizes and isinstance(sizes[0], dtypes.dtype):
-        dtype = sizes[0]
+    given: tuple[Any, ...] = sizes
+    if given and isinstance(given[0], dtypes.dtype):
+        dtype = given[0]
     if dtype is not None:
         return _as_type(input, dtypes.as_dtype(dtype))
-    out = reshape(input, *sizes)
+    out = reshape(input, *given, shape=size)
     if not K.may_share_memory(out.array, input.array) and input.numel():
         raise RuntimeError(
             f"view: size {tuple(out.shape)} is not compatible with the memory layout of a tensor "
@@ -202,16 +215,16 @@ def view(input: Tensor, *shape: int | Shape | dtypes.dtype, dtype: DType | None 
     return out
 
 
-def permute(input: V, *dims: int | Shape) -> V:
+def permute(input: V, *order: int | Shape, dims: Shape | None = None) -> V:
     """The dimensions in another order: ``x.permute(2, 0, 1)``."""
-    order = shape_argument(dims)
+    named = shape_argument(order, dims)
     ndim = input.ndim
-    if len(order) != ndim:
+    if len(named) != ndim:
         raise RuntimeError(
             f"permute: number of dimensions in the tensor input ({ndim}, shape "
-            f"{tuple(input.shape)}) does not match the length of the desired ordering {order}"
+            f"{tuple(input.shape)}) does not match the length of the desired ordering {named}"
         )
-    return _permute(input, dims=canonical_dims("permute", order, ndim) if ndim else ())
+    return _permute(input, dims=canonical_dims("permute", named, ndim) if ndim else ())
 
 
 def transpose(input: V, dim0: int, dim1: int) -> V:
@@ -274,9 +287,9 @@ def flatten(input: V, start_dim: int = 0, end_dim: int = -1) -> V:
     return _reshape(input, shape=(*shape[:start], merged, *shape[end + 1 :]))
 
 
-def expand(input: V, *sizes: int | Shape) -> V:
+def expand(input: V, *sizes: int | Shape, size: Shape | None = None) -> V:
     """Dimensions of size 1 repeated to the given sizes without copying; -1 keeps a size."""
-    target, shape = shape_argument(sizes), tuple(input.shape)
+    target, shape = shape_argument(sizes, size), tuple(input.shape)
     extra = len(target) - len(shape)
     if extra < 0:
         raise RuntimeError(
@@ -300,4 +313,6 @@ def expand(input: V, *sizes: int | Shape) -> V:
     return broadcast_to(input, shape=tuple(full))
 
 
-swapaxes = transpose
+def swapaxes(input: V, axis0: int, axis1: int) -> V:
+    """Two dimensions exchanged: NumPy's name of :func:`transpose`."""
+    return transpose(input, axis0, axis1)
