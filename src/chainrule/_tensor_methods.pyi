@@ -421,7 +421,7 @@ class TensorMethods:
         """2 to the power x."""
     def exp_(self) -> Self:
         """e to the power x."""
-    def expand(self, *sizes: _int | Shape) -> Tensor:
+    def expand(self, *sizes: _int | Shape, size: Shape | None = None) -> Tensor:
         """Dimensions of size 1 repeated to the given sizes without copying; -1 keeps a size."""
     def expand_as(self, other: Tensor) -> Tensor:
         """``input`` expanded to the shape of ``other``."""
@@ -441,7 +441,7 @@ class TensorMethods:
         """x without its fraction."""
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """The dimensions from ``start_dim`` to ``end_dim`` as one."""
-    def flip(self, *dims: _int | Shape) -> Tensor:
+    def flip(self, *along: _int | Shape, dims: _int | Shape | None = None) -> Tensor:
         """The elements in reverse order along the given dimensions."""
     def fliplr(self) -> Tensor:
         """The columns in reverse order."""
@@ -513,9 +513,9 @@ class TensorMethods:
         """Whether x > y."""
     def half(self) -> Tensor:
         """This tensor as float16."""
-    def heaviside(self, other: Tensor | Number) -> Tensor:
+    def heaviside(self, values: Tensor | Number) -> Tensor:
         """0 for x < 0, y at x = 0, 1 for x > 0."""
-    def heaviside_(self, other: Tensor | Number) -> Self:
+    def heaviside_(self, values: Tensor | Number) -> Self:
         """0 for x < 0, y at x = 0, 1 for x > 0."""
     def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor:
         """How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max`` (the smallest and the largest element, if both are equal); elements outside do not count."""
@@ -910,7 +910,7 @@ class TensorMethods:
         """Whether x differs from y."""
     def outer(self, vec2: Tensor) -> Tensor:
         """All products of an element of one vector and an element of another."""
-    def permute(self, *dims: _int | Shape) -> Tensor:
+    def permute(self, *order: _int | Shape, dims: Shape | None = None) -> Tensor:
         """The dimensions in another order: ``x.permute(2, 0, 1)``."""
     def pin_memory(self) -> Tensor:
         """``input`` itself: there is no GPU to pin memory for."""
@@ -922,9 +922,9 @@ class TensorMethods:
         """The n-th derivative of digamma: a method has the tensor first."""
     def positive(self) -> Tensor:
         """``input`` itself."""
-    def pow(self, other: Tensor | Number) -> Tensor:
+    def pow(self, exponent: Tensor | Number) -> Tensor:
         """x to the power y."""
-    def pow_(self, other: Tensor | Number) -> Self:
+    def pow_(self, exponent: Tensor | Number) -> Self:
         """x to the power y."""
     def prod(self, dim: _int | None = None, keepdim: _bool = False, *, dtype: DType | None = None, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The product of all elements, or along one dimension; its gradient is exact also at zeros."""
@@ -975,17 +975,17 @@ class TensorMethods:
     @overload
     def renorm_(self, p: _float, *, axis: _int, maxnorm: _float) -> Self:
         """The slices along ``dim`` scaled down to a p-norm of ``maxnorm`` where theirs is larger."""
-    def repeat(self, *repeats: _int | Shape) -> Tensor:
+    def repeat(self, *sizes: _int | Shape, repeats: Shape | None = None) -> Tensor:
         """``input`` laid out as many times as given for each dimension."""
     def repeat_interleave(self, repeats: _int | Tensor | None = None, dim: _int | None = None, *, output_size: _int | None = None, axis: _int | None = None) -> Tensor:
         """Each element (or slice along ``dim``) repeated, next to itself."""
-    def reshape(self, *shape: _int | Shape) -> Tensor:
+    def reshape(self, *sizes: _int | Shape, shape: Shape | None = None) -> Tensor:
         """The same elements in another shape; one entry may be -1, to be worked out."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """The elements of ``input`` in the shape of ``other``."""
-    def resize_(self, *sizes: _int | Shape) -> Self:
+    def resize_(self, *sizes: _int | Shape, size: Shape | None = None) -> Self:
         """Another size in place: the first elements stay, what is new is not initialized."""
-    def resize_as_(self, other: Tensor) -> Self:
+    def resize_as_(self, the_template: Tensor) -> Self:
         """:func:`resize_` to the size of another tensor."""
     def resolve_conj(self) -> Tensor:
         """``input`` itself: a conjugate is computed at once."""
@@ -1129,14 +1129,14 @@ class TensorMethods:
         """input - alpha * other"""
     def sum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DType | None = None, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """The sum over all elements, or along some dimensions; integers are summed as int64."""
-    def sum_to_size(self, *size: _int | Shape) -> Tensor:
+    def sum_to_size(self, *sizes: _int | Shape, size: Shape | None = None) -> Tensor:
         """The sum over what broadcasting would repeat: the result has the given size."""
     def svd(self, some: _bool = True, compute_uv: _bool = True) -> SVD:
         """U, S and V (not its adjoint, as :func:`linalg.svd`) with input = U diag(S) V*."""
-    def swapaxes(self, dim0: _int, dim1: _int) -> Tensor:
-        """Two dimensions exchanged."""
-    def swapaxes_(self, dim0: _int, dim1: _int) -> Self:
-        """Two dimensions exchanged."""
+    def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
+        """Two dimensions exchanged: NumPy's name of :func:`transpose`."""
+    def swapaxes_(self, axis0: _int, axis1: _int) -> Self:
+        """Two dimensions exchanged: NumPy's name of :func:`transpose`."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
     def swapdims_(self, dim0: _int, dim1: _int) -> Self:
@@ -1159,7 +1159,7 @@ class TensorMethods:
         """The hyperbolic tangent of x."""
     def tensor_split(self, indices_or_sections: Sizes | Tensor, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of as many pieces as asked for, equal if possible, or of the pieces between indices."""
-    def tile(self, *dims: _int | Shape) -> Tensor:
+    def tile(self, *sizes: _int | Shape, dims: Shape | None = None) -> Tensor:
         """Like :func:`repeat`; missing numbers in front count as 1."""
     @overload
     def to(self, dtype: DType, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
@@ -1254,7 +1254,7 @@ class TensorMethods:
         """The variance: sum((x - mean(x))**2) / (n - correction), with correction 1 by default."""
     def vdot(self, other: Tensor) -> Tensor:
         """The dot product of two vectors, the first conjugated."""
-    def view(self, *shape: _int | Shape | dtypes.dtype, dtype: DType | None = None) -> Tensor:
+    def view(self, *sizes: _int | Shape | dtypes.dtype, size: Shape | None = None, dtype: DType | None = None) -> Tensor:
         """Like :func:`reshape`, but never copies: the memory must allow it."""
     def view_as(self, other: Tensor) -> Tensor:
         """The elements of ``input`` in the shape of ``other``, without copying."""

@@ -187,7 +187,6 @@ CASES: list[Any] = [
         r"Expected more than 1 value per channel when training, got input size \(1, 3\)",
     ),
     (lambda: nn.BatchNorm2d(3)(chainrule.ones(1, 3, 1, 1)), ValueError, r"\(1, 3, 1, 1\)"),
-    (lambda: nn.BatchNorm1d(3)(chainrule.ones(0, 3)), ValueError, "the variance of 0"),
     (
         lambda: nn.BatchNorm1d(3)(chainrule.ones(2, 4)),
         RuntimeError,

@@ -186,7 +186,7 @@ BAD: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]
     "no channels": ("max_pool2d", (X[:, :0], 2), {}, RuntimeError, r"non-zero size"),
     "kernels": ("max_pool2d", (X, (2, 2, 2)), {}, RuntimeError, r"expected kernel_size to be"),
     "divisor": ("avg_pool2d", (X, 2), {"divisor_override": 0}, RuntimeError, r"must be not zero"),
-    "integers": ("avg_pool2d", (X.long(), 2), {}, NotImplementedError, r"not implemented for"),
+    "integers": ("avg_pool2d", (X.int(), 2), {}, NotImplementedError, r"not implemented for"),
     "adaptive": ("adaptive_avg_pool2d", (X, -1), {}, RuntimeError, r"negative output_size"),
     "sizes": ("adaptive_max_pool2d", (X, (2, 2, 2)), {}, RuntimeError, r"must have 2 elements"),
     "nothing": ("adaptive_avg_pool2d", (X[:, :, :0], 2), {}, RuntimeError, r"non-zero size"),

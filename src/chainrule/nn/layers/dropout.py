@@ -116,6 +116,8 @@ def feature_alpha_dropout(
     """a (x d + alpha' (1 - d)) + b with one d for each channel of (N, C, *): see
     :func:`alpha_dropout`."""
     _check_probability("feature_alpha_dropout", p)
+    if not training or p == 0:
+        return input
     shape = _channels("feature_alpha_dropout", input, 2)
     return _alpha("feature_alpha_dropout", input, shape, p, training, inplace)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,15 +77,16 @@ def _pool(
     index: Any = 0
     for d, (size, window, count) in enumerate(zip(sizes, windows, outputs, strict=True)):
         start = _starts(samples[:, :, order[d]], size, count, window)
-        places = unsqueeze(start, -1) + arange(window, dtype=dtypes.int64)
+        spots = unsqueeze(start, -1) + arange(window, dtype=dtypes.int64)
         shape = [n, c, *[1] * (2 * nd)]
         shape[2 + d], shape[2 + nd + d] = count, window
-        index = index * size + reshape(places, tuple(shape))
-    counts = (n, c, *outputs)
-    flat = reshape(index, (n, c, -1))
-    values = reshape(gather(reshape(input, (n, c, -1)), 2, flat), (*counts, -1))
+        index = index * size + reshape(spots, tuple(shape))
+    counts, inside = (n, c, *outputs), math.prod(windows)
+    flat = reshape(index, (n, c, math.prod(outputs) * inside))
+    places = reshape(input, (n, c, math.prod(sizes)))
+    values = reshape(gather(places, 2, flat), (*counts, inside))
     best, which = max(values, -1)
-    found = gather(reshape(flat, (*counts, -1)), -1, unsqueeze(which, -1))
+    found = gather(reshape(flat, (*counts, inside)), -1, unsqueeze(which, -1))
     return best, squeeze(found, -1)
 
 

@@ -11,7 +11,7 @@ from chainrule.nn.layers.norm_sample import check_type
 from chainrule.ops.core.inplace import assign
 from chainrule.ops.elementwise.functions import rsqrt
 from chainrule.ops.layers.norm import normalized, normalized_with_statistics
-from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 
@@ -35,6 +35,8 @@ def batch_norm(
     In training they are those of the batch, and the running ones are moved towards them (the
     variance with n - 1 in its denominator); else they are the running ones.
     """
+    if isinstance(input, Tensor) and not input.array.size:
+        return _of_nothing(input, weight, bias)
     _check_channels("batch_norm", input, running_mean, running_var, weight, bias)
     if not training:
         if eps < 0.0:
@@ -59,6 +61,15 @@ def batch_norm(
     out, center, spread = normalized_with_statistics(input, w, b, dim=dim, eps=eps)
     _move(running_mean, center, momentum)
     _move(running_var, spread * (count / (count - 1)), momentum)
+    return out
+
+
+def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """An empty batch stays empty, the running moments where they are; parameters get zeros."""
+    out = input * 1
+    for t in (weight, bias):
+        if t is not None:
+            out = out + sum(t) * 0
     return out
 
 

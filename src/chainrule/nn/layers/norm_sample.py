@@ -111,6 +111,8 @@ def local_response_norm(
         )
     if size < 1:
         raise ValueError(f"local_response_norm: size must be at least 1, got {size}")
+    if not input.numel():
+        return input
     channels, behind = input.shape[1], (0, 0) * (input.ndim - 2)
     squares = pad(input * input, (*behind, size // 2, (size - 1) // 2))
     total = squares[:, :channels]

@@ -18,7 +18,8 @@ from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.elementwise.functions import minimum, sqrt, square
 from chainrule.ops.elementwise.logic import eq, where
 from chainrule.ops.elementwise.options import clamp
-from chainrule.ops.core.promotion import broadcast_shapes, promote
+from chainrule.backend.dtypes import bool_, int64
+from chainrule.ops.core.promotion import broadcast_shapes, cast, promote
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.linalg.norms import norm
 from chainrule.ops.shape.views import canonical_dim, expand
@@ -148,6 +149,7 @@ def cosine_embedding_loss(
             "cosine_embedding_loss: expected inputs (N, D) with target (N,), or (D,) with (); got "
             f"inputs {tuple(input1.shape)} with target {tuple(target.shape)}"
         )
+    input1, input2 = [cast(x, int64) if x.dtype is bool_ else x for x in (input1, input2)]
     tiny = 1e-12
     squares = [sum(square(x), -1) + tiny for x in (input1, input2)]
     cosine = sum(input1 * input2, -1) / sqrt(squares[0] * squares[1])

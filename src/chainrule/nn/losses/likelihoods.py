@@ -11,7 +11,6 @@ from chainrule.nn.losses.reduction import (
     Flag,
     Loss,
     at_least,
-    check_floating,
     check_same_shape,
     difference_of,
     has_negative,
@@ -22,7 +21,7 @@ from chainrule.ops.layers.class_targets import REDUCTIONS
 from chainrule.ops.elementwise.functions import exp, log, square, xlogy
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.reduce.reductions import sum
-from chainrule.ops.shape.views import unsqueeze
+from chainrule.ops.shape.views import expand, unsqueeze
 from chainrule.tensor import Tensor
 
 __all__ = [
@@ -45,6 +44,11 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """(log(var) + (x - y)^2 / var) / 2; see :class:`chainrule.nn.GaussianNLLLoss`."""
     reduction_of("gaussian_nll_loss", reduction)
+    shape, given = [x.array.shape if isinstance(x, Tensor) else () for x in (input, target)]
+    if isinstance(target, Tensor) and not given:  # one number for all
+        target = expand(target, shape)
+    elif len(shape) == len(given) and 1 in given:  # what has size 1 repeats
+        target = expand(target, [n if m == 1 else m for n, m in zip(shape, given, strict=True)])
     error = square(difference_of("gaussian_nll_loss", input, target))
     var = _variance(input, var)
     variance = at_least(eps, var) if isinstance(var, Tensor) else max(var, eps)
@@ -91,7 +95,6 @@ def poisson_nll_loss(
     """exp(x) - y x, or x - y log(x + eps); see :class:`chainrule.nn.PoissonNLLLoss`."""
     reduction = reduction_of("poisson_nll_loss", reduction, size_average, reduce)
     check_same_shape("poisson_nll_loss", input=input, target=target)
-    check_floating("poisson_nll_loss", "input", input)
     losses = exp(input) - target * input if log_input else input - target * log(input + eps)
     return reduced(losses + _stirling(target) if full else losses, reduction)
 

@@ -88,6 +88,9 @@ def multi_margin_loss(
     reduction = reduction_of(op, reduction, size_average, reduce)
     _check_p(op, p)
     check_tensors(op, input=input, target=target)
+    if isinstance(weight, Tensor) and weight.ndim != 1:
+        raise ValueError(f"{op}: weight must be one-dimensional, got shape {tuple(weight.shape)}")
+    input = input if input.ndim else reshape(input, (1,))  # one sample of one class
     _check_rows(op, input)
     if input.ndim == 1 and tuple(target.shape) == ():
         target = reshape(target, (1,))
@@ -126,6 +129,7 @@ def multilabel_margin_loss(
     op = "multilabel_margin_loss"
     reduction = reduction_of(op, reduction, size_average, reduce)
     check_tensors(op, input=input, target=target)
+    input, target = [x if x.ndim else reshape(x, (1,)) for x in (input, target)]
     _check_rows(op, input)
     if tuple(input.shape) != tuple(target.shape):
         raise RuntimeError(
@@ -190,8 +194,6 @@ def _check_classes(op: str, target: Tensor, classes: int, lowest: int) -> None:
 
 def _check_class_weight(op: str, weight: Tensor, classes: int) -> None:
     check_tensors(op, weight=weight)
-    if weight.ndim != 1:
-        raise ValueError(f"{op}: weight must be one-dimensional, got shape {tuple(weight.shape)}")
     if weight.shape[0] != classes:
         raise RuntimeError(
             f"{op}: weight must have a number for each of the {classes} classes, got "

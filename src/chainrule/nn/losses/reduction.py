@@ -89,10 +89,16 @@ def check_same_shape(op: str, **tensors: Tensor) -> None:
             continue
         check_tensors(op, **tensors)
         a, b = tuple(x.shape), tuple(y.shape)
-        raise ValueError(
+        # PyTorch broadcasts what it can, and has another error for the rest.
+        error = ValueError if _broadcast(a, b) else RuntimeError
+        raise error(
             f"{op}: {first} has shape {a} but {name} has shape {b}; a loss does not broadcast, "
             f"make the shapes equal{_fix(first, a, name, b)}"
         )
+
+
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    return all(n == m or 1 in (n, m) for n, m in zip(reversed(a), reversed(b), strict=False))
 
 
 def _fix(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> str:

@@ -258,11 +258,13 @@ def binary(
     kinds: str = ANY_KIND,
     refuses_bool: str = "",
     kernel: str | None = None,
+    second: str = "other",
 ) -> BinaryFunction:
     """Declares an elementwise function of two inputs and returns it.
 
     ``floating`` says that integers become floating before it is applied, ``kinds`` which kinds of
-    elements it is for, ``refuses_bool`` why (and that) neither input may be boolean.
+    elements it is for, ``refuses_bool`` why (and that) neither input may be boolean, ``second`` how
+    the second argument is called.
     """
     differentials = (differential_x, differential_y)
     op = Binary(name, differentials, kernel, floating, kinds, refuses_bool)
@@ -289,7 +291,10 @@ def binary(
             raise broadcast_error(name, a.shape, b.shape) from None
         return two(op, input, other, array, flags and differentiable)
 
-    out = named(function, name, doc, {"input": "V", "other": "V | Number", "return": "V"})
+    if second != "other":  # the bytecode knows its variables by their numbers
+        first, _, *rest = function.__code__.co_varnames
+        function.__code__ = function.__code__.replace(co_varnames=(first, second, *rest))
+    out = named(function, name, doc, {"input": "V", second: "V | Number", "return": "V"})
     out.op = op
     return out
 

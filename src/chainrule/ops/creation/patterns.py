@@ -204,10 +204,12 @@ def arange(
         raise NotImplementedError(f"arange: not implemented for {d}; use an integer or float dtype")
     if not (math.isfinite(first) and math.isfinite(last)):
         raise RuntimeError(f"arange: unsupported range: {first} -> {last}")
-    if d is dtypes.int64:
-        first, last, by = int(first), int(last), int(by) if math.isfinite(by) else by
     if by == 0 or by != by:
         raise RuntimeError(f"arange: step must be nonzero, got {by}")
+    if d is dtypes.int64 and math.isfinite(by):
+        if not int(by):
+            raise ValueError(f"arange: step must be nonzero, got {by}, which is 0 in {d}")
+        first, last, by = int(first), int(last), int(by)
     if (last - first) * by < 0:
         raise RuntimeError(
             "arange: upper bound and lower bound inconsistent with step sign: from "

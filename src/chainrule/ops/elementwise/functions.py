@@ -239,6 +239,7 @@ pow = binary(
     lambda d, x, y, out: d * _exponent_slope(x, y, out),
     "x to the power y.",
     kinds="iufc",
+    second="exponent",
 )
 atan2 = binary(
     "atan2",
@@ -341,7 +342,9 @@ trunc_divide = binary(
     "trunc(x / y)",
     kinds="iuf",
 )
-heaviside = binary("heaviside", None, None, "0 for x < 0, y at x = 0, 1 for x > 0.", kinds="biuf")
+heaviside = binary(
+    "heaviside", None, None, "0 for x < 0, y at x = 0, 1 for x > 0.", kinds="biuf", second="values"
+)
 
 
 def _twice(d: Value, x: Value) -> Value:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from chainrule.backend import K, dtypes
 from chainrule.ops.core.primitive import Linear
-from chainrule.ops.elementwise.functions import pow
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.elementwise.functions import maximum, pow
+from chainrule.ops.elementwise.logic import where
+from chainrule.ops.elementwise.options import round
 from chainrule.ops.layers.class_targets import check_floating
 from chainrule.ops.layers.spatial import (
     Known,
@@ -15,6 +19,7 @@ from chainrule.ops.layers.spatial import (
     batched,
     divides,
     last_sizes,
+    check_adaptive,
     per_dim,
     pooled_size,
     window_settings,
@@ -184,7 +189,24 @@ def _average(
             _known.put(settings, (op, x.array.shape, x.array.dtype), *given)
         return _avg_pool(x, **settings)
 
+    if isinstance(input, Tensor) and input.dtype is dtypes.int64:
+        by = divisor if divisor is not None else 0
+        settings = (kernel_size, stride, padding, ceil_mode, count_include_pad)
+        return _integer_average(lambda x, d: _average(op, nd, x, *settings, d, dilation), input, by)
     return batched(op, input, nd, pool)
+
+
+def _integer_average(
+    average: Callable[[Tensor, int | None], Tensor], input: Tensor, divisor: int
+) -> Tensor:
+    """The sum of each window divided by the number of its elements, cut to an integer."""
+    total = average(cast(input, dtypes.float64), 1)
+    if divisor:
+        return cast(total / divisor, dtypes.int64)
+    ones = Tensor(K.ones(tuple(input.shape), "float64"))
+    share = average(ones, None) / maximum(average(ones, 1), 1)  # 1 by the number of elements
+    count = round(1 / where(share > 0, share, 1))
+    return cast(total / count, dtypes.int64)
 
 
 # --- to a given size ------------------------------------------------------------------------------
@@ -223,6 +245,8 @@ def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
 
 
 def _adaptive_average(op: str, nd: int, input: Tensor, output_size: OutputSize) -> Tensor:
+    check_adaptive(op, input, nd, output_size)
+
     def pool(x: Tensor) -> Tensor:
         check_floating(op, x)
         size = adapted_size(op, x, nd, output_size)

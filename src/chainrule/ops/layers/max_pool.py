@@ -12,6 +12,7 @@ from chainrule.ops.layers.spatial import (
     Known,
     OutputSize,
     adapted_size,
+    check_adaptive,
     batched,
     divides,
     last_sizes,
@@ -293,6 +294,8 @@ def adaptive_max_pool3d(
 def _adaptive_max_pool(
     op: str, nd: int, input: Tensor, output_size: OutputSize, return_indices: bool
 ) -> Tensor | tuple[Tensor, Tensor]:
+    check_adaptive(op, input, nd, output_size)
+
     def pool(x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         size = adapted_size(op, x, nd, output_size)
         index = _adaptive_max_pool_indices(x, size=size)

@@ -288,7 +288,7 @@ def window_settings(
     ``any_padding``.
     """
     k = per_dim(op, "kernel_size", kernel_size, nd)
-    s = k if stride is None or stride == [] else per_dim(op, "stride", stride, nd)
+    s = k if stride is None or stride in ([], ()) else per_dim(op, "stride", stride, nd)
     p, d = per_dim(op, "padding", padding, nd), per_dim(op, "dilation", dilation, nd)
     positive(op, "kernel_size", k)
     positive(op, "stride", s)
@@ -325,6 +325,15 @@ def pooled_size(op: str, x: Tensor, nd: int, ceil_mode: bool, windows: dict[str,
             f"the calculated output size is {listed(size)}; output size is too small"
         )
     return tuple(size)
+
+
+def check_adaptive(op: str, input: Tensor, nd: int, output_size: OutputSize) -> None:
+    """Refuses an input with no more dimensions than sizes are asked for, as PyTorch does."""
+    sizes = len(output_size) if isinstance(output_size, (tuple, list)) else 0
+    if sizes == nd and isinstance(input, Tensor) and input.ndim <= nd:
+        raise ValueError(
+            f"{op}: input dimension should be at least {nd + 1}, got shape {tuple(input.shape)}"
+        )
 
 
 def adapted_size(op: str, x: Tensor, nd: int, output_size: OutputSize) -> Ints:
