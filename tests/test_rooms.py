@@ -49,6 +49,7 @@ ROOMS = (
     ("optim",),
     ("information",),
     ("curvature",),
+    ("interop",),
     ("nn",),
     ("distributions",),
     ("clustering",),

@@ -168,6 +168,7 @@ from chainrule.backend.threads import (
     are_deterministic_algorithms_enabled, get_num_threads, set_num_threads,
     use_deterministic_algorithms,
 )
+from chainrule.interop import announce as _announce
 from chainrule.printing import set_printoptions
 from chainrule.tensor import device, layout, Size, strided, Tensor
 from chainrule.version import __version__
@@ -249,6 +250,9 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_announce()
 
 
 __all__ = [

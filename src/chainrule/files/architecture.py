@@ -21,8 +21,12 @@ ROOMS = {
     "data": "chainrule.data",
     "regularize": "chainrule.regularize",
     "chainrule": "chainrule",
+    "einops": "chainrule.interop.einops_layers",
 }
-HOMES = tuple(f"chainrule.{room}." for room in ("ops", "nn", "models", "data", "regularize"))
+OPTIONAL = ("einops",)  # imported only for what is at home there
+HOMES = tuple(
+    f"chainrule.{room}." for room in ("ops", "nn", "models", "data", "regularize", "interop")
+)
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 Encode = Callable[[Any, str], Any]
 
@@ -33,6 +37,8 @@ def _public_name(thing: Any) -> str | None:
     if not getattr(thing, "__module__", "").startswith("chainrule."):
         return None
     for room, module in ROOMS.items():
+        if room in OPTIONAL and thing.__module__ != module:
+            continue
         try:
             home = importlib.import_module(module)
         except ModuleNotFoundError:
