@@ -55,6 +55,7 @@ ROOMS = (
     ("clustering",),
     ("func",),
     ("autograd",),
+    ("sparse",),
     ("linalg", "special", "fft"),
     ("ops",),
     ("tensor", "graph", "printing", "typing", "attributes"),

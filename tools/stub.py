@@ -1,7 +1,7 @@
 """Writes ``src/chainrule/_tensor_methods.pyi``: Tensor's methods as editors and checkers see them.
 
-Methods are functions of ``ops`` and ``autograd``, attached to Tensor when the library is imported.
-Their signatures are read from these functions, so there is one place for each: the function.
+Methods are functions of ``ops``, ``autograd`` and ``sparse``, attached to Tensor when these are
+imported. Their signatures are read from these functions, so there is one place for each.
 ``make stub`` writes the file, ``tests/test_stub.py`` says whether it is current.
 """
 
@@ -22,6 +22,7 @@ import chainrule
 from chainrule import typing as words
 from chainrule.autograd import METHODS as OF_AUTOGRAD
 from chainrule.ops.methods import attributes
+from chainrule.sparse import METHODS as OF_SPARSE
 
 PATH = Path(__file__).resolve().parent.parent / "src" / "chainrule" / "_tensor_methods.pyi"
 HEADER = (
@@ -210,7 +211,7 @@ class Stub:
 
 def text() -> str:
     """The whole file."""
-    members = dict(attributes()) | OF_AUTOGRAD
+    members = dict(attributes()) | OF_AUTOGRAD | OF_SPARSE
     stub = Stub(set(members) | {n for n in dir(chainrule.Tensor) if not n.startswith("_")})
     body = [line for name in sorted(members) for line in stub.declared(name, members[name])]
     imports = [f"import {name}" for name in sorted(stub.modules)]

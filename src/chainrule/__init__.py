@@ -170,14 +170,14 @@ from chainrule.backend.threads import (
 )
 from chainrule.interop import announce as _announce
 from chainrule.printing import set_printoptions
-from chainrule.tensor import device, layout, Size, strided, Tensor
+from chainrule.tensor import device, layout, Size, sparse_coo, sparse_csr, strided, Tensor
 from chainrule.version import __version__
 
 if _TYPE_CHECKING:
     from chainrule import (
         accelerator, amp, backends, compiler, cpu, cuda, curvature, data, distributed,
         distributions, files, fx, hub, information, inspect, jit, models, nn, onnx, optim, problems,
-        regularize, serialization, testing, train, utils, version,
+        regularize, serialization, sparse, testing, train, utils, version,
     )
     from chainrule.amp import (
         autocast, get_autocast_dtype, is_autocast_enabled, set_autocast_enabled,
@@ -198,17 +198,19 @@ if _TYPE_CHECKING:
         set_float32_matmul_precision, set_flush_denormal, set_num_interop_threads, set_warn_always,
         typename,
     )
+    from chainrule.sparse import sparse_coo_tensor, sparse_csr_tensor, spmm
 
 _ROOMS = (
     "__config__", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "curvature", "data",
     "distributed", "distributions", "estimators", "files", "fx", "hub", "information", "inspect",
     "jit", "models", "nn", "onnx", "optim", "problems", "regularize", "serialization", "settings",
-    "testing", "train", "utils",
+    "sparse", "testing", "train", "utils",
 )  # imported when first asked for: imports stay fast
 
 _LATE = {  # functions of theirs
     "autocast": "amp", "compile": "compiler", "get_autocast_dtype": "amp",
     "is_autocast_enabled": "amp", "load": "files", "save": "files", "set_autocast_enabled": "amp",
+    "sparse_coo_tensor": "sparse", "sparse_csr_tensor": "sparse", "spmm": "sparse",
     **dict.fromkeys((
         "get_default_device", "get_deterministic_debug_mode", "get_float32_matmul_precision",
         "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled", "is_storage",
@@ -236,6 +238,23 @@ _METHODS = frozenset((  # that are functions, too
     "sigmoid_", "sin_", "sinc_", "sinh_", "split_with_sizes", "sqrt_", "square_", "tan_", "tanh_",
     "trunc_", "xlogy_", "zero_",
 ))
+
+
+class _OfSparse:
+    """A method of Tensor that the room of sparse tensors attaches when it is first asked for."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, instance: Tensor | None, owner: type[Tensor]) -> _Any:
+        _import_module("chainrule.sparse")
+        return getattr(owner if instance is None else instance, self.name)
+
+
+for _name in (
+    "dense_dim", "sparse_dim", "sparse_mask", "to_sparse", "to_sparse_coo", "to_sparse_csr",
+):
+    setattr(Tensor, _name, _OfSparse(_name))
 
 
 def __getattr__(name: str) -> _Any:
@@ -324,7 +343,8 @@ __all__ = [
     "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_printoptions",
     "set_rng_state", "set_warn_always", "sgn", "short", "ShortTensor", "sigmoid", "sign", "signbit",
     "sin", "sinc", "sinh", "Size", "slice_scatter", "slogdet", "softmax", "softplus", "sort",
-    "special", "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean", "stft", "strided",
+    "sparse", "sparse_coo", "sparse_coo_tensor", "sparse_csr", "sparse_csr_tensor", "special",
+    "split", "spmm", "sqrt", "square", "squeeze", "stack", "std", "std_mean", "stft", "strided",
     "sub", "subtract", "sum", "svd", "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan",
     "tanh", "Tensor", "tensor", "tensor_split", "tensordot", "testing", "threshold", "threshold_",
     "tile", "topk", "trace", "train", "transpose", "trapezoid", "trapz", "tril", "tril_indices",

@@ -1,6 +1,7 @@
 """What rooms above attach to Tensor: methods, operators, properties. See tools/stub.py."""
 
 import builtins
+from chainrule.attributes import layout
 from chainrule.autograd.hooks import RemovableHandle
 from chainrule.backend import dtypes
 from chainrule.ops.linalg.decompositions import QR, SVD
@@ -8,6 +9,7 @@ from chainrule.ops.linalg.lu import LUFactor
 from chainrule.ops.linalg.solving import Slogdet
 from chainrule.ops.reduce.order import MinMax, ValuesIndices
 from chainrule.random import Generator
+from chainrule.sparse.sparse_tensor import SparseTensor
 from chainrule.tensor import Tensor
 from chainrule.typing import Array, ArrayLike, DType, Device, Dims, Index, Number, Operand, Real, Shape, Sizes
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -361,6 +363,8 @@ class TensorMethods:
         """Degrees to radians."""
     def deg2rad_(self) -> Self:
         """Degrees to radians."""
+    def dense_dim(self) -> _int:
+        """The number of dense dimensions: all."""
     def det(self) -> Tensor:
         """The determinant. Its gradient, the matrix of cofactors, is exact for singular matrices, too."""
     def diag(self, diagonal: _int = 0) -> Tensor:
@@ -1097,6 +1101,10 @@ class TensorMethods:
         """exp(x) / sum(exp(x)) along ``dim``: positive numbers that sum to 1."""
     def sort(self, dim: _int = -1, descending: _bool = False, *, stable: _bool | None = None, axis: _int = -1) -> ValuesIndices:
         """The elements in order along ``dim``, and where each came from; always stable."""
+    def sparse_dim(self) -> _int:
+        """The number of sparse dimensions: 0."""
+    def sparse_mask(self, mask: SparseTensor) -> SparseTensor:
+        """What this tensor has at the places of a sparse one."""
     def split(self, split_size_or_sections: Sizes, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of pieces of a given size (the last may be smaller), or of the listed sizes."""
     def split_with_sizes(self, split_sizes: Shape, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
@@ -1170,8 +1178,14 @@ class TensorMethods:
     @overload
     def to(self, other: Tensor, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
         """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``."""
-    def to_dense(self) -> Tensor:
-        """``input`` itself, which is dense."""
+    def to_dense(self, dtype: DType | None = None, *, masked_grad: _bool | None = None) -> Tensor:
+        """``input``, which is dense, in another type if one is given."""
+    def to_sparse(self, sparse_dim: _int | None = None, *, layout: layout | None = None) -> SparseTensor:
+        """The nonzero elements as a sparse tensor; with ``sparse_dim`` the first so many dimensions are sparse, and the entries are slices."""
+    def to_sparse_coo(self) -> SparseTensor:
+        """The nonzero elements as a sparse tensor in coordinates."""
+    def to_sparse_csr(self, dense_dim: _int | None = None) -> SparseTensor:
+        """The nonzero elements of a matrix as a sparse one with compressed rows."""
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, axis: _int = -1) -> ValuesIndices:
         """The ``k`` largest (or smallest) elements along ``dim``, in order, and where they are."""
     def trace(self) -> Tensor:

@@ -77,10 +77,14 @@ REASONS: tuple[tuple[str, str], ...] = (
         "there is no quantization; float16 halves the memory of float32",
     ),
     (
-        r".*sparse.*|c?c?row_indices|c?col_indices|indices|values|coalesce|is_coalesced"
-        r"|[hds]?s?smm|[ds]smm|h?spmm|s?s?addmm|sspaddmm|dense_dim",
-        "tensors are dense here; scipy.sparse has sparse matrices, gather and scatter_add do what "
-        "graph networks need",
+        r"crow_indices|col_indices|indices|values|coalesce|is_coalesced",
+        "a method of sparse tensors, and this one is dense; x.to_sparse() makes one",
+    ),
+    (
+        r".*sparse.*|ccol_indices|row_indices|.*_bs[rc]|.*_csc|[hds]?smm|hspmm|ss?paddmm|saddmm|spsolve"
+        r"|semi_structured|SparseSemi.*|.*semi_structured",
+        "sparse tensors have coordinates (COO) or compressed rows (CSR) here: "
+        "sparse_coo_tensor, sparse_csr_tensor, and sparse.mm, which multiplies either",
     ),
     (
         r"(cudnn|miopen|mkldnn)_.*|to_mkldnn|native_.*|batch_norm_.*|conv_tbc|convolution",

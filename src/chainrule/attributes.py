@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["Size", "device", "layout", "strided"]
+from typing import Any, NoReturn
+
+__all__ = [
+    "OtherLayout",
+    "Size",
+    "check_layout",
+    "device",
+    "layout",
+    "sparse_coo",
+    "sparse_csr",
+    "strided",
+]
 
 
 class Size(tuple[int, ...]):
@@ -57,11 +68,14 @@ class device:
 
 
 class layout:
-    """How the elements of a tensor lie in memory: ``strided``, at fixed distances, is all there is.
+    """How the elements of a tensor lie in memory: ``strided``, all of them at fixed distances, or
+    as the entries of a sparse tensor, ``sparse_coo`` and ``sparse_csr``.
 
     >>> import chainrule
     >>> chainrule.zeros(2).layout
     chainrule.strided
+    >>> chainrule.eye(2).to_sparse().layout
+    chainrule.sparse_coo
     """
 
     __slots__ = ("name",)
@@ -72,5 +86,56 @@ class layout:
     def __repr__(self) -> str:
         return f"chainrule.{self.name}"
 
+    def __reduce__(self) -> str:
+        return self.name  # there is one of each
+
 
 strided = layout("strided")
+sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
+
+
+class OtherLayout:
+    """A tensor whose elements are not the elements of one array, such as a sparse one.
+
+    An operation that is given one asks it (:meth:`operate`) what comes out. Where an operation
+    reads the array of a tensor, the answer is that there is none.
+    """
+
+    __slots__ = ()
+    layout: layout
+    shape: Size
+    entries: Any  # the tensor through which derivatives flow
+
+    def gradient_of(self, entries: Any) -> Any:
+        """The gradient of this tensor from that of its entries."""
+        raise self.refusal("this derivative")
+
+    def copy_(self, src: Any) -> Any:
+        """Takes the elements of another tensor, in place."""
+        raise self.refusal("copy_")
+
+    def operate(self, name: str, operands: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """What the operation of this name makes of operands of which this is one."""
+        raise self.refusal(name)
+
+    def refusal(self, name: str) -> TypeError:
+        """The error for an operation on arrays."""
+        return TypeError(
+            f"{name}: expected dense tensors, got one of layout {self.layout} and shape "
+            f"{tuple(self.shape)}; convert it with .to_dense()"
+        )
+
+    @property
+    def array(self) -> NoReturn:
+        """There is none."""
+        raise self.refusal("this operation")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        raise self.refusal("this operation")
+
+
+def check_layout(op: str, value: object) -> None:
+    """Refuses a tensor that has no array, where an operation asks for one that has."""
+    if isinstance(value, OtherLayout):
+        raise value.refusal(op)

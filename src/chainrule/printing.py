@@ -18,7 +18,13 @@ from chainrule.backend import dtypes
 from chainrule.graph import Box
 from chainrule.tensor import Tensor
 
-__all__ = ["format_tensor", "get_printoptions", "printoptions", "set_printoptions"]
+__all__ = [
+    "format_entries",
+    "format_tensor",
+    "get_printoptions",
+    "printoptions",
+    "set_printoptions",
+]
 
 
 @dataclass
@@ -242,27 +248,54 @@ def format_tensor(t: Tensor) -> str:
     return _with_suffixes(prefix + body, _suffixes(t), len(prefix))
 
 
+def format_entries(
+    indices: dict[str, Tensor], values: Tensor, about: list[str], layout: str
+) -> str:
+    """What ``repr`` of a sparse tensor returns: its indices by name and its values; ``about`` and
+    ``layout`` are said behind them."""
+    prefix = "tensor("
+    parts = []
+    for name, part in (indices | {"values": values}).items():
+        begin = f"{name}=tensor("
+        if isinstance(part.array, Box):
+            parts.append(f"{name}={_format_box(part.array)}")
+        elif part.numel():
+            parts.append(begin + _numbers(part._numbers("print"), len(prefix + begin)) + ")")
+        else:
+            parts.append(f"{begin}[], size={tuple(part.shape)})")
+    text = prefix + (",\n" + " " * len(prefix)).join(parts)
+    about = [*about, *_said_of_type(values), layout, *_said_of_history(values)]
+    return _with_suffixes(text, about, len(prefix), new_line="indices" in indices)
+
+
 def _suffixes(t: Tensor) -> list[str]:
     """What is said behind the numbers: what the numbers alone do not show."""
-    default = dtypes.get_default_dtype()
-    wide = dtypes.complex128 if default is dtypes.float64 else dtypes.complex64
     found = []
     if t.numel() == 0:
         if t.ndim != 1:
             found.append(f"size={tuple(t.shape)}")
-        if t.dtype is not default:
+        if t.dtype is not dtypes.get_default_dtype():
             found.append(f"dtype={t.dtype}")
     else:
         if not _current().edgeitems:
             found.append(f"size={tuple(t.shape)}")
-        if t.dtype not in (default, wide, dtypes.int64, dtypes.bool_):
-            found.append(f"dtype={t.dtype}")
+        found += _said_of_type(t)
+    return found + _said_of_history(t)
+
+
+def _said_of_type(t: Tensor) -> list[str]:
+    """The type, where the numbers do not show it."""
+    default = dtypes.get_default_dtype()
+    wide = dtypes.complex128 if default is dtypes.float64 else dtypes.complex64
+    shown = t.dtype in (default, wide, dtypes.int64, dtypes.bool_)
+    return [] if shown else [f"dtype={t.dtype}"]
+
+
+def _said_of_history(t: Tensor) -> list[str]:
     made_by = _history(t)
     if made_by is not None:
-        found.append(f"grad_fn=<{made_by}>")
-    elif t.requires_grad:
-        found.append("requires_grad=True")
-    return found
+        return [f"grad_fn=<{made_by}>"]
+    return ["requires_grad=True"] if t.requires_grad else []
 
 
 def _history(t: Tensor) -> str | None:
@@ -272,11 +305,13 @@ def _history(t: Tensor) -> str | None:
         return "Invalid"
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """The suffixes behind the text, on a new line where the old one is full."""
+def _with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
+    """The suffixes behind the text, on a new line where the old one is full, or the first one on
+    one in any case."""
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if column + len(suffix) + 2 > _current().linewidth:
+        if new_line or column + len(suffix) + 2 > _current().linewidth:
+            new_line = False
             text += ",\n" + " " * indent + suffix
             column = indent + len(suffix)
         else:

@@ -12,7 +12,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from chainrule.attributes import device, layout, Size, strided
+from chainrule.attributes import (
+    OtherLayout,
+    Size,
+    check_layout,
+    device,
+    layout,
+    sparse_coo,
+    sparse_csr,
+    strided,
+)
 from chainrule.backend import K, dtypes
 from chainrule.graph import Box, mode, Mode, next_seq, Node, Storage
 
@@ -24,7 +33,17 @@ if TYPE_CHECKING:
 else:
     TensorMethods = object
 
-__all__ = ["Size", "Tensor", "device", "layout", "strided"]
+__all__ = [
+    "OtherLayout",
+    "Size",
+    "Tensor",
+    "check_layout",
+    "device",
+    "layout",
+    "sparse_coo",
+    "sparse_csr",
+    "strided",
+]
 
 ARRAY = K.Array
 

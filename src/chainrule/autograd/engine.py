@@ -142,7 +142,8 @@ def grad(
     >>> chainrule.autograd.grad(first, x)
     (tensor(12.),)
     """
-    outputs, inputs = sequence(outputs), sequence(inputs)
+    outputs, asked = sequence(outputs), sequence(inputs)
+    inputs = [t if isinstance(t, Tensor) else t.entries for t in asked]
     on_tensors = create_graph or any_boxed(outputs, grad_outputs)
     wanted_edges = []
     for i, t in enumerate(inputs):
@@ -162,7 +163,7 @@ def grad(
             walk(gradients, order, wanted, True, keep)
     else:
         walk(gradients, order, wanted, False, keep)
-    results = []
+    results: list[Any] = []
     for i, (t, edge) in enumerate(zip(inputs, wanted_edges, strict=True)):
         g = gradients.get(edge)
         if g is None:
@@ -177,5 +178,8 @@ def grad(
             g = Tensor(K.asarray(g))
         if g is not None:
             g = run_hooks(hooks_left(edge, order), g, True)
+            whole: Any = asked[i]
+            if whole is not t:
+                g = whole.gradient_of(g)
         results.append(g)
     return tuple(results)

@@ -10,7 +10,7 @@ from chainrule.backend import K
 from chainrule.graph import Box, Edge, Mode, mode
 from chainrule.ops.core.recording import edge_of
 from chainrule.ops.core.pointwise import constant
-from chainrule.tensor import Tensor
+from chainrule.tensor import OtherLayout, Tensor
 
 __all__ = ["Cotangents", "any_boxed", "recording", "roots_of", "sequence"]
 
@@ -96,4 +96,4 @@ def _has_history(t: Tensor) -> bool:
 
 def sequence(x: Tensor | Iterable[T]) -> tuple[Tensor | T, ...]:
     """One tensor or several, as a sequence."""
-    return (x,) if isinstance(x, Tensor) else tuple(x)
+    return (x,) if isinstance(x, (Tensor, OtherLayout)) else tuple(x)

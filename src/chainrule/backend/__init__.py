@@ -37,6 +37,7 @@ from chainrule.backend.numpy_kernels import (
     slopes,
     softmax,
     sort,
+    sparse,
     special,
     update,
 )
@@ -70,6 +71,7 @@ _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
         rearrange,
         sort,
         linalg,
+        sparse,
         fourier,
         softmax,
         ctc,

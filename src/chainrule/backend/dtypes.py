@@ -61,6 +61,11 @@ class dtype:
         return self.array_dtype.itemsize
 
     @property
+    def kind(self) -> str:
+        """The kind of the elements as arrays name it: "b", "i", "u", "f" or "c"."""
+        return self.array_dtype.kind
+
+    @property
     def is_floating_point(self) -> bool:
         """Whether the elements are real numbers with a fraction."""
         return self.category == FLOATING

@@ -14,7 +14,7 @@ from chainrule.nn.parameter import Parameter
 from chainrule.ops.elementwise.complex_numbers import complex, imag, real
 from chainrule.ops.shape.stacking import stack
 from chainrule.random import fork_rng
-from chainrule.tensor import Tensor, device
+from chainrule.tensor import OtherLayout, Tensor, device
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -34,6 +34,8 @@ class Encoder:
             return value if math.isfinite(value) else {"float": str(value)}
         if isinstance(value, Tensor):
             return self._tensor(value, path)
+        if isinstance(value, OtherLayout):
+            return {"sparse": self._sparse(value, path)}
         if isinstance(value, nn.Module):
             return {"module": self._module(value, path)}
         if isinstance(value, (list, tuple)):
@@ -74,6 +76,17 @@ class Encoder:
                 f"build it as nn.Sequential. Made anew it would be\n{twin}"
             )
         return told
+
+    def _sparse(self, value: Any, path: str) -> dict[str, Any]:
+        """The parts of a sparse tensor; from ``starts`` follows that its rows are compressed."""
+        s = value.structure
+        parts = {"indices": Tensor(s.indices), "values": value.entries}
+        if s.starts is not None:
+            parts = {"starts": Tensor(s.starts), "columns": Tensor(s.indices[1])} | parts
+            del parts["indices"]
+        told: dict[str, Any] = {"shape": list(s.shape), "is_coalesced": s.is_coalesced}
+        inside = f"{path}." if path else ""
+        return told | {name: self._tensor(t, inside + name) for name, t in parts.items()}
 
     def _tensor(self, value: Tensor, path: str) -> dict[str, Any]:
         name = path or "tensor"
@@ -129,6 +142,8 @@ class Decoder:
         content = told.get(kind)
         if kind == "tensor":
             return self._tensor(told)
+        if kind == "sparse":
+            return self._sparse(content)
         if kind == "dict":
             return {k: self.decode(v) for k, v in content}
         if kind == "tuple":
@@ -142,6 +157,24 @@ class Decoder:
         if kind == "device":
             return device(content)
         raise ValueError(f"load: {self.where} holds a value of an unknown kind, {kind!r}")
+
+    def _sparse(self, told: Mapping[str, Any]) -> Any:
+        from chainrule.sparse import sparse_coo_tensor, sparse_csr_tensor
+
+        values, shape = self._tensor(told["values"]), told["shape"]
+        asked = values.requires_grad
+        try:
+            if "starts" in told:
+                rows = (self._tensor(told["starts"]), self._tensor(told["columns"]))
+                return sparse_csr_tensor(*rows, values, shape, requires_grad=asked)
+            indices, is_coalesced = self._tensor(told["indices"]), told["is_coalesced"]
+            return sparse_coo_tensor(
+                indices, values, shape, requires_grad=asked, is_coalesced=is_coalesced
+            )
+        except RuntimeError as error:
+            raise ValueError(
+                f"load: {self.where} holds a damaged sparse tensor: {error}"
+            ) from error
 
     def _tensor(self, told: Mapping[str, Any]) -> Tensor:
         name = told["tensor"]

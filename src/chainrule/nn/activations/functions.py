@@ -34,7 +34,7 @@ from chainrule.ops.core.inplace import assign
 from chainrule.ops.core.promotion import cast, check_kind
 from chainrule.ops.creation.sampling import rand_like
 from chainrule.ops.shape.views import canonical_dim, movedim, reshape
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, check_layout
 from chainrule.typing import DType
 
 __all__ = [
@@ -90,6 +90,7 @@ SELU_SCALE = 1.0507009873554805
 def _check(name: str, input: Any) -> None:
     """Refuses what is not a floating-point tensor."""
     if not isinstance(input, Tensor):
+        check_layout(name, input)
         raise TypeError(
             f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}; "
             "convert it with chainrule.tensor(...)"

@@ -14,7 +14,7 @@ from chainrule.ops.layers.norm import normalized
 from chainrule.ops.shape.padding import pad
 from chainrule.ops.linalg.norms import norm
 from chainrule.ops.shape.views import reshape
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, check_layout
 from chainrule.typing import DType, Device, MaybeNone, Sizes
 
 __all__ = [
@@ -139,6 +139,7 @@ def normalize(
 def check_type(op: str, input: Tensor, *others: Tensor | None) -> None:
     """Refuses what is not a floating-point tensor, and parameters of another type."""
     if not isinstance(input, Tensor):
+        check_layout(op, input)
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     if input.array.dtype.kind != "f":
         raise NotImplementedError(

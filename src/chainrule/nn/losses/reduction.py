@@ -12,7 +12,7 @@ from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.index.subscript import numbers_of
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, check_layout
 
 __all__ = [
     "Flag",
@@ -78,6 +78,7 @@ def check_tensors(op: str, **tensors: object) -> None:
     """Refuses what is not a tensor, by the name of its argument."""
     for name, x in tensors.items():
         if not isinstance(x, Tensor):
+            check_layout(op, x)
             raise TypeError(f"{op}(): argument {name!r} must be Tensor, not {type(x).__name__}")
 
 

@@ -16,7 +16,7 @@ from chainrule.nn.module.state import IncompatibleKeys, load_state_dict, state_d
 from chainrule.nn.module.walking import Tree
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.patterns import empty_like
-from chainrule.tensor import Tensor, device
+from chainrule.tensor import OtherLayout, Tensor, device
 from chainrule.typing import Device, DType
 
 __all__ = ["Module"]
@@ -213,15 +213,18 @@ class Module(Tree):
             raise ValueError(f"cannot assign non-leaf Tensor to parameter {name!r}; detach() it")
         self._parameters[name] = param
 
-    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+    def register_buffer(
+        self, name: str, tensor: Tensor | OtherLayout | None, persistent: bool = True
+    ) -> None:
         """Adds a tensor to the state that is not learned; not saved unless ``persistent``."""
         self._check_name(name, "buffer", "_buffers")
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not isinstance(tensor, (Tensor, OtherLayout)):
             raise TypeError(
                 f"cannot assign {type(tensor).__name__!r} object to buffer {name!r} (Tensor or "
                 "None required)"
             )
-        self._buffers[name] = tensor
+        held: Any = tensor
+        self._buffers[name] = held
         (
             self._non_persistent_buffers_set.discard
             if persistent

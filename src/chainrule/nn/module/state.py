@@ -10,7 +10,7 @@ from chainrule.autograd.modes import no_grad
 from chainrule.nn.parameter import Parameter, is_lazy
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.core.promotion import cast
-from chainrule.tensor import Tensor
+from chainrule.tensor import OtherLayout, Tensor
 
 if TYPE_CHECKING:
     from chainrule.nn.module.base import Module
@@ -134,6 +134,12 @@ class _Loading:
         if is_lazy(value):
             if not is_lazy(tensor):
                 self.problems.append(f'"{key}": the state is of a lazy module that never ran.')
+            return
+        if isinstance(tensor, OtherLayout):
+            try:
+                tensor.copy_(value)
+            except RuntimeError as error:
+                self.problems.append(f'"{key}": {error}.')
             return
         try:
             new = as_tensor(value).detach()

@@ -10,7 +10,7 @@ from chainrule.backend import dtypes
 from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.graph import Mode, mode
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, check_layout
 from chainrule.tensor import device as Place
 from chainrule.typing import Array, ArrayDType, Device, DType, Number, Real, Shape
 
@@ -146,6 +146,7 @@ def number(op: str, name: str, value: Number | Tensor | None) -> Number:
 def tensor_argument(op: str, value: object) -> Tensor:
     """A tensor as it is; refuses anything else."""
     if not isinstance(value, Tensor):
+        check_layout(op, value)
         raise TypeError(
             f"{op}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}"
         )

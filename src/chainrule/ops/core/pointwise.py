@@ -28,7 +28,7 @@ from chainrule.ops.core.promotion import (
     type_error,
 )
 from chainrule.graph import Edges, Node, Saved, mode
-from chainrule.tensor import Tensor
+from chainrule.tensor import OtherLayout, Tensor
 from chainrule.typing import Array, ArrayDType, Gradients, Number, Tangents, V, Value
 
 __all__ = [
@@ -122,8 +122,10 @@ def named(function: Callable[..., Any], name: str, doc: str, types: dict[str, st
     return function
 
 
-def _unary_bare(op: Op, x: Any, floating: bool) -> Array:
+def _unary_bare(op: Op, x: Any, floating: bool) -> Any:
     is_bare = isinstance(x, (ARRAY, numbers.Number)) and x.__class__ not in NUMBERS
+    if isinstance(x, OtherLayout):
+        return x.operate(op.name, (x,), {})
     if not is_bare:
         raise TypeError(
             f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}; "
@@ -320,6 +322,9 @@ def _fitted(op: Binary, input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
 
 def _mixed(op: Binary, input: Any, other: Any) -> Any:
     """Operands of which at least one is no tensor."""
+    for x in (input, other):
+        if isinstance(x, OtherLayout):
+            return x.operate(op.name, (input, other), {})
     if op.refuses_bool and bool in (input.__class__, other.__class__):
         raise RuntimeError(f"{op.name}: a bool is not supported; {op.refuses_bool}")
     if isinstance(input, Tensor):

@@ -28,7 +28,7 @@ from chainrule.backend import K, bind
 from chainrule.ops.core.apply import apply, as_operand
 from chainrule.ops.core.recording import keep_table, note_view, one, saved_values
 from chainrule.graph import ORDINARY, Edges, Node, Saved, mode
-from chainrule.tensor import Tensor
+from chainrule.tensor import OtherLayout, Tensor
 from chainrule.typing import Gradients, Tangent, Tangents, V, Value
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ __all__ = [
     "sum_to",
 ]
 
+ARRAY = K.Array
 REGISTRY: dict[str, Op] = {}
 # From a change of an input, and what else it reads, to the change of the output.
 Differential: TypeAlias = Callable[..., Value]
@@ -89,6 +90,8 @@ class Op:
         for x in inputs:
             if isinstance(x, Tensor):
                 return apply(self, tuple([as_operand(y) for y in inputs]), params)
+        if inputs and inputs[0].__class__ is not ARRAY and isinstance(inputs[0], OtherLayout):
+            return inputs[0].operate(self.name, inputs, params)
         return self.raw(*inputs, **params)
 
     def on_complex_numbers(self) -> Op:
@@ -208,6 +211,8 @@ class Linear(Op):
     def __call__(self, x: V, **params: Any) -> V:
         """Applies to a tensor or to a bare array; the ordinary case is written out for speed."""
         if not isinstance(x, Tensor):
+            if x.__class__ is not ARRAY and isinstance(x, OtherLayout):
+                return x.operate(self.name, (x,), params)
             return self.raw(x, **params)
         a, flags = x.array, mode.flags
         if (flags > 1 and (flags > ORDINARY or a.__class__ is not K.Array)) or a.dtype.kind != "f":

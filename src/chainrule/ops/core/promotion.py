@@ -6,7 +6,7 @@ from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.primitive import Linear, Nondifferentiable
-from chainrule.tensor import Size, Tensor
+from chainrule.tensor import OtherLayout, Size, Tensor
 from chainrule.typing import ArrayDType, DType, Number, Shape, V, Value
 
 __all__ = [
@@ -57,7 +57,7 @@ def result_type(*operands: Value | Number) -> dtypes.dtype:
         if isinstance(x, NUMBERS):
             priority, d = 0, _number_type(x)
         else:
-            a = x.array if isinstance(x, Tensor) else x
+            a = x.array if isinstance(x, (Tensor, OtherLayout)) else x
             priority, d = (2 if a.ndim else 1), dtypes.from_array_dtype(a.dtype)
         before = best[priority]
         best[priority] = d if before is None else dtypes.promote_types(before, d)

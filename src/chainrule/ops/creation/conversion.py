@@ -12,7 +12,7 @@ from chainrule.ops.core.arguments import check_device, tensor_argument
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.primitive import Linear
 from chainrule.graph import Box
-from chainrule.tensor import Tensor, device
+from chainrule.tensor import OtherLayout, Tensor, device
 from chainrule.typing import DType, Device, V
 
 __all__ = ["clone", "is_complex", "is_floating_point", "is_nonzero", "is_tensor", "numel"]
@@ -204,8 +204,8 @@ cfloat, cdouble = _in_type(dtypes.complex64, "cfloat"), _in_type(dtypes.complex1
 
 
 def is_tensor(obj: object) -> TypeGuard[Tensor]:
-    """Whether ``obj`` is a Tensor."""
-    return isinstance(obj, Tensor)
+    """Whether ``obj`` is a Tensor, or a sparse one."""
+    return isinstance(obj, (Tensor, OtherLayout))
 
 
 def is_floating_point(input: Tensor) -> builtins.bool:

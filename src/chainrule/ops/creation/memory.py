@@ -12,6 +12,7 @@ from chainrule.ops.core.apply import INFERENCE
 from chainrule.ops.core.arguments import check_device, checked_size, tensor_argument
 from chainrule.ops.core.inplace import assign
 from chainrule.ops.core.primitive import sum_to
+from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.elementwise.complex_numbers import conj
@@ -19,7 +20,7 @@ from chainrule.ops.index.reading import narrow
 from chainrule.ops.shape.joining import chunk, split
 from chainrule.ops.shape.views import shape_argument
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, Shape
+from chainrule.typing import Device, DType, Shape
 
 __all__ = [
     "conj_physical",
@@ -77,9 +78,11 @@ def resolve_neg(input: Tensor) -> Tensor:
     return input
 
 
-def to_dense(input: Tensor) -> Tensor:
-    """``input`` itself, which is dense."""
-    return input
+def to_dense(
+    input: Tensor, dtype: DType | None = None, *, masked_grad: bool | None = None
+) -> Tensor:
+    """``input``, which is dense, in another type if one is given."""
+    return input if dtype is None else cast(input, dtype)
 
 
 def is_signed(input: Tensor) -> bool:

@@ -10,7 +10,7 @@ from chainrule.ops.elementwise.functions import log, log1p
 from chainrule.ops.elementwise.logic import eq, isfinite, isnan
 from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.core.promotion import result_type, to_floating
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, check_layout
 from chainrule.typing import Number, Real
 
 __all__ = [
@@ -93,6 +93,7 @@ def isclose(
 ) -> Tensor:
     """Whether |input - other| <= atol + rtol * |other|, element by element."""
     if not isinstance(other, Tensor):
+        check_layout("isclose", other)
         raise TypeError(f"isclose(): argument 'other' must be Tensor, not {type(other).__name__}")
     if input.dtype != other.dtype:
         raise RuntimeError(

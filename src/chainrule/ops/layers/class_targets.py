@@ -11,7 +11,7 @@ from chainrule.ops.core.primitive import Nondifferentiable, Primitive
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import reshape, unsqueeze
 from chainrule.graph import Box, Mode, mode
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, check_layout
 from chainrule.typing import V, Value
 
 __all__ = [
@@ -107,6 +107,7 @@ def check_tensors(op: str, input: object, target: object, weight: object = None)
     """Refuses arguments that are no tensors; a weight may be None."""
     for name, x in (("input", input), ("target", target), ("weight", weight)):
         if not isinstance(x, Tensor) and not (name == "weight" and x is None):
+            check_layout(op, x)
             raise TypeError(f"{op}(): argument {name!r} must be Tensor, not {type(x).__name__}")
 
 

@@ -27,7 +27,7 @@ from chainrule.ops.layers.spatial import (
     transposed_size,
 )
 from chainrule.ops.shape.views import reshape
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, check_layout
 from chainrule.typing import Sizes
 
 __all__ = [
@@ -301,6 +301,7 @@ def _conv_transpose(
 def _check_weight(op: str, nd: int, weight: Tensor, groups: int) -> Ints:
     """The two leading sizes of a weight, once it is known to have them."""
     if not isinstance(weight, Tensor):
+        check_layout(op, weight)
         raise TypeError(f"{op}(): argument 'weight' must be Tensor, not {type(weight).__name__}")
     shape = tuple(weight.shape)
     if len(shape) != nd + 2 or 0 in shape[2:]:

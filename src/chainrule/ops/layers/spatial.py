@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, overload
 
 from chainrule.ops.shape.views import reshape
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, check_layout
 from chainrule.typing import Shape, Sizes
 
 __all__ = [
@@ -82,6 +82,7 @@ def listed(sizes: Iterable[int]) -> str:
 def batched(op: str, input: Tensor, nd: int, function: Callable[[Tensor], Any]) -> Any:
     """The function of (N, C, spatial), applied to that or, without a batch, to (C, spatial)."""
     if not isinstance(input, Tensor):
+        check_layout(op, input)
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     if input.ndim == nd + 2:
         return function(input)

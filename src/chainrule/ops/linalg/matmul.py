@@ -20,7 +20,7 @@ from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.core.primitive import Bilinear, Op, Primitive, broadcast_to, sum_to
 from chainrule.ops.shape.views import reshape, squeeze, unsqueeze
 from chainrule.graph import Edges, Node, Saved, mode
-from chainrule.tensor import Tensor
+from chainrule.tensor import OtherLayout, Tensor
 from chainrule.typing import Gradients, Shape, Tangents, V, Value
 
 __all__ = ["linear", "matmul"]
@@ -149,6 +149,8 @@ def matmul(input: V, other: V) -> V:
 def _matmul_bare(input: Any, other: Any) -> Any:
     """matmul where at least one of the two is not a tensor."""
     for position, x in enumerate((input, other), 1):
+        if isinstance(x, OtherLayout):
+            return x.operate("matmul", (input, other), {})
         if not isinstance(x, (Tensor, K.Array)):
             raise TypeError(
                 f"matmul(): argument {position} must be a Tensor, not {type(x).__name__}; multiply "
@@ -161,10 +163,14 @@ def _matmul_bare(input: Any, other: Any) -> Any:
 
 def product(op: str, x: V, y: V) -> V:
     """x @ y after all checks; ``op`` is the name in a message."""
-    if not (isinstance(x, Tensor) or isinstance(y, Tensor)):
-        return _matmul.raw(x, y)
     left: Any = x
     right: Any = y
+    if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
+        for operand in (left, right):
+            if isinstance(operand, OtherLayout):
+                return operand.operate("matmul", (left, right), {"op": op})
+        if not (isinstance(left, Tensor) or isinstance(right, Tensor)):
+            return _matmul.raw(left, right)
     a, b = left.array, right.array
     _check_types(op, left, right)
     if a.ndim == 0 or b.ndim == 0:
@@ -370,6 +376,8 @@ def _linear_checked(input: Any, weight: Any, bias: Any) -> Any:
     """linear in any case that is not the ordinary one."""
     inputs: tuple[Any, ...] = (input, weight) if bias is None else (input, weight, bias)
     for name, t in zip(("input", "weight", "bias"), inputs, strict=False):
+        if isinstance(t, OtherLayout):
+            return t.operate("linear", inputs, {})
         if not isinstance(t, (Tensor, K.Array)):
             raise TypeError(
                 f"linear(): argument {name!r} must be Tensor, not {type(t).__name__}; convert it "

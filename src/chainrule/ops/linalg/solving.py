@@ -24,7 +24,7 @@ from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import movedim, reshape, squeeze, unsqueeze
 from chainrule.ops.shape.stacking import cat
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, check_layout
 from chainrule.typing import Gradients, Tangents, V, Value
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
 def check_matrix(op: str, A: Value, *, square: bool = False, name: str = "A") -> None:
     """Refuses what is not a batch of (square) floating-point or complex matrices."""
     if not isinstance(A, (Tensor, K.Array)):
+        check_layout(op, A)
         raise TypeError(
             f"{op}(): argument {name!r} must be Tensor, not {type(A).__name__}; convert it with "
             "chainrule.tensor(...)"

@@ -23,7 +23,7 @@ from chainrule.ops.core.recording import one
 from chainrule.ops.core.primitive import Linear, Nondifferentiable, Primitive
 from chainrule.ops.shape.views import canonical_dims, reshape
 from chainrule.graph import mode
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, check_layout
 from chainrule.typing import Array, DType, Dims, V, Value
 
 __all__ = [
@@ -391,6 +391,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and elements."""
     for position, x in enumerate((input, other), 1):
         if not isinstance(x, Tensor):
+            check_layout("equal", x)
             name = "input" if position == 1 else "other"
             raise TypeError(
                 f"equal(): argument '{name}' (position {position}) must be Tensor, not "
