@@ -38,6 +38,12 @@ def test_series(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error < 0.3 * naive
 
 
+def test_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = example("graph", monkeypatch)
+    assert sum(map(len, graph.FRIENDS.values())) == 78
+    assert graph.main() > 0.95
+
+
 def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     results = example("tables", monkeypatch).main(["iris"], [0])
     assert results["iris"]["tuned linear"][0] > 0.9

@@ -115,6 +115,20 @@ def test_indices_are_its_own_and_values_are_shared() -> None:
     assert a.to_dense().tolist() == [7, 2, 0]
 
 
+def test_a_part_of_it_is_another_tensor() -> None:
+    """In the same memory; what is asked of one is not asked of the other."""
+    a = matrix()
+    for other in (a.coalesce(), a.to_sparse_csr(), a.t(), a.detach(), a.to_sparse_csr().t()):
+        other.requires_grad_()
+        assert other.is_leaf
+        assert not a.requires_grad
+    leaf = matrix(requires_grad=True)
+    for other in (leaf.coalesce(), leaf.to_sparse_csr(), leaf.t(), leaf.to_sparse_csr().t()):
+        assert not other.is_leaf
+        (slope,) = chainrule.autograd.grad(other.sum(), leaf)
+        assert slope._values().tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize("form", ["coo", "csr", "csc", "lil", "dia"])
 def test_scipy(form: str) -> None:
     theirs = scipy.sparse.random_array((5, 4), density=0.4, rng=0, format=form)
@@ -223,6 +237,7 @@ DENSE: dict[str, Callable[[Any], Any]] = {
     "zeros_like": chainrule.zeros_like,
     "where": lambda a: chainrule.where(a, 1, 0),
     "tensor": chainrule.tensor,
+    "Tensor": chainrule.Tensor,
     "clamp": lambda a: chainrule.clamp(a, 0, 1),
     "add": lambda a: a + 1,
     "rsub": lambda a: 1 - a,

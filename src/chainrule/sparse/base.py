@@ -5,17 +5,25 @@ from __future__ import annotations
 from typing import Any, NoReturn, Self
 
 from chainrule.backend import dtypes
-from chainrule.graph import Node
+from chainrule.graph import Box, Node
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.conversion import clone, to
 from chainrule.ops.index.choice import FULL, index_place, read
+from chainrule.ops.shape.views import reshape
 from chainrule.printing import format_entries
 from chainrule.sparse.structure import Structure
 from chainrule.tensor import OtherLayout, Size, Tensor, device, sparse_coo, sparse_csr
 from chainrule.tensor import layout as Layout
 from chainrule.typing import Array, Device, DType
 
-__all__ = ["Sparse", "gathered", "summed"]
+__all__ = ["Sparse", "alias", "gathered", "summed"]
+
+
+def alias(entries: Tensor) -> Tensor:
+    """Another tensor in the same memory, to which the history goes on."""
+    if entries.requires_grad or isinstance(entries.array, Box):
+        return reshape(entries, tuple(entries.shape))
+    return entries.detach()
 
 
 def gathered(values: Tensor, entries: Array) -> Tensor:
@@ -180,10 +188,15 @@ class Sparse(OtherLayout):
         """The same tensor with every place once and sorted, in its own layout."""
         structure, group, first = self.structure.summed()
         if group is None or first is None:
-            return self if structure is self.structure else self.of(structure, self.entries)
+            return self if structure is self.structure else self.of(structure, alias(self.entries))
         if len(first) == len(group):
             return self.of(structure, gathered(self.entries, first))
         return self.of(structure, summed(self.entries, group, len(first)))
+
+    def in_rows(self) -> Self:
+        """The same matrix in compressed rows."""
+        same = self.distinct()
+        return self.of(same.structure.compressed(), alias(same.entries))
 
     # --- its place in the graph -------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from chainrule.backend import K, dtypes
-from chainrule.graph import Box
 from chainrule.ops.core.arguments import check_device, checked_size
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import as_tensor
@@ -15,7 +14,7 @@ from chainrule.ops.index.reading import nonzero
 from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.ops.shape.stacking import cat, stack
 from chainrule.ops.shape.views import reshape
-from chainrule.sparse.base import Sparse
+from chainrule.sparse.base import Sparse, alias
 from chainrule.sparse.structure import Structure
 from chainrule.tensor import Tensor, layout, sparse_coo, sparse_csr
 from chainrule.typing import Array, ArrayLike, Device, DType, Shape
@@ -66,7 +65,7 @@ def coo(
         shape = _fitting_size(op, size, places, entries)
     if is_coalesced and check_invariants is not False:
         _check_sorted(op, Structure(places, shape))
-    structure = Structure(places, shape, None, bool(is_coalesced))
+    structure = Structure(places, shape, None, bool(is_coalesced) or nnz < 2)
     return cls.of(structure, _leaf(entries, requires_grad))
 
 
@@ -143,11 +142,7 @@ def _values(op: str, given: ArrayLike, dtype: DType | None) -> Tensor:
 def _leaf(entries: Tensor, requires_grad: bool) -> Tensor:
     """The values as a tensor of their own, in the same memory: a leaf, or one with the history of
     the given values."""
-    if requires_grad:
-        return entries.detach().requires_grad_()
-    if entries.requires_grad or isinstance(entries.array, Box):
-        return reshape(entries, tuple(entries.shape))
-    return entries.detach()
+    return entries.detach().requires_grad_() if requires_grad else alias(entries)
 
 
 def _check_lower(op: str, places: Array, first: int = 0) -> None:
@@ -255,8 +250,7 @@ def diagonals(
         return out
     if wanted is not sparse_csr:
         raise ValueError(f"{op}: layout must be chainrule.sparse_coo or sparse_csr, got {wanted}")
-    out = out.distinct()
-    return out.of(out.structure.compressed(), out.entries)
+    return out.in_rows()
 
 
 def from_scipy(cls: type[S], matrix: Any) -> S:

@@ -101,10 +101,8 @@ def add(x: Any, y: Any, alpha: Number = 1) -> Any:
         return x.with_values(x.entries + y.entries)
     places = K.cat(x.structure.indices, y.structure.indices, dim=1)
     values = cat([x.entries, y.entries])
-    both = x.of(Structure(places, tuple(x.shape)), values).distinct()
-    return (
-        both if x.structure.starts is None else both.of(both.structure.compressed(), both.entries)
-    )
+    both = x.of(Structure(places, tuple(x.shape)), values)
+    return both.distinct() if x.structure.starts is None else both.in_rows()
 
 
 def scaled(x: S, number: Number | Tensor) -> S:

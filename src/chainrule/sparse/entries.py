@@ -11,7 +11,7 @@ from chainrule.ops.creation.patterns import arange
 from chainrule.ops.index.reading import check_range, index_select, integer_index
 from chainrule.ops.reduce.reductions import sum as dense_sum
 from chainrule.ops.shape.views import canonical_dim, permute
-from chainrule.sparse.base import Sparse, gathered
+from chainrule.sparse.base import Sparse, alias, gathered
 from chainrule.sparse.creation import at_places
 from chainrule.sparse.elementwise import to_dense
 from chainrule.sparse.structure import Structure
@@ -34,16 +34,13 @@ def permuted(x: S, dims: tuple[int, ...]) -> S:
     if tuple(dims) == tuple(range(x.ndim)):
         return x
     structure = x.structure.permuted(tuple(dims[:n]))
-    values = x.entries
+    values = alias(x.entries)
     if x.dense_dim():
         values = permute(values, (0, *[d - n + 1 for d in dims[n:]]))
         sizes = (*structure.shape[:n], *values.shape[1:])
         structure = Structure(structure.indices, sizes)
     out = x.of(structure, values)
-    if x.structure.starts is None:
-        return out
-    out = out.distinct()
-    return out.of(out.structure.compressed(), out.entries)
+    return out if x.structure.starts is None else out.in_rows()
 
 
 def chosen(x: S, dim: int, index: Tensor) -> S:
@@ -65,8 +62,8 @@ def chosen(x: S, dim: int, index: Tensor) -> S:
     at, entry = K.matching_entries(numbers, x.structure.indices[d], x.shape[d])
     rows = [at[None] if k == d else x.structure.indices[k : k + 1, entry] for k in range(n)]
     structure = Structure(K.cat(*rows, dim=0), tuple(size))
-    out = x.of(structure, gathered(x.entries, entry)).distinct()
-    return out if x.structure.starts is None else out.of(out.structure.compressed(), out.entries)
+    out = x.of(structure, gathered(x.entries, entry))
+    return out.distinct() if x.structure.starts is None else out.in_rows()
 
 
 def select(x: S, dim: int, index: int) -> Any:

@@ -85,8 +85,8 @@ def _of_sparse(x: Sparse, y: Sparse) -> Any:
     shape = (x.shape[0], y.shape[1])
     places = K.cat(x.structure.indices[:1, a], y.structure.indices[1:, b], dim=0)
     values = gathered(x.entries, a) * gathered(y.entries, b)
-    out = x.of(Structure(places, shape), values).distinct()
-    return out if x.structure.starts is None else out.of(out.structure.compressed(), out.entries)
+    out = x.of(Structure(places, shape), values)
+    return out.distinct() if x.structure.starts is None else out.in_rows()
 
 
 def linear(input: Any, weight: Any, bias: Tensor | None = None) -> Any:

@@ -55,10 +55,8 @@ def _onto(x: S, values: Tensor, kept: list[int], keepdim: bool) -> S:
         shape = [s if d in kept else 1 for d, s in enumerate(x.shape[:n])]
     else:
         indices, shape = places[kept], [x.shape[d] for d in kept]
-    out = x.of(Structure(indices, (*shape, *values.shape[1:])), values).distinct()
-    if keepdim and x.structure.starts is not None:
-        return out.of(out.structure.compressed(), out.entries)
-    return out
+    out = x.of(Structure(indices, (*shape, *values.shape[1:])), values)
+    return out.in_rows() if keepdim and x.structure.starts is not None else out.distinct()
 
 
 # --- softmax --------------------------------------------------------------------------------------

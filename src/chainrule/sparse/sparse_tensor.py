@@ -11,7 +11,7 @@ from chainrule.ops.linalg.norms import norm
 from chainrule.ops.shape.views import canonical_dim, canonical_dims
 from chainrule.backend import K
 from chainrule.sparse import elementwise, entries, products, reductions
-from chainrule.sparse.base import Sparse
+from chainrule.sparse.base import Sparse, alias
 from chainrule.tensor import Tensor, layout, sparse_coo, sparse_csr
 from chainrule.typing import Dims, DType, Number
 
@@ -72,7 +72,7 @@ class SparseTensor(Sparse):
         if self.structure.starts is None:
             return self
         same = self.distinct()
-        return self.of(same.structure.with_coordinates(), same.entries)
+        return self.of(same.structure.with_coordinates(), alias(same.entries))
 
     def to_sparse_csr(self, dense_dim: int | None = None) -> Self:
         """This matrix with compressed rows."""
@@ -83,8 +83,7 @@ class SparseTensor(Sparse):
             )
         if self.structure.starts is not None:
             return self
-        same = self.distinct()
-        return self.of(same.structure.compressed(), same.entries)
+        return self.in_rows()
 
     def to_scipy(self) -> Any:
         """The same as an array of ``scipy.sparse``: ``coo_array`` or ``csr_array``."""

@@ -8,7 +8,7 @@ from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import checked_size, made
 from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.creation.from_data import tensor
-from chainrule.tensor import Size, Tensor
+from chainrule.tensor import Size, Tensor, check_layout
 from chainrule.typing import Array
 
 __all__ = [
@@ -30,6 +30,7 @@ INPLACE: tuple[str, ...] = ()
 def _of_sizes_or_values(input: Tensor, data: Any, *sizes: int) -> Any:
     """The array of ``Tensor(2, 3)`` and ``Tensor([1, 2])``; arrays and boxes are what they are."""
     if hasattr(data, "dtype") and not isinstance(data, Tensor) and not sizes:
+        check_layout("Tensor", data)
         return data
     return sized_or_copied("Tensor", (data, *sizes), dtypes.get_default_dtype())
 
