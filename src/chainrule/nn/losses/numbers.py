@@ -234,6 +234,8 @@ class HuberLoss(Loss):
     """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
+        if not isinstance(delta, (int, float)):
+            raise TypeError(f"HuberLoss: delta must be a float or int, got {delta!r}")
         super().__init__(reduction=reduction)
         self.delta = delta
 
