@@ -7,6 +7,7 @@ from chainrule.backend import dtypes
 from chainrule.ops.linalg.decompositions import QR, SVD
 from chainrule.ops.linalg.lu import LUFactor
 from chainrule.ops.linalg.solving import Slogdet
+from chainrule.ops.reduce.histograms import Histogram
 from chainrule.ops.reduce.order import MinMax, ValuesIndices
 from chainrule.random import Generator
 from chainrule.sparse.sparse_tensor import SparseTensor
@@ -523,6 +524,8 @@ class TensorMethods:
         """0 for x < 0, y at x = 0, 1 for x > 0."""
     def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor:
         """How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max`` (the smallest and the largest element, if both are equal); elements outside do not count."""
+    def histogram(self, bins: _int | Tensor, *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> Histogram:
+        """How many elements lie in each interval; the last one includes its right end."""
     def hsplit(self, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
         """Pieces side by side: along the second dimension, of a vector along the first."""
     def hypot(self, other: Tensor | Number) -> Tensor:
@@ -584,6 +587,18 @@ class TensorMethods:
         """``input`` with ``input[indices] = values`` done, or ``+=`` with ``accumulate`` (where an element named twice gets both)."""
     def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Self:
         """``input`` with ``input[indices] = values`` done, or ``+=`` with ``accumulate`` (where an element named twice gets both)."""
+    @overload
+    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """:func:`scatter_reduce` of whole slices: those of ``source`` along ``dim``, grouped by a vector of integers, reduced by "prod", "mean", "amax" or "amin"."""
+    @overload
+    def index_reduce(self, *, axis: _int, index: Tensor, source: Tensor, reduce: str, include_self: _bool = True) -> Tensor:
+        """:func:`scatter_reduce` of whole slices: those of ``source`` along ``dim``, grouped by a vector of integers, reduced by "prod", "mean", "amax" or "amin"."""
+    @overload
+    def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Self:
+        """:func:`scatter_reduce` of whole slices: those of ``source`` along ``dim``, grouped by a vector of integers, reduced by "prod", "mean", "amax" or "amin"."""
+    @overload
+    def index_reduce_(self, *, axis: _int, index: Tensor, source: Tensor, reduce: str, include_self: _bool = True) -> Self:
+        """:func:`scatter_reduce` of whole slices: those of ``source`` along ``dim``, grouped by a vector of integers, reduced by "prod", "mean", "amax" or "amin"."""
     @overload
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices of ``input`` along ``dim`` that a vector of integers names."""
@@ -886,6 +901,8 @@ class TensorMethods:
         """A new tensor of this one's type: ``x.new(2, 3)`` by its sizes, ``x.new([1, 2])`` by values."""
     def new_empty(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
         """An uninitialized tensor of the given size in the type of this tensor."""
+    def new_empty_strided(self, size: Shape, stride: Shape, *, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
+        """:func:`empty_strided` in the type of this tensor."""
     def new_full(self, size: Shape, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
         """One value everywhere, of the given size, in the type of this tensor."""
     def new_ones(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
@@ -904,6 +921,8 @@ class TensorMethods:
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
         """Where the elements are not zero: a row for each, or with ``as_tuple`` a vector per dimension."""
+    def nonzero_static(self, *, size: _int, fill_value: _int = -1) -> Tensor:
+        """:func:`nonzero` in ``size`` rows: the first ones, or filled up with ``fill_value``."""
     def norm(self, p: _float | str | None = 'fro', dim: Dims = None, keepdim: _bool = False, dtype: DType | None = None, *, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """(sum |x|^p)^(1/p); the largest |x| for p = inf, the smallest for -inf, nonzeros for 0."""
     def normal_(self, mean: _float = 0, std: _float = 1, *, generator: Generator | None = None) -> Self:
@@ -1002,6 +1021,8 @@ class TensorMethods:
     def rot90(self, k: _int = 1, dims: Shape = ...) -> Tensor:
         """A plane turned by 90 degrees k times, from the first of the dimensions to the second."""
     def round(self, *, decimals: _int = 0) -> Tensor:
+        """The nearest number with that many decimals; halves go to the even neighbour."""
+    def round_(self, *, decimals: _int = 0) -> Self:
         """The nearest number with that many decimals; halves go to the even neighbour."""
     def rsqrt(self) -> Tensor:
         """1 / sqrt(x)"""

@@ -12,6 +12,7 @@ from chainrule.ops.creation import (
     patterns,
     sampling,
     typed,
+    uncommon,
     windows,
 )
 from chainrule.ops.elementwise import (
@@ -36,16 +37,25 @@ from chainrule.ops.linalg import (
     stft,
 )
 from chainrule.ops.recurrent import gru, lstm, rnn
-from chainrule.ops.reduce import order, product, quantiles, reductions, scan, sort
-from chainrule.ops.shape import diagonal, joining, padding, rearrange, stacking, strided, views
+from chainrule.ops.reduce import histograms, order, product, quantiles, reductions, scan, sort
+from chainrule.ops.shape import (
+    copies,
+    diagonal,
+    joining,
+    padding,
+    rearrange,
+    stacking,
+    strided,
+    views,
+)
 
 families: tuple[ModuleType, ...] = (
     *(functions, logic, options, derived, complex_numbers, special_methods, integers),
-    *(views, stacking, rearrange, joining, diagonal, padding, strided),
-    *(reductions, product, order, quantiles, scan, sort),
+    *(views, stacking, rearrange, joining, diagonal, padding, strided, copies),
+    *(reductions, product, order, quantiles, scan, sort, histograms),
     *(reading, assignment, replacing, scatter, places),
     *(matmul, products, einsum, matrices, norms, older, statistics, stft),
-    *(patterns, from_data, conversion, sampling, filling, typed, windows, memory),
+    *(patterns, from_data, conversion, sampling, filling, typed, windows, memory, uncommon),
     *(softmax, conv, columns, max_pool, avg_pool, norm, rnn, lstm, gru),
 )
 

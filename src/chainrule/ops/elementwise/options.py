@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 METHODS = tuple(__all__)
-INPLACE = tuple(name for name in __all__ if name != "round")
+INPLACE = tuple(__all__)
 
 _round = Elementwise("round", [lambda d: zeros_like_of(d)])
 _clamp = Elementwise("clamp", [lambda d, x, low, high: where(_inside(x, low, high), d, 0.0)])
