@@ -67,7 +67,7 @@ def absent(module: str, name: str, reasons: Mapping[str, str]) -> AttributeError
 # name answers. A name that is here is found before anybody asks.
 REASONS: tuple[tuple[str, str], ...] = (
     (
-        r".*_copy",
+        r"(c?c?row|c?col)_indices_copy|(indices|values)_copy",
         "take the view with the function without _copy, then .clone()",
     ),
     (
@@ -115,8 +115,7 @@ REASONS: tuple[tuple[str, str], ...] = (
         "are here",
     ),
     (
-        r"memory_format|channels_last.*|.*contiguous_format|preserve_format|dim_order"
-        r"|empty_permuted|empty_strided|new_empty_strided",
+        r"memory_format|channels_last.*|.*contiguous_format|preserve_format|dim_order",
         "elements lie in the order of the dimensions; leave the memory format out, or permute()",
     ),
     (
@@ -148,10 +147,8 @@ REASONS: tuple[tuple[str, str], ...] = (
         "nn has ModuleDict and ParameterDict",
     ),
     (
-        r"histogram(dd)?|binomial|frombuffer|range|rsub|fill|hash_tensor|index_reduce_?"
-        r"|segment_reduce|nonzero_static|vander|constant_pad_nd|slice_inverse",
-        "use histc, distributions.Binomial, numpy.frombuffer, arange, y - x, full_like, "
-        "scatter_reduce, nonzero, pow, pad",
+        r"binomial|hash_tensor|segment_reduce|slice_inverse|vander",
+        "use distributions.Binomial, hash, scatter_reduce, slice_scatter, chainrule.vander",
     ),
     (
         r"(is|set)_anomaly_.*",
@@ -172,8 +169,8 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"as_subclass|module_load|map2_|reinforce|resize(_as)?|volatile|name|index|unsafe_.*"
-        r"|output_nr|retains_grad|grad_dtype|round_|hardshrink|prelu|untyped_.*",
-        "seldom used; x[index], x.round(), nn.functional.hardshrink and prelu do the same",
+        r"|output_nr|retains_grad|grad_dtype|hardshrink|prelu|untyped_.*",
+        "seldom used; x[index], nn.functional.hardshrink and prelu do the same",
     ),
 )
 

@@ -219,7 +219,9 @@ def _numerical(call: Call, ours: list[Any], theirs: list[Any]) -> bool:
         def move(value: Any) -> Any:
             if isinstance(value, torch.Tensor):
                 return (
-                    value + step * torch.from_numpy(next(moved)) if value.requires_grad else value
+                    value + step * torch.from_numpy(np.asarray(next(moved)))
+                    if value.requires_grad
+                    else value
                 )
             if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
                 return type(value)(move(v) for v in value)

@@ -17,6 +17,7 @@ from chainrule.ops.core.arguments import (
     whole,
 )
 from chainrule.ops.core.promotion import cast
+from chainrule.ops.elementwise.logic import where
 from chainrule.ops.elementwise.options import sub
 from chainrule.ops.index.assignment import as_number
 from chainrule.ops.index.reading import nonzero
@@ -182,7 +183,8 @@ def rsub(input: Tensor, other: Operand, *, alpha: Number = 1) -> Tensor:
 
 def fill(input: Tensor, value: Number | Tensor) -> Tensor:
     """One number everywhere, in the shape and type of ``input``."""
-    return expand(as_number("fill", input, value), tuple(input.shape)).clone()
+    everywhere = Tensor(K.ones(tuple(input.shape), "bool"))
+    return where(everywhere, as_number("fill", input, value), input)
 
 
 def constant_pad_nd(input: Tensor, pad: Shape, value: float = 0) -> Tensor:
