@@ -27,7 +27,7 @@ from chainrule.ops.shape.rearrange import flip
 from chainrule.ops.shape.stacking import cat
 from chainrule.ops.shape.views import expand, unsqueeze
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, DType, Number, Operand, Real, Shape
+from chainrule.typing import Device, DType, Number, Real, Shape
 
 __all__ = [
     "constant_pad_nd", "empty_permuted", "empty_strided", "fill", "frombuffer", "nonzero_static",
@@ -176,7 +176,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 # --- other names ----------------------------------------------------------------------------------
 
 
-def rsub(input: Tensor, other: Operand, *, alpha: Number = 1) -> Tensor:
+def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """other - alpha * input"""
     return sub(other, input, alpha=alpha)
 

@@ -134,7 +134,7 @@ def _edges(
 ) -> tuple[Tensor, ...]:
     """The limits of the intervals along each dimension."""
     n = points.shape[1]
-    several = [bins] * n if isinstance(bins, int) else list(bins)
+    several: list[Any] = [bins] * n if isinstance(bins, int) else list(bins)
     if len(several) != n:
         raise RuntimeError(
             f"{op}: the size of bins must be equal to the innermost dimension of the input, {n}, "
