@@ -303,7 +303,7 @@ class TensorMethods:
     def copysign_(self, other: Tensor | Number) -> Self:
         """The magnitude of x with the sign of y."""
     def corrcoef(self) -> Tensor:
-        """The correlation coefficients of the rows of ``input``."""
+        """The correlation coefficients of the rows of ``input``, in both parts within [-1, 1]."""
     def cos(self) -> Tensor:
         """The cosine of x."""
     def cos_(self) -> Self:
@@ -546,7 +546,7 @@ class TensorMethods:
         """The regularized upper incomplete gamma function of shape x at y."""
     @property
     def imag(self) -> Tensor:
-        """The imaginary part of a complex tensor."""
+        """The imaginary part of a complex tensor, a view of it."""
     @overload
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _float = 1) -> Tensor:
         """``input`` with ``alpha`` times the slices of ``source`` added at the places in ``index``."""
@@ -700,13 +700,13 @@ class TensorMethods:
     def log_softmax(self, *, axis: _int, dtype: DType | None = None) -> Tensor:
         """log(softmax(x)) along ``dim``, exact where softmax is close to 0."""
     def logaddexp(self, other: Tensor | Number) -> Tensor:
-        """log(exp(x) + exp(y)), without overflow."""
+        """log(exp(x) + exp(y)), without overflow; of complex numbers, y + log1p(exp(x - y)) for the y with the larger real part."""
     def logaddexp2(self, other: Tensor | Number) -> Tensor:
         """log2(2**x + 2**y), without overflow."""
     def logaddexp2_(self, other: Tensor | Number) -> Self:
         """log2(2**x + 2**y), without overflow."""
     def logaddexp_(self, other: Tensor | Number) -> Self:
-        """log(exp(x) + exp(y)), without overflow."""
+        """log(exp(x) + exp(y)), without overflow; of complex numbers, y + log1p(exp(x - y)) for the y with the larger real part."""
     @overload
     def logcumsumexp(self, dim: _int) -> Tensor:
         """The running logsumexp: y[i] = log(exp(x[0]) + ... + exp(x[i])), without overflow."""
@@ -969,7 +969,7 @@ class TensorMethods:
         """The elements in one dimension, one after the other: a view, or else a copy."""
     @property
     def real(self) -> Tensor:
-        """The real part; a real tensor is returned as it is."""
+        """The real part, a view; a real tensor is returned as it is."""
     def reciprocal(self) -> Tensor:
         """1 / x"""
     def reciprocal_(self) -> Self:

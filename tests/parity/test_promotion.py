@@ -111,8 +111,6 @@ def differ_on_purpose(operation: str, *types: str) -> bool:
         return True  # PyTorch makes it complex32, which NumPy does not have
     if operation == "heaviside" and types[0] != types[1]:
         return True  # PyTorch refuses different types; ours are promoted
-    if operation == "logaddexp" and has_complex:
-        return True  # has no meaning that the two libraries agree on
     return operation == "**" and set(types) == {"bool"}  # PyTorch: refused or bool, by the operand
 
 

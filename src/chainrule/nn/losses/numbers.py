@@ -56,9 +56,8 @@ def l1_loss(
 ) -> Tensor:
     """|x - y|; see :class:`chainrule.nn.L1Loss`."""
     reduction = reduction_of("l1_loss", reduction, size_average, reduce)
-    return _weighted_mean(
-        "l1_loss", abs(difference_of("l1_loss", input, target)), weight, reduction
-    )
+    losses = abs(difference_of("l1_loss", input, target, complex_numbers=True))
+    return _weighted_mean("l1_loss", losses, weight, reduction)
 
 
 def mse_loss(

@@ -16,6 +16,7 @@ __all__ = [
     "cast",
     "check_broadcast",
     "check_kind",
+    "is_complex_value",
     "promote",
     "result_type",
     "to_floating",
@@ -82,6 +83,11 @@ def _number_type(x: Number) -> dtypes.dtype:
     wide = default is dtypes.float64
     kinds = (dtypes.bool_, dtypes.int64, default, dtypes.complex128 if wide else dtypes.complex64)
     return kinds[dtypes.category(x)]
+
+
+def is_complex_value(x: Value) -> bool:
+    """Whether a tensor or a bare array holds complex numbers."""
+    return (x.array if isinstance(x, Tensor) else x).dtype.kind == "c"
 
 
 def to_floating(x: V) -> V:

@@ -288,10 +288,9 @@ def record(
     """The output as a tensor with a node that remembers how it was made."""
     if out.__class__ is not ARRAY and not isinstance(out, (tuple, Box)):
         out = asarray(out)
-    if out.__class__ is not tuple and out.dtype.kind == "c":
-        op = op.on_complex_numbers()
     shapes = tuple([t.array.shape for t in inputs])
-    node = Node(op, edges, op.save(inputs, edges), out if op.saves_out else None, shapes, params)
+    rule = op.on_complex_numbers() if out.__class__ is not tuple and out.dtype.kind == "c" else op
+    node = Node(rule, edges, op.save(inputs, edges), out if op.saves_out else None, shapes, params)
     if out.__class__ is tuple:
         node.out = out
         return tuple([_selected(node, i, array) for i, array in enumerate(out)])

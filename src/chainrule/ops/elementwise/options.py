@@ -95,6 +95,7 @@ def clamp(
     if min is None and max is None:
         raise RuntimeError("clamp: at least one of 'min' or 'max' must not be None")
     d = result_type(*[v for v in (input, min, max) if v is not None])
+    check_kind("clamp", "biuf", d.array_dtype)
     out = cast(input, d)
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):
         return _clamp(out, low=min, high=max)

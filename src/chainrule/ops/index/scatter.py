@@ -22,7 +22,7 @@ from chainrule.ops.index.reading import (
     integer_index,
     with_dimensions,
 )
-from chainrule.ops.core.promotion import cast
+from chainrule.ops.core.promotion import cast, check_kind
 from chainrule.ops.core.primitive import Primitive, broadcast_to
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.tensor import Tensor
@@ -138,6 +138,8 @@ def scatter_reduce(
             "scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got "
             f"{reduce!r}"
         )
+    if reduce in ("amax", "amin"):
+        check_kind("scatter_reduce", "biuf", input.array.dtype)
     shape = tuple(input.shape)
     input, index, d, src = _checked("scatter_reduce", input, dim, index, src)
     out = _REDUCTIONS[reduce](input, src, index, d, include_self)
@@ -198,7 +200,7 @@ def _own(input: V, src: V, index: V, dim: int, include_self: bool) -> V:
     """``input``, with zeros where a group does not count it."""
     if include_self:
         return input
-    return where(_placed(_ones(src), index, dim, input) > 0, _ones(input) * 0, input)
+    return where(_placed(_ones(src), index, dim, input) != 0, _ones(input) * 0, input)
 
 
 def _sum(input: Tensor, src: Tensor, index: Tensor, dim: int, include_self: bool) -> Tensor:

@@ -159,7 +159,7 @@ def cumprod(input: V, dim: int, *, dtype: DType | None = None) -> V:
 def logcumsumexp(input: V, dim: int) -> V:
     """The running logsumexp: y[i] = log(exp(x[0]) + ... + exp(x[i])), without overflow."""
     d = array_of("logcumsumexp", input).dtype
-    if d.kind != "f":
+    if d.kind not in "fc":
         raise NotImplementedError(
             f"logcumsumexp: not implemented for {dtypes.from_array_dtype(d)}; use .float() first"
         )
