@@ -5,6 +5,7 @@ from chainrule.attributes import layout
 from chainrule.autograd.hooks import RemovableHandle
 from chainrule.backend import dtypes
 from chainrule.ops.linalg.decompositions import QR, SVD
+from chainrule.ops.linalg.householder import Geqrf
 from chainrule.ops.linalg.lu import LUFactor
 from chainrule.ops.linalg.solving import Slogdet
 from chainrule.ops.reduce.histograms import Histogram
@@ -500,6 +501,8 @@ class TensorMethods:
         """Whether x >= y."""
     def geometric_(self, p: _float, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with the number of trials of probability p up to the first success."""
+    def geqrf(self) -> Geqrf:
+        """R of input = QR with the Householder vectors of Q below the diagonal, and their factors tau: what :func:`ormqr` and ``linalg.householder_product`` take. Without derivative."""
     def ger(self, vec2: Tensor) -> Tensor:
         """All products of an element of one vector and an element of another."""
     def get_device(self) -> _int:
@@ -931,6 +934,10 @@ class TensorMethods:
         """Whether x differs from y."""
     def not_equal_(self, other: Tensor | Number) -> Self:
         """Whether x differs from y."""
+    def orgqr(self, tau: Tensor) -> Tensor:
+        """The first n columns of Q = H_1 ... H_k, for A (*, m, n) with the Householder vectors below its diagonal and tau (*, k), as :func:`chainrule.geqrf` returns them."""
+    def ormqr(self, tau: Tensor, other: Tensor, left: _bool = True, transpose: _bool = False) -> Tensor:
+        """Q other, or other Q if not ``left``, for the square Q = H_1 ... H_k; with Q* for Q if ``transpose``. ``input`` and ``tau`` are what :func:`geqrf` returns."""
     def outer(self, vec2: Tensor) -> Tensor:
         """All products of an element of one vector and an element of another."""
     def permute(self, *order: _int | Shape, dims: Shape | None = None) -> Tensor:

@@ -28,6 +28,7 @@ from chainrule.ops.index import assignment, places, reading, replacing, scatter
 from chainrule.ops.layers import avg_pool, columns, conv, max_pool, norm, softmax
 from chainrule.ops.linalg import (
     einsum,
+    lowrank,
     matmul,
     matrices,
     norms,
@@ -54,7 +55,7 @@ families: tuple[ModuleType, ...] = (
     *(views, stacking, rearrange, joining, diagonal, padding, strided, copies),
     *(reductions, product, order, quantiles, scan, sort, histograms),
     *(reading, assignment, replacing, scatter, places),
-    *(matmul, products, einsum, matrices, norms, older, statistics, stft),
+    *(matmul, products, einsum, matrices, norms, older, lowrank, statistics, stft),
     *(patterns, from_data, conversion, sampling, filling, typed, windows, memory, uncommon),
     *(softmax, conv, columns, max_pool, avg_pool, norm, rnn, lstm, gru),
 )

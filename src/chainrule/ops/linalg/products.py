@@ -11,6 +11,7 @@ from chainrule.ops.core.promotion import broadcast_shapes, cast, promote, result
 from chainrule.ops.core.primitive import Bilinear, broadcast_to, sum_to
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import canonical_dim, reshape, unsqueeze
+from chainrule.tensor import Tensor
 from chainrule.typing import Number, V, Value
 
 __all__ = [
@@ -161,7 +162,8 @@ def trace(input: V) -> V:
 
 def _add_scaled(op: str, input: V, product: V, beta: Number, alpha: Number) -> V:
     check_fits(op, "input", input, tuple(product.shape))
-    if result_type(input, product).category <= dtypes.INTEGER:
+    kind = (product.array if isinstance(product, Tensor) else product).dtype.kind
+    if kind in "biu" and result_type(input, product).category <= dtypes.INTEGER:
         return _add_integers(op, input, product, beta, alpha)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
