@@ -24,8 +24,8 @@ from chainrule.autograd.modes import (
     set_grad_enabled,
 )
 from chainrule.backend.dtypes import (
-    bool_ as bool, complex128, complex128 as cdouble, complex64, complex64 as cfloat, dtype,
-    float16, float16 as half, float32, float32 as float, float64, float64 as double,
+    bfloat16, bool_ as bool, complex128, complex128 as cdouble, complex64, complex64 as cfloat,
+    dtype, float16, float16 as half, float32, float32 as float, float64, float64 as double,
     get_default_dtype, int16, int16 as short, int32, int32 as int, int64, int64 as long, int8,
     promote_types, set_default_dtype, uint8,
 )
@@ -74,8 +74,8 @@ from chainrule.ops.creation.from_data import (  # all of it
     as_tensor, asarray, from_dlpack, from_numpy, tensor,
 )
 from chainrule.ops.creation.typed import (  # all of it
-    BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor,
-    LongTensor, set_default_tensor_type, ShortTensor,
+    BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor,
+    IntTensor, LongTensor, set_default_tensor_type, ShortTensor,
 )
 from chainrule.ops.index.reading import (  # all of it
     argwhere, gather, index_select, masked_select, narrow, nonzero, one_hot, select, take,
@@ -297,7 +297,7 @@ __all__ = [
     "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray", "asin", "asinh",
     "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "autocast", "autograd",
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "backend", "backends", "baddbmm", "bartlett_window",
-    "batch_norm", "bernoulli", "bilinear", "binary_cross_entropy",
+    "batch_norm", "bernoulli", "bfloat16", "BFloat16Tensor", "bilinear", "binary_cross_entropy",
     "binary_cross_entropy_with_logits", "bincount", "bitwise_and", "bitwise_left_shift",
     "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window",
     "block_diag", "bmm", "bool", "BoolTensor", "broadcast_shapes", "broadcast_tensors",

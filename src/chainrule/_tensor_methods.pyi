@@ -217,6 +217,8 @@ class TensorMethods:
         """1 with the probability that ``input`` holds (or with probability p), else 0."""
     def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with ones (with probability p, a number or a tensor) and zeros."""
+    def bfloat16(self) -> Tensor:
+        """This tensor as bfloat16."""
     def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
         """How often each of the numbers 0, 1, 2, ... occurs (or the sum of its weights)."""
     def bitwise_and(self, other: Tensor | Number) -> Tensor:

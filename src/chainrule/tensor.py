@@ -351,6 +351,11 @@ class Tensor(TensorMethods):
         return K.asarray(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
+        if self.dtype is dtypes.bfloat16:
+            raise BufferError(
+                "__dlpack__: NumPy exports no bfloat16; pass x.view(chainrule.int16) and view that "
+                "as bfloat16 where it arrives"
+            )
         return self.numpy().__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> Any:

@@ -26,6 +26,7 @@ from chainrule.backend.numpy_kernels import (
     lapack,
     linalg,
     memory,
+    narrow,
     norm,
     pool,
     random,
@@ -63,6 +64,7 @@ K: Any = Kernels()
 _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
     "numpy": (
         memory,
+        narrow,
         elementwise,
         special,
         gamma,

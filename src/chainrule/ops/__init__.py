@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from chainrule.ops.core import rounding  # noqa: F401 (operations on float16 and bfloat16)
 from chainrule.ops.creation import (
     conversion,
     filling,

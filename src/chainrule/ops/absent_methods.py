@@ -24,7 +24,6 @@ class Absent:
 
 NAMES = (
     "as_subclass",
-    "bfloat16",
     "ccol_indices",
     "chalf",
     "coalesce",

@@ -142,7 +142,7 @@ def check_type(op: str, input: Tensor, *others: Tensor | None, kinds: str = "f")
     if not isinstance(input, Tensor):
         check_layout(op, input)
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
-    if input.array.dtype.kind not in kinds:
+    if input.array.dtype.kind not in kinds and not input.is_floating_point():
         raise NotImplementedError(
             f"{op}: not implemented for {input.dtype}; convert the input with .float()"
         )

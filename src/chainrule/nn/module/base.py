@@ -329,8 +329,8 @@ class Module(Tree):
         return self._convert(dtypes.as_dtype(dst_type), lambda t: True)
 
     def bfloat16(self) -> Self:
-        """Refuses: NumPy has no bfloat16."""
-        raise dtypes.bfloat16_error()
+        """Converts to bfloat16."""
+        return self._convert(dtypes.bfloat16, Tensor.is_floating_point)
 
     def cpu(self) -> Self:
         """This module: it lives on the CPU."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from chainrule.backend import dtypes
 from chainrule.ops.elementwise.functions import atan2, real_abs, sign, zeros_like_of
 from chainrule.ops.elementwise.logic import isnan, where
 from chainrule.ops.core.primitive import Linear, Op, Primitive
@@ -110,6 +111,8 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
             "complex: expected both inputs to be floating tensors but got "
             f"{real.dtype} and {imag.dtype}"
         )
+    if real.dtype is dtypes.bfloat16:
+        raise RuntimeError("complex: not implemented for bfloat16; convert with .float() first")
     if real.dtype is not imag.dtype:
         raise RuntimeError(
             f"complex: expected {real.dtype}, as of real, but got {imag.dtype} for argument 'imag'"

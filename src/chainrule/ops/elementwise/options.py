@@ -6,6 +6,7 @@ They check what they are told and then apply one of several primitives.
 from __future__ import annotations
 
 from chainrule.backend import dtypes
+from chainrule.backend.limits import finfo
 from chainrule.ops.core.primitive import Elementwise
 from chainrule.ops.core.promotion import cast, check_kind, result_type
 from chainrule.ops.elementwise.functions import (
@@ -52,6 +53,10 @@ def nan_to_num(
     """``input`` with NaN replaced by ``nan`` and infinities by the given or largest numbers."""
     if input.dtype.category <= dtypes.INTEGER:
         return input.clone()
+    if input.itemsize == 2:  # computed in float32, whose largest number is another
+        largest = finfo(input.dtype).max
+        posinf = largest if posinf is None else posinf
+        neginf = -largest if neginf is None else neginf
     return _nan_to_num(input, nan=nan, posinf=posinf, neginf=neginf)
 
 

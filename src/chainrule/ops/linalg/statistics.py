@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import dtypes
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.promotion import cast, to_floating
@@ -145,6 +146,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return clamp(c, -1, 1)
 
 
+@rounds_once
 @numpy_names
 def gradient(
     input: Tensor,

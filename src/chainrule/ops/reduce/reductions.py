@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from chainrule.backend import dtypes
+from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import NumPyNames, in_words_of_pytorch, numpy_names
 from chainrule.ops.elementwise.complex_numbers import conj, real
 from chainrule.ops.elementwise.derived import isclose
@@ -220,8 +220,10 @@ def _reduce(op: Linear, input: V, dim: tuple[int, ...], keepdim: bool) -> V:
     flags = mode.flags
     if flags > 1 or not isinstance(input, Tensor):
         return op(input, dim=dim, keepdim=keepdim)
-    array = op.raw(input.array, dim, keepdim)
-    return one(op, input, array, flags, {"dim": dim, "keepdim": keepdim})
+    a = input.array
+    if a.itemsize == 2:
+        return op(input, dim=dim, keepdim=keepdim)
+    return one(op, input, op.raw(a, dim, keepdim), flags, {"dim": dim, "keepdim": keepdim})
 
 
 def _as_averaged(input: V, dtype: DType | None) -> V:
@@ -239,7 +241,7 @@ def _as_averaged(input: V, dtype: DType | None) -> V:
 @numpy_names
 def nansum(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
     """The sum with NaN counted as zero."""
-    kind = array_of("nansum", input).dtype.kind
+    kind = K.kind_of(array_of("nansum", input).dtype)
     if kind == "c":
         raise RuntimeError("nansum: does not support complex inputs; sum real and imag separately")
     numbers = where(isnan(input), 0.0, input) if kind == "f" else input
