@@ -73,7 +73,7 @@ class Run:
     """One library's parameters, optimizer and closure."""
 
     def __init__(self, lib: Any, loss: Loss, start: list[np.ndarray], **settings: Any):
-        make = chainrule.Tensor if lib is chainrule else torch.from_numpy
+        make = chainrule.as_tensor if lib is chainrule else torch.from_numpy
         self.params = [make(np.array(x)).requires_grad_() for x in start]
         self.optimizer = lib.optim.LBFGS(self.params, **settings)
         self.lib, self.loss, self.losses = lib, loss, []
@@ -260,3 +260,22 @@ def test_refused_by_both(lib: Any, settings: dict[str, Any], error: type[Excepti
 
     with pytest.raises(error):
         lib.optim.LBFGS(given, **options).step(closure)
+
+
+@pytest.mark.parametrize("settings", ["fixed", "fixed-loose", "wolfe"])
+def test_a_closure_that_keeps_the_parameters_within_bounds(settings: str) -> None:
+    """Style transfer clamps the picture where the loss is computed: iterations go on from there."""
+    runs = pair("wavy", settings)
+    for run in runs:
+        loss = run.loss
+
+        def clamped(lib: Any, *params: Any, loss: Loss = loss) -> Any:
+            with lib.no_grad():
+                for p in params:
+                    p.clamp_(-0.2, 0.4)
+            return loss(lib, *params)
+
+        run.loss = clamped
+        for _ in range(3):
+            run.step()
+    assert_same_point(*runs)

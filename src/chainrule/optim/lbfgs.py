@@ -83,8 +83,6 @@ class LBFGS(Descent):
         }
         super().__init__(params, settings, tolerance_grad, tolerance_change)
 
-    takes_any_dtype = True
-
     # --- the direction ----------------------------------------------------------------------------
 
     def direction(self, g: Tensor, least: float | None = None) -> Tensor:
@@ -151,8 +149,8 @@ class LBFGS(Descent):
     ) -> Search:
         if self.param_groups[0]["line_search_fn"]:
             return strong_wolfe(f, x, loss, g, d, step, max_evals=max_evals)
-        new = x + step * d
-        new_loss, new_g = f.value_and_gradient(new)
+        new_loss, new_g = f.value_and_gradient(x + step * d)
+        new = f.vector()  # a closure may have moved the parameters, into bounds for example
         return Search(step, new, new_loss, new_g, 1, new_loss <= loss)
 
     def learn(self, found: Search, loss: float, g: Tensor, d: Tensor) -> None:
@@ -169,6 +167,7 @@ class LBFGS(Descent):
         try:
             loss, g = f.value_and_gradient()
             start = lowest = loss
+            x = best = f.vector()  # a closure may have moved the parameters
             check_start(self._name, loss, g)
             reason, converged = self._at_rest(g)
             while n < group["max_iter"] and not reason:
@@ -250,4 +249,4 @@ class LBFGS(Descent):
 
 def _vector(p: Tensor, value: Any) -> Tensor:
     value = value if isinstance(value, Tensor) else tensor(value)
-    return clone(cast(value.detach(), p.real.dtype if p.is_complex() else p.dtype))
+    return clone(cast(value.detach(), p.dtype))
