@@ -12,9 +12,9 @@ from chainrule import backend
 from chainrule.backend import dtypes
 from chainrule.graph import mode
 
-# Programs that are read by type checkers, not run as tests; and the comparison with PyTorch, which
+# Programs that are run by tests or read by type checkers, and the comparison with PyTorch, which
 # runs wherever PyTorch is installed.
-collect_ignore = ["typed"] if find_spec("torch") else ["typed", "parity"]
+collect_ignore = ["programs", "typed"] + ([] if find_spec("torch") else ["parity"])
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.load_profile("suite")

@@ -207,9 +207,11 @@ WHOLE = {
     "stub",
     "threads",
     "tiny",
+    "programs",
     "typed",
 }
-BESIDE = {"layers", "native", "parity", "samples", "typed"}  # records, and other ways to divide
+# Records, and other ways to divide.
+BESIDE = {"layers", "native", "parity", "programs", "samples", "typed"}
 
 
 def test_tests_mirror_the_rooms() -> None:
