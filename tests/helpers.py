@@ -20,10 +20,8 @@ __all__ = [
     "assert_close",
     "call",
     "case",
-    "complex_values",
     "map_arrays",
     "outputs",
-    "parts",
     "resolve",
     "to_array",
     "torch_call",
@@ -122,14 +120,6 @@ def outputs(out: Any) -> list[Any]:
     return [out] if hasattr(out, "is_floating_point") and out.is_floating_point() else []
 
 
-def parts(out: Any) -> list[Any]:
-    """The tensors of floating or complex type in a result."""
-    if isinstance(out, (list, tuple)):
-        return [y for part in out for y in parts(part)]
-    is_number = hasattr(out, "is_complex") and (out.is_complex() or out.is_floating_point())
-    return [out] if is_number else []
-
-
 class Case:
     """A sample at concrete arguments: the function of its variables, and their values."""
 
@@ -142,7 +132,7 @@ class Case:
         """The result as a function of the variables; the other arrays are constants."""
         given = iter(variables)
         args = map_arrays(
-            lambda a: next(given) if is_variable(a) else chainrule.Tensor(a.copy()), self.args
+            lambda a: next(given) if is_variable(a) else chainrule.as_tensor(a.copy()), self.args
         )
         return call(self.sample, args)
 
@@ -151,7 +141,7 @@ class Case:
         return tuple(outputs(self(*variables)))
 
     def variables(self, dtype: Any = np.float64, requires_grad: bool = True) -> list[Any]:
-        tensors = [chainrule.Tensor(np.array(v, dtype=dtype)) for v in self.values]
+        tensors = [chainrule.as_tensor(np.array(v, dtype=dtype)) for v in self.values]
         return [t.requires_grad_(requires_grad) for t in tensors]
 
     def reference(self) -> Any:
@@ -164,19 +154,13 @@ class Case:
     def gradients(self, variables: Sequence[Any]) -> list[Any]:
         """The gradients of a sum of the results weighted irregularly."""
         results = [y for y in self.floats(*variables) if y.requires_grad]
-        weights = [chainrule.Tensor(weight(tuple(y.shape), y.dtype.name)) for y in results]
+        weights = [chainrule.as_tensor(weight(tuple(y.shape), y.dtype.name)) for y in results]
         return list(chainrule.autograd.grad(results, variables, weights, materialize_grads=True))
 
 
 def case(sample: Sample, number: int = 0) -> Case:
     """The sample at its random arguments; other numbers give other values of the same shapes."""
     return Case(sample, sample.args(generator(sample, number)))
-
-
-def complex_values(c: Case) -> list[np.ndarray]:
-    """The values of a case with imaginary parts."""
-    r = np.random.default_rng(7)
-    return [np.asarray(v + 0.5j * r.normal(size=v.shape)) for v in c.values]
 
 
 def weight(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:

@@ -14,7 +14,7 @@ from layers.record import Layer
 import chainrule
 from chainrule import nn
 from chainrule.func import functional_call
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = ["LayerCase", "called", "draw", "each", "inner", "made", "tensors_in"]
 
@@ -58,7 +58,7 @@ def tensors_in(out: Any) -> list[Any]:
 
 def inner(a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
     """The sum of all products of entries."""
-    total = Tensor(np.zeros(()))
+    total = of_array(np.zeros(()))
     for x, y in zip(a, b, strict=True):
         total = total + (x * y).sum()
     return total
@@ -95,7 +95,9 @@ class LayerCase:
 
     def __call__(self, *variables: Tensor) -> list[Tensor]:
         given = iter(variables[: self.inputs])
-        args = map_arrays(lambda a: next(given) if is_variable(a) else Tensor(a.copy()), self.args)
+        args = map_arrays(
+            lambda a: next(given) if is_variable(a) else of_array(a.copy()), self.args
+        )
         tensors = {name: b.clone() for name, b in self.held.named_buffers()}
         tensors.update(zip(self.names, variables[self.inputs :], strict=True))
         chainrule.manual_seed(1)
@@ -106,13 +108,13 @@ class LayerCase:
         return [y for y in self(*variables) if y.is_floating_point()]
 
     def variables(self, dtype: Any = np.float64, requires_grad: bool = False) -> list[Tensor]:
-        tensors = [Tensor(np.array(v, dtype=dtype)) for v in self.values]
+        tensors = [of_array(np.array(v, dtype=dtype)) for v in self.values]
         return [t.requires_grad_(requires_grad) for t in tensors]
 
     def gradients(self, variables: Sequence[Tensor]) -> list[Tensor]:
         """The gradients of a sum of the outputs weighted irregularly."""
         results = [y for y in self.floats(*variables) if y.requires_grad]
-        weights = [Tensor(weight(tuple(y.shape), y.dtype.name)) for y in results]
+        weights = [of_array(weight(tuple(y.shape), y.dtype.name)) for y in results]
         return list(chainrule.autograd.grad(results, variables, weights, materialize_grads=True))
 
     def directions(self) -> list[np.ndarray]:
@@ -122,7 +124,7 @@ class LayerCase:
     def along(self, groups: Sequence[Sequence[int]]) -> Callable[..., tuple[Tensor, ...]]:
         """The outputs, each weighted and summed, as functions of one number per group: how far the
         variables of that group have moved in their directions."""
-        points, directions = self.variables(), [Tensor(t) for t in self.directions()]
+        points, directions = self.variables(), [of_array(t) for t in self.directions()]
 
         def function(*steps: Tensor) -> tuple[Tensor, ...]:
             moved = list(points)
@@ -130,6 +132,6 @@ class LayerCase:
                 for i in group:
                     moved[i] = points[i] + step * directions[i]
             results = self.floats(*moved)
-            return tuple((y * Tensor(weight(tuple(y.shape)) - 0.7)).sum() for y in results)
+            return tuple((y * of_array(weight(tuple(y.shape)) - 0.7)).sum() for y in results)
 
         return function

@@ -22,6 +22,12 @@ def test_one_place_makes_nodes() -> None:
     assert house.nodes_by_hand([source("out._node = Node(op, edges, None, None)")])
 
 
+def test_the_library_makes_tensors_of_arrays_as_they_are() -> None:
+    assert house.users_constructors(FOUND) == []  # of_array(array) keeps the type
+    assert house.users_constructors([source("x = Tensor(K.zeros(2, 'int64'))")])
+    assert house.users_constructors([source("x = map(Tensor, arrays)")])
+
+
 @pytest.mark.parametrize(("found", "limit"), [(OPS, 0.15), (FOUND, 0.10)], ids=["ops", "all"])
 def test_public_parameters_say_what_they_take(found: list[Source], limit: float) -> None:
     vague, total = house.any_share(found)

@@ -202,6 +202,25 @@ def nodes_by_hand(found: Iterable[Source]) -> list[str]:
     ]
 
 
+def users_constructors(found: Iterable[Source]) -> list[str]:
+    """Where the library calls ``Tensor(...)``, which converts to the default type.
+
+    That is for users of PyTorch's older way; ``of_array`` makes a tensor of an array as it is.
+    """
+    return [
+        f"{s.name}:{node.lineno}"
+        for s in found
+        for node in ast.walk(s.tree)
+        if isinstance(node, ast.Call)
+        and "Tensor" in [getattr(f, "id", "") for f in (node.func, *_handed_on(node))]
+    ]
+
+
+def _handed_on(call: ast.Call) -> list[ast.expr]:
+    """The function that ``map`` or a decorator will call."""
+    return call.args[:1] if getattr(call.func, "id", "") in ("map", "staticmethod") else []
+
+
 # --- docstrings -----------------------------------------------------------------------------------
 
 

@@ -40,21 +40,21 @@ __all__ = [
     "check_layout",
     "device",
     "layout",
+    "of_array",
     "sparse_coo",
     "sparse_csr",
     "strided",
 ]
 
-ARRAY = K.Array
+new = object.__new__
 
 
 class Tensor(TensorMethods):
     """An array with derivatives.
 
     ``Tensor`` objects come from :func:`chainrule.tensor`, the other creation functions, and from
-    operations. ``Tensor(array)`` wraps an array of the backend as it is, without copying;
-    ``Tensor(2, 3)`` and ``Tensor([1, 2])`` are PyTorch's older way to make one by its sizes or its
-    values, of the default type.
+    operations. ``Tensor(2, 3)`` and ``Tensor([1, 2])`` are PyTorch's older way to make one by its
+    sizes or its values, of the default type. The library makes its own by :func:`of_array`.
 
     >>> import chainrule
     >>> x = chainrule.tensor([1.0, 2.0], requires_grad=True)
@@ -87,9 +87,11 @@ class Tensor(TensorMethods):
     is_nested = is_quantized = is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = False
     layout = strided
 
-    def __init__(self, array: Any = (), *sizes: int):
-        if array.__class__ is not ARRAY or sizes:
-            array = self._of_sizes_or_values(array, *sizes)
+    def __init__(self, data: Any = (), *sizes: int):
+        self._hold(self._of_sizes_or_values(data, *sizes))
+
+    def _hold(self, array: Any) -> None:
+        """Starts as a leaf around an array."""
         self.array = array
         self.needs_grad = False
         self._node = None
@@ -307,8 +309,8 @@ class Tensor(TensorMethods):
         if isinstance(self.array, Box):
             if self._view is not None:
                 self._refresh()
-            return Tensor(self.array.detached())
-        return Tensor(self.array)
+            return of_array(self.array.detached())
+        return of_array(self.array)
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -351,11 +353,6 @@ class Tensor(TensorMethods):
         return K.asarray(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        if self.dtype is dtypes.bfloat16:
-            raise BufferError(
-                "__dlpack__: NumPy exports no bfloat16; pass x.view(chainrule.int16) and view that "
-                "as bfloat16 where it arrives"
-            )
         return self.numpy().__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> Any:
@@ -415,7 +412,7 @@ class Tensor(TensorMethods):
         if id(self) in memo:
             return memo[id(self)]
         out = object.__new__(type(self))
-        Tensor.__init__(out, K.copy(self.array))
+        out._hold(K.copy(self.array))
         memo[id(self)] = out
         out.needs_grad = self.needs_grad
         out._grad = None if self._grad is None else self._grad.__deepcopy__(memo)
@@ -429,9 +426,21 @@ class Tensor(TensorMethods):
         return _rebuild, (type(self), self._numbers("pickle"), state)
 
 
+def of_array(array: Any) -> Tensor:
+    """A tensor around an array of the backend (or a box) as it is, of its type, without a copy."""
+    out = new(Tensor)
+    out.array = array
+    out.needs_grad = False
+    out._node = None
+    out._grad = None
+    out._store = None
+    out._view = None
+    return out
+
+
 def _rebuild(cls: type[Tensor], array: Any, state: tuple[bool, Any, dict[str, Any]]) -> Tensor:
     out = object.__new__(cls)
-    Tensor.__init__(out, K.asarray(array))
+    out._hold(K.asarray(array))
     out.needs_grad, out._grad = state[0], state[1]
     out.__dict__.update(state[2])
     return out

@@ -14,6 +14,7 @@ import chainrule
 from chainrule import Tensor, backend, cos, sin
 from chainrule.autograd import GradcheckError, gradcheck, gradgradcheck
 from chainrule.ops.core.primitive import REGISTRY, Elementwise, Linear, Primitive
+from chainrule.tensor import of_array
 
 Rule = Callable[..., Any]
 
@@ -28,7 +29,7 @@ def _no_planted_rule_stays() -> Iterator[None]:
 
 
 def variable(*shape: int, seed: int = 0) -> Tensor:
-    return Tensor(np.random.default_rng(seed).uniform(0.5, 1.5, size=shape)).requires_grad_()
+    return of_array(np.random.default_rng(seed).uniform(0.5, 1.5, size=shape)).requires_grad_()
 
 
 def right_vjp(g: Any, out: Any, x: Any, *, needs: Any) -> Any:
@@ -96,7 +97,7 @@ def test_modes_that_differ_by_less_than_the_tolerance_are_caught() -> None:
 def test_a_wrong_transpose_is_caught() -> None:
     planted = Linear("planted", lambda g, shape: 3 * g, kernel="neg")
     with pytest.raises(GradcheckError, match=r"backward mode.* numerical -1, analytical 3 "):
-        gradcheck(planted, Tensor(np.array([0.5])).requires_grad_(), eps=2.0**-20)
+        gradcheck(planted, of_array(np.array([0.5])).requires_grad_(), eps=2.0**-20)
 
 
 def test_a_sum_over_broadcast_dimensions_that_is_missing_is_caught() -> None:
@@ -241,7 +242,7 @@ def test_the_message_names_output_input_entry_and_values() -> None:
     def function(scale: float, n: Tensor, x: Tensor, y: Tensor) -> Any:
         return x * scale, n, planted(x, y)
 
-    n = Tensor(np.arange(3))
+    n = of_array(np.arange(3))
     with pytest.raises(
         GradcheckError,
         match=r"output 1 with respect to input 3 .* \(0,\) of the output and \(0,\) of the input: "
@@ -263,7 +264,7 @@ def test_gradcheck_error_is_a_runtime_error() -> None:
 
 @pytest.mark.parametrize("check", [gradcheck, gradgradcheck])
 def test_coarse_types_are_refused(check: Any) -> None:
-    x = Tensor(np.ones(2, dtype=np.float32)).requires_grad_()
+    x = of_array(np.ones(2, dtype=np.float32)).requires_grad_()
     with pytest.raises(ValueError, match=r"input 1 is chainrule.float32.*x\.double\(\)"):
         check(lambda a, b: a * b, (variable(2), x))
 
@@ -275,7 +276,7 @@ def test_something_must_require_a_gradient(check: Any) -> None:
 
 
 def test_something_must_be_differentiable() -> None:
-    with pytest.raises(ValueError, match="no tensor of a floating point or complex dtype"):
+    with pytest.raises(ValueError, match="no tensor of a floating point dtype"):
         gradcheck(lambda x: x > 0, variable(2))
 
 
@@ -303,7 +304,7 @@ def test_given_cotangents_are_used() -> None:
         seen.append(np.array(g.numpy(force=True) if isinstance(g, Tensor) else g))
         return (g * cos(x),)
 
-    g = Tensor(np.array([3.0, 4.0]))
+    g = of_array(np.array([3.0, 4.0]))
     assert gradgradcheck(sine(vjp=vjp), variable(2), g, check_fwd_over_rev=False)
     assert any(np.array_equal(s, [3.0, 4.0]) for s in seen)
 
@@ -333,7 +334,7 @@ def test_it_works_without_grad_mode_and_leaves_gradients_alone() -> None:
         ([np.ones(2), np.ones(2)], [np.ones(2)]),
         ([np.ones(2)], np.ones((1, 2))),
         ((np.ones(2), np.ones(2)), (np.ones(2), np.zeros(2))),
-        (Tensor(np.ones(2)), np.array([1.0, 1.1])),
+        (of_array(np.ones(2)), np.array([1.0, 1.1])),
         (np.array([1 + 1j]), np.array([1 - 1j])),
     ],
 )
@@ -347,7 +348,7 @@ def test_assert_close_fails(actual: Any, expected: Any) -> None:
     [
         (np.array([1.0, np.nan, np.inf]), np.array([1.0 + 1e-10, np.nan, np.inf])),
         (np.ones(2, dtype=np.float32), np.ones(2)),
-        ([Tensor(np.ones(2)), 1.0], (np.ones(2), 1.0)),
+        ([of_array(np.ones(2)), 1.0], (np.ones(2), 1.0)),
         (np.zeros((0, 2)), np.zeros((0, 2))),
         (2, 2),
     ],

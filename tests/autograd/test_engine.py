@@ -363,3 +363,46 @@ def test_parallel_backward_through_a_shared_leaf() -> None:
     for t in threads:
         t.join()
     assert results == [12.0] * 200
+
+
+# --- arguments of grad ----------------------------------------------------------------------------
+
+
+def test_gradients_for_a_batch_of_vectors() -> None:
+    x = chainrule.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    w = chainrule.tensor([1.0, -1.0], requires_grad=True)
+    unused = chainrule.ones(2, requires_grad=True)
+    y, u = (x @ w).sin(), (x * x).sum()
+    rows, weights = chainrule.eye(2), chainrule.tensor([1.0, 2.0])
+    settings: dict[str, Any] = {"retain_graph": True, "allow_unused": True}
+    found = autograd.grad(
+        (y, u), (x, w, unused), (rows, weights), is_grads_batched=True, **settings
+    )
+    for i in range(2):
+        one = autograd.grad((y, u), (x, w), (rows[i], weights[i]), **settings)
+        for batch, single in zip(found, one, strict=False):
+            np.testing.assert_allclose(batch[i].numpy(), single.numpy(), rtol=1e-6)
+    assert found[2] is None
+    some = autograd.grad((u, y), (w,), (None, rows), is_grads_batched=True, **settings)
+    assert some[0].tolist() == found[1].tolist()
+
+
+def test_a_batch_of_vectors_has_derivatives_and_is_checked() -> None:
+    x = chainrule.tensor([1.0, 2.0], requires_grad=True)
+    unused = chainrule.ones(3, requires_grad=True)
+    settings: dict[str, Any] = {"is_grads_batched": True, "create_graph": True}
+    rows = chainrule.eye(2)
+    jacobian, zeros = autograd.grad(x**3, (x, unused), rows, materialize_grads=True, **settings)
+    assert autograd.grad(jacobian.sum(), x)[0].tolist() == [6.0, 12.0]
+    assert zeros.tolist() == [[0.0] * 3] * 2
+    with pytest.raises(RuntimeError, match="needs grad_outputs"):
+        autograd.grad(x**3, x, **settings)
+    with pytest.raises(RuntimeError, match="grad: mismatch in shape"):
+        autograd.grad(x**3, x, chainrule.ones(2), **settings)
+
+
+def test_only_inputs_is_a_relic() -> None:
+    x = chainrule.tensor(2.0, requires_grad=True)
+    assert autograd.grad(x * x, x, None, None, False, True)[0].item() == 4
+    with pytest.warns(FutureWarning, match="only_inputs=False changes nothing"):
+        assert autograd.grad(x * x, x, only_inputs=False)[0].item() == 4

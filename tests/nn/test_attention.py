@@ -11,13 +11,13 @@ from helpers import assert_close
 import chainrule
 from chainrule import nn
 from chainrule.nn import functional as F
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 RNG = np.random.default_rng(0)
 
 
 def normal(*shape: int) -> Tensor:
-    return Tensor(RNG.normal(size=shape))
+    return of_array(RNG.normal(size=shape))
 
 
 def test_heads_are_attention_in_subspaces() -> None:

@@ -25,7 +25,7 @@ import chainrule
 from chainrule import nn
 from chainrule.autograd import GradcheckError, gradcheck, gradgradcheck
 from chainrule.func import jvp, vjp, vmap
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 DIFFERENTIABLE = [layer for layer in ALL if layer.differentiable]
 each_mode = pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
@@ -82,7 +82,7 @@ def test_float32_stays_float32(layer: Layer) -> None:
 def test_first_derivatives(layer: Layer, training: bool) -> None:
     """Both modes against differences, each input and each parameter moving in one direction."""
     c = LayerCase(layer, training)
-    steps = [Tensor(np.zeros(())).requires_grad_() for _ in c.values]
+    steps = [of_array(np.zeros(())).requires_grad_() for _ in c.values]
     gradcheck(c.along([[i] for i in range(len(steps))]), steps, atol=1e-6, rtol=1e-5)
 
 
@@ -92,9 +92,9 @@ def test_modes_are_adjoint(layer: Layer, training: bool) -> None:
     """<g, J t> = <J^T g, t>, to rounding."""
     c = LayerCase(layer, training)
     points = c.variables()
-    t = [Tensor(d) for d in c.directions()]
+    t = [of_array(d) for d in c.directions()]
     results, tangents = jvp(lambda *xs: c.floats(*xs), tuple(points), tuple(t))
-    g = [Tensor(weight(tuple(y.shape))) for y in results]
+    g = [of_array(weight(tuple(y.shape))) for y in results]
     pulled = vjp(lambda *xs: c.floats(*xs), *points)[1](g)
     assert [p.shape for p in pulled] == [x.shape for x in points]
     size = float(inner([x.abs() for x in pulled], [x.abs() for x in t]))
@@ -106,7 +106,7 @@ def test_second_derivatives(layer: Layer, training: bool) -> None:
     """Both modes of the backward pass against differences; inputs and parameters apart."""
     c = LayerCase(layer, training)
     groups = [g for g in (range(c.inputs), range(c.inputs, len(c.values))) if g]
-    steps = [Tensor(np.zeros(())).requires_grad_() for _ in groups]
+    steps = [of_array(np.zeros(())).requires_grad_() for _ in groups]
     gradgradcheck(c.along(groups), steps, atol=1e-5, rtol=1e-4)
 
 
@@ -118,8 +118,8 @@ def test_vmap_over_parameters_and_inputs(layer: Layer) -> None:
     """A batch of networks at once gives what they give one after the other."""
     c = LayerCase(layer, training=False)
     sets = [[v + 0.05 * k * weight(v.shape) for v in c.values] for k in range(3)]
-    stacked = [Tensor(np.stack(column)) for column in zip(*sets, strict=True)]
-    expected = [c(*map(Tensor, values)) for values in sets]
+    stacked = [of_array(np.stack(column)) for column in zip(*sets, strict=True)]
+    expected = [c(*map(of_array, values)) for values in sets]
     for axis, y in enumerate(vmap(lambda *xs: tuple(c(*xs)))(*stacked)):
         loop = np.stack([outs[axis].numpy() for outs in expected])
         assert_close(y, loop, rtol=1e-9, atol=1e-11)
@@ -137,7 +137,7 @@ def outputs(layer: Layer, module: Any, training: bool = False) -> list[Any]:
 
 
 def tensors(layer: Layer) -> Any:
-    return map_arrays(lambda a: Tensor(a.copy()), layer.inputs(draw(layer)))
+    return map_arrays(lambda a: of_array(a.copy()), layer.inputs(draw(layer)))
 
 
 @each(ALL)

@@ -12,6 +12,7 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import Tensor, nn, ones, zeros
+from chainrule.tensor import of_array
 
 LAYERS: dict[str, tuple[tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = {
     "LazyLinear": ((4,), {}, (2, 3)),
@@ -34,7 +35,7 @@ each_layer = pytest.mark.parametrize("name", LAYERS)
 def lazy(name: str) -> tuple[Any, Tensor]:
     args, kwargs, shape = LAYERS[name]
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    return getattr(nn, name)(*args, **kwargs), Tensor(x)
+    return getattr(nn, name)(*args, **kwargs), of_array(x)
 
 
 def test_every_lazy_layer_is_tested() -> None:

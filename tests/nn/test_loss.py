@@ -16,11 +16,11 @@ from chainrule import nn, tensor
 from chainrule.func import grad
 from chainrule.nn import functional as F
 from chainrule.nn.losses.reduction import Loss
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
-    return Tensor(np.random.default_rng(seed).normal(size=shape))
+    return of_array(np.random.default_rng(seed).normal(size=shape))
 
 
 # --- squared errors (S01, S02, S13) ---------------------------------------------------------------
@@ -36,7 +36,7 @@ def test_half_the_sum_of_squares() -> None:
     w = normal(3, seed=2)
     assert_close(objective(w), 0.5 * ((x @ w - y) ** 2).sum())
     assert_close(grad(objective)(w), x.T @ (x @ w - y), rtol=1e-12)
-    best = Tensor(np.linalg.lstsq(x.numpy(), y.numpy(), rcond=None)[0])
+    best = of_array(np.linalg.lstsq(x.numpy(), y.numpy(), rcond=None)[0])
     assert_close(grad(objective)(best), np.zeros(3), atol=1e-12)
 
 
@@ -111,7 +111,7 @@ def test_slope_of_binary_cross_entropy_has_the_minus() -> None:
 
 def test_logistic_loss_is_binary_cross_entropy() -> None:
     """log(1 + exp(-z s)) with z = -1, 1 against labels 0, 1."""
-    s, y = 5 * normal(30), Tensor(np.random.default_rng(1).integers(0, 2, size=30) * 1.0)
+    s, y = 5 * normal(30), of_array(np.random.default_rng(1).integers(0, 2, size=30) * 1.0)
     for how in ("mean", "sum", "none"):
         logistic = F.soft_margin_loss(s, 2 * y - 1, reduction=how)
         assert_close(logistic, F.binary_cross_entropy_with_logits(s, y, reduction=how), rtol=1e-12)
@@ -119,8 +119,8 @@ def test_logistic_loss_is_binary_cross_entropy() -> None:
 
 @pytest.mark.parametrize("scale", [1e3, 1e30])
 def test_far_logits_neither_overflow_nor_vanish(scale: float) -> None:
-    s = Tensor(np.array([scale, -scale])).requires_grad_()
-    wrong = Tensor(np.array([-1.0, 1.0]))
+    s = of_array(np.array([scale, -scale])).requires_grad_()
+    wrong = of_array(np.array([-1.0, 1.0]))
     for loss in (
         F.soft_margin_loss(s, wrong, reduction="sum"),
         F.binary_cross_entropy_with_logits(s, (wrong + 1) / 2, reduction="sum"),
@@ -139,8 +139,8 @@ def test_categorical_cross_entropy_in_its_three_forms() -> None:
     x, k = normal(6, 4), np.array([0, 1, 2, 3, 0, 1])
     p, hot = special.softmax(x.numpy(), axis=1), np.eye(4)[k]
     expected = -(hot * np.log(p)).sum() / 6  # -sum_k y_k log a_k, averaged
-    target = Tensor(k)
-    assert_close(F.cross_entropy(x, Tensor(hot)), expected)
+    target = of_array(k)
+    assert_close(F.cross_entropy(x, of_array(hot)), expected)
     assert_close(F.cross_entropy(x, target), expected)
     assert_close(F.nll_loss(x.log_softmax(1), target), expected)
     assert_close(F.nll_loss(x.log_softmax(1), target), -np.log(p[np.arange(6), k]).mean())
@@ -149,7 +149,7 @@ def test_categorical_cross_entropy_in_its_three_forms() -> None:
 def test_gradient_of_cross_entropy_by_the_weights() -> None:
     """(a - y) x^T for one sample."""
     w, x = normal(4, 3), normal(3, seed=1)
-    y = Tensor(np.array([0.1, 0.2, 0.3, 0.4]))
+    y = of_array(np.array([0.1, 0.2, 0.3, 0.4]))
     a = (w @ x).softmax(0)
     assert_close(grad(lambda w: F.cross_entropy(w @ x, y))(w), chainrule.outer(a - y, x))
 
@@ -183,15 +183,15 @@ def test_poisson_nll_is_minus_the_log_probability() -> None:
     """Up to log(y!), for which Stirling's formula stands."""
     rate = np.array([0.5, 2.0, 7.0])
     y = np.array([3.0, 5.0, 9.0])
-    losses = F.poisson_nll_loss(Tensor(np.log(rate)), Tensor(y), full=True, reduction="none")
+    losses = F.poisson_nll_loss(of_array(np.log(rate)), of_array(y), full=True, reduction="none")
     assert_close(losses, -stats.poisson.logpmf(y, rate), atol=1 / (12 * 3))
-    without = F.poisson_nll_loss(Tensor(np.log(rate)), Tensor(y), reduction="none")
+    without = F.poisson_nll_loss(of_array(np.log(rate)), of_array(y), reduction="none")
     assert_close(without + special.gammaln(y + 1), -stats.poisson.logpmf(y, rate))
 
 
 def test_divergence_is_cross_entropy_minus_entropy() -> None:
     p, q = (special.softmax(normal(4, 3, seed=s).numpy(), axis=1) for s in (0, 1))
-    log_p, target = Tensor(np.log(p)), Tensor(q)
+    log_p, target = of_array(np.log(p)), of_array(q)
     divergence = F.kl_div(log_p, target, reduction="batchmean")
     assert_close(divergence, stats.entropy(q, p, axis=1).mean())
     entropy = stats.entropy(q, axis=1).mean()
@@ -205,7 +205,7 @@ def test_divergence_is_cross_entropy_minus_entropy() -> None:
 def test_the_most_likely_model_is_the_nearest() -> None:
     """Minimizing the negative log-likelihood of data minimizes the divergence from them."""
     counts = np.array([5, 3, 2])
-    labels, shares = Tensor(np.repeat([0, 1, 2], counts)), Tensor(counts / 10)
+    labels, shares = of_array(np.repeat([0, 1, 2], counts)), of_array(counts / 10)
 
     def nll(s: Tensor) -> Tensor:
         return F.cross_entropy(s.expand(10, 3), labels)
@@ -221,7 +221,7 @@ def test_the_most_likely_model_is_the_nearest() -> None:
 
 def test_kl_div_of_zero_probability() -> None:
     x = normal(3).log_softmax(0)
-    q = Tensor(np.array([0.0, 0.25, 0.75]))
+    q = of_array(np.array([0.0, 0.25, 0.75]))
     assert_close(F.kl_div(x, q, reduction="sum"), stats.entropy(q.numpy(), np.exp(x.numpy())))
 
 
@@ -242,7 +242,7 @@ def test_zero_one_loss_counts_wrong_classes() -> None:
 
 def test_perceptron_criterion() -> None:
     """-sum over the misclassified of y w.x."""
-    x, y = normal(30, 2), Tensor(np.sign(np.random.default_rng(1).normal(size=30)))
+    x, y = normal(30, 2), of_array(np.sign(np.random.default_rng(1).normal(size=30)))
     w = normal(2, seed=3)
     wrong = (y * (x @ w) <= 0).numpy()
     expected = -(y * (x @ w)).numpy()[wrong].sum()
@@ -254,8 +254,8 @@ def test_perceptron_criterion() -> None:
 def test_a_perceptron_learns_from_zero() -> None:
     """At w = 0 nothing is classified, and the gradient is that of all samples."""
     x = normal(60, 2)
-    y = (x @ Tensor(np.array([1.0, -2.0]))).sign()
-    w = Tensor(np.zeros(2))
+    y = (x @ of_array(np.array([1.0, -2.0]))).sign()
+    w = of_array(np.zeros(2))
     for _ in range(200):
         for i in range(60):
             w = w - grad(lambda w, i=i: F.perceptron_loss(x[i] @ w, y[i]))(w)
@@ -271,7 +271,7 @@ def test_multi_margin_with_two_classes_is_a_hinge() -> None:
     """max(0, 1 - (x[y] - x[other])) / 2."""
     x, k = normal(20, 2), np.random.default_rng(1).integers(0, 2, size=20)
     lead = (x[:, 0] - x[:, 1]).numpy() * np.where(k == 0, 1, -1)
-    losses = F.multi_margin_loss(x, Tensor(k), reduction="none")
+    losses = F.multi_margin_loss(x, of_array(k), reduction="none")
     assert_close(losses, np.maximum(0, 1 - lead) / 2)
 
 

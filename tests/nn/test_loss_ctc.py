@@ -17,11 +17,11 @@ from chainrule.backend import K
 from chainrule.func import grad, hessian, jvp, vmap
 from chainrule.nn import functional as F
 from chainrule.ops.layers.ctc import _posterior
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 def log_probs(*shape: int, seed: int = 0) -> Tensor:
-    return Tensor(special.log_softmax(np.random.default_rng(seed).normal(size=shape), axis=-1))
+    return of_array(special.log_softmax(np.random.default_rng(seed).normal(size=shape), axis=-1))
 
 
 @pytest.mark.parametrize("blank", [0, 1, 2])
@@ -33,7 +33,7 @@ def test_every_alignment_counts(word: list[int], steps: int, blank: int) -> None
     lengths = (steps,), (len(word),)
     with np.errstate(divide="ignore"):
         expected = by_listing(x.numpy(), target, *lengths, blank, "none")
-    assert_close(F.ctc_loss(x, Tensor(target), *lengths, blank, "none"), expected, rtol=1e-12)
+    assert_close(F.ctc_loss(x, of_array(target), *lengths, blank, "none"), expected, rtol=1e-12)
 
 
 def test_all_readings_of_a_length_have_probability_one() -> None:
@@ -41,7 +41,7 @@ def test_all_readings_of_a_length_have_probability_one() -> None:
     x = log_probs(2, 1, 3)
     words = [[], [1], [2], [1, 2], [2, 1]]  # "11" needs three steps
     losses = [
-        F.ctc_loss(x, Tensor(np.array(w, int)), (2,), (len(w),), reduction="sum").item()
+        F.ctc_loss(x, of_array(np.array(w, int)), (2,), (len(w),), reduction="sum").item()
         for w in words
     ]
     assert sum(math.exp(-loss) for loss in losses) == pytest.approx(1, rel=1e-12)
@@ -58,7 +58,7 @@ def test_gradient_is_minus_the_probability_of_each_class() -> None:
 
 
 def test_gradient_of_logits_is_softmax_minus_that_probability() -> None:
-    s = Tensor(np.random.default_rng(0).normal(size=(5, 1, 3)))
+    s = of_array(np.random.default_rng(0).normal(size=(5, 1, 3)))
     target = tensor([[1, 2]])
 
     def loss(s: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ def test_the_rule_in_operations_is_the_kernel() -> None:
     skip = np.array([[False, True, False, k, False] for k in (True, False, True, True)])
     lengths: dict[str, Any] = {"input_lengths": (5, 3, 0, 1), "target_lengths": (2, 2, 0, 2)}
     kernel = K.ctc_posterior(e, skip, **lengths)
-    assert_close(_posterior(Tensor(e), Tensor(skip), **lengths), kernel, rtol=1e-9, atol=1e-15)
+    assert_close(_posterior(of_array(e), of_array(skip), **lengths), kernel, rtol=1e-9, atol=1e-15)
     assert_close(kernel.sum(axis=2)[:, 0], np.ones(5), rtol=1e-12)
     assert not kernel[:, 2:].any()  # no step taken, and a word too long for one step
 
@@ -100,9 +100,9 @@ def test_forward_mode_and_second_order() -> None:
 
 def test_vmap_over_targets() -> None:
     x, targets = log_probs(5, 2, 4), np.random.default_rng(1).integers(1, 4, size=(3, 2, 2))
-    mapped = vmap(lambda t: F.ctc_loss(x, t, (5, 4), (2, 1), reduction="none"))(Tensor(targets))
+    mapped = vmap(lambda t: F.ctc_loss(x, t, (5, 4), (2, 1), reduction="none"))(of_array(targets))
     for row, t in zip(mapped, targets, strict=True):
-        assert_close(row, F.ctc_loss(x, Tensor(t), (5, 4), (2, 1), reduction="none"))
+        assert_close(row, F.ctc_loss(x, of_array(t), (5, 4), (2, 1), reduction="none"))
 
 
 # --- forms of the arguments -----------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_probabilities_of_zero() -> None:
     """-inf among the log-probabilities shuts some paths, not all."""
     p = np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
     with np.errstate(divide="ignore"):
-        x = Tensor(np.log(p)[:, None]).requires_grad_()
+        x = of_array(np.log(p)[:, None]).requires_grad_()
     loss = F.ctc_loss(x, tensor([[1]]), (3,), (1,))
     # 11-, 1--, -1-: the only ways to read "1" and end with a blank.
     assert_close(loss.detach(), -math.log(0.5 * 0.3 + 0.5 * 0.2 + 0.5 * 0.3))
@@ -169,7 +169,7 @@ def test_long_sequences_neither_underflow_nor_recurse() -> None:
     """The probability of one path of a thousand steps is far below the smallest number."""
     steps, classes = 1000, 20
     x = chainrule.full((steps, 1, classes), -math.log(classes)).requires_grad_()
-    target = Tensor(np.arange(100)[None] % (classes - 1) + 1)
+    target = of_array(np.arange(100)[None] % (classes - 1) + 1)
     loss = F.ctc_loss(x, target, (steps,), (100,), reduction="sum")
     # All paths are alike, so they can be counted: 100 labels, no two neighbors the same.
     ways = special.gammaln(steps + 100 + 1) - special.gammaln(201) - special.gammaln(steps - 99)

@@ -11,11 +11,11 @@ import chainrule
 from chainrule import nn, tensor
 from chainrule.func import grad, jacrev
 from chainrule.nn import functional as F
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
-    return Tensor(np.random.default_rng(seed).normal(size=shape))
+    return of_array(np.random.default_rng(seed).normal(size=shape))
 
 
 # --- risks (S03, S04, S18) ------------------------------------------------------------------------
@@ -43,7 +43,7 @@ def test_sum_and_mean_have_one_minimum_and_different_steps() -> None:
 
     w = tensor(0.3, dtype=chainrule.float64)
     assert_close(slope(w, "sum"), 40 * slope(w, "mean"), rtol=1e-12)
-    best = Tensor(np.asarray(np.dot(x, y) / np.dot(x, x)))
+    best = of_array(np.asarray(np.dot(x, y) / np.dot(x, x)))
     ends = {}
     for how in ("mean", "sum"):
         assert abs(slope(best, how).item()) < 1e-12
@@ -104,7 +104,7 @@ TARGETS = {
 def test_delta_is_prediction_minus_target(task: str) -> None:
     """Through activation and loss, and through the fused loss of the scores."""
     link = nn.CANONICAL_LINKS[task]
-    s, y = normal(4, 3), Tensor(TARGETS[task](np.random.default_rng(1)))
+    s, y = normal(4, 3), of_array(TARGETS[task](np.random.default_rng(1)))
     a = link.activation(s)
     assert_close(link.delta(s, y), a - y)
     through = grad(lambda s: link.loss(link.activation(s), y))(s)
@@ -116,7 +116,7 @@ def test_delta_is_prediction_minus_target(task: str) -> None:
 @pytest.mark.parametrize("task", nn.CANONICAL_LINKS)
 def test_links_name_a_module_of_their_loss(task: str) -> None:
     link = nn.CANONICAL_LINKS[task]
-    s, y = normal(4, 3), Tensor(TARGETS[task](np.random.default_rng(1)))
+    s, y = normal(4, 3), of_array(TARGETS[task](np.random.default_rng(1)))
     module = getattr(nn, link.module)(reduction="sum")
     assert_close(module(s, y), link.loss_of_scores(s, y), rtol=1e-12)
 
@@ -132,7 +132,7 @@ def test_output_activation_by_task() -> None:
 
 def test_softmax_delta_needs_the_whole_jacobian() -> None:
     """dL/da_k f'(s_k) alone is not the delta of softmax outputs."""
-    s, y = normal(4), Tensor(np.array([0.0, 1.0, 0.0, 0.0]))
+    s, y = normal(4), of_array(np.array([0.0, 1.0, 0.0, 0.0]))
     by_a = grad(lambda a: -(y * a.log()).sum())(s.softmax(0))
     jacobian = jacrev(lambda s: s.softmax(0))(s)
     delta = s.softmax(0) - y

@@ -13,7 +13,7 @@ import chainrule
 from chainrule import nn
 from chainrule.func import jvp, vmap
 from chainrule.nn import functional as F
-from chainrule.tensor import Tensor
+from chainrule.tensor import of_array
 
 RNG = np.random.default_rng(0)
 
@@ -40,7 +40,7 @@ def test_backward_is_the_six_formulas() -> None:
     x, w, b = (chainrule.tensor(v, requires_grad=True) for v in (a, gamma, beta))
     out = F.batch_norm(x, None, None, w, b, training=True, eps=eps)
     assert_close(out, gamma * hat + beta, rtol=1e-12)
-    found = chainrule.autograd.grad(out, [x, w, b], Tensor(g))
+    found = chainrule.autograd.grad(out, [x, w, b], of_array(g))
     assert_close(found, [g_a, g_gamma, g_beta], rtol=1e-10, atol=1e-13)
 
 
@@ -48,7 +48,7 @@ def test_backward_is_the_six_formulas() -> None:
 def test_scaling_the_weights_changes_nothing(activation: Any) -> None:
     """BN(c W x) = BN(W x) for c > 0, up to eps; also behind a ReLU."""
     f = activation if activation is not chainrule.clamp_min else (lambda x: chainrule.clamp(x, 0))
-    x, w = Tensor(normal(50, 4)), Tensor(normal(3, 4))
+    x, w = of_array(normal(50, 4)), of_array(normal(3, 4))
     norm = nn.BatchNorm1d(3, eps=1e-12).double()
     assert_close(norm(f(x @ (7.5 * w).mT)), norm(f(x @ w.mT)), rtol=1e-8, atol=1e-8)
 
@@ -58,14 +58,14 @@ def test_running_moments_are_exponential_averages() -> None:
     mean, var = np.zeros(2), np.ones(2)
     for _ in range(4):
         x = normal(5, 2) * 3 + 1
-        layer(Tensor(x))
+        layer(of_array(x))
         mean = 0.7 * mean + 0.3 * x.mean(axis=0)
         var = 0.7 * var + 0.3 * x.var(axis=0, ddof=1)
     assert_close(layer.running_mean, mean)
     assert_close(layer.running_var, var)
     assert layer.num_batches_tracked.item() == 4
     x = normal(1, 2)
-    assert_close(layer.eval()(Tensor(x)), (x - mean) / np.sqrt(var + 1e-5), rtol=1e-9)
+    assert_close(layer.eval()(of_array(x)), (x - mean) / np.sqrt(var + 1e-5), rtol=1e-9)
     assert layer.num_batches_tracked.item() == 4
 
 
@@ -73,7 +73,7 @@ def test_momentum_none_averages_all_batches() -> None:
     layer = nn.BatchNorm1d(2, momentum=None).double()
     batches = [normal(5, 2) for _ in range(4)]
     for x in batches:
-        layer(Tensor(x))
+        layer(of_array(x))
     assert_close(layer.running_mean, np.mean([x.mean(axis=0) for x in batches], axis=0))
     assert_close(layer.running_var, np.mean([x.var(axis=0, ddof=1) for x in batches], axis=0))
 
@@ -82,7 +82,9 @@ def test_without_running_moments_evaluation_uses_the_batch() -> None:
     layer = nn.BatchNorm1d(2, track_running_stats=False).double().eval()
     x = normal(5, 2)
     assert layer.state_dict().keys() == {"weight", "bias"}
-    assert_close(layer(Tensor(x)), (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + 1e-5), rtol=1e-9)
+    assert_close(
+        layer(of_array(x)), (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + 1e-5), rtol=1e-9
+    )
 
 
 def test_reset_forgets_what_was_seen() -> None:
@@ -102,7 +104,7 @@ def test_running_moments_have_no_history() -> None:
 
 
 def test_training_inside_jvp_keeps_moments_without_tangents() -> None:
-    layer, x = nn.BatchNorm1d(2).double(), Tensor(normal(5, 2))
+    layer, x = nn.BatchNorm1d(2).double(), of_array(normal(5, 2))
     plain = copy.deepcopy(layer)
     jvp(layer, (x,), (chainrule.ones_like(x),))
     plain(x)
@@ -132,7 +134,7 @@ def test_training_inside_vmap_is_refused() -> None:
 def test_a_large_mean_costs_no_digits(make: Any) -> None:
     x = normal(2, 2, 50) if "1d" in str(make()) else normal(4, 50)
     layer = make()
-    near, far = layer(Tensor(x.astype("float32"))), layer(Tensor((x + 4096).astype("float32")))
+    near, far = layer(of_array(x.astype("float32"))), layer(of_array((x + 4096).astype("float32")))
     # The input itself is rounded to 4096 / 2^24.
     assert_close(far.detach(), near.detach(), rtol=0, atol=2e-3)
 
@@ -148,7 +150,7 @@ def test_constant_input_gives_the_bias_and_a_finite_gradient() -> None:
 
 def test_half_precision_is_computed_in_single() -> None:
     x = (normal(4, 300) * 30).astype("float16")
-    out = F.layer_norm(Tensor(x), (300,))
+    out = F.layer_norm(of_array(x), (300,))
     assert out.dtype == chainrule.float16
     wide = x.astype(float)
     expected = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
@@ -158,13 +160,13 @@ def test_half_precision_is_computed_in_single() -> None:
 def test_layer_norm_of_preactivations() -> None:
     """004 eq 10.13-10.15: f(gamma (s - mu) / sigma + beta)."""
     s, gamma, beta = normal(3, 5), normal(5), normal(5)
-    out = chainrule.tanh(F.layer_norm(Tensor(s), (5,), Tensor(gamma), Tensor(beta), eps=0.0))
+    out = chainrule.tanh(F.layer_norm(of_array(s), (5,), of_array(gamma), of_array(beta), eps=0.0))
     mu, sigma = s.mean(1, keepdims=True), s.std(1, keepdims=True)
     assert_close(out, np.tanh(gamma * (s - mu) / sigma + beta), rtol=1e-11)
 
 
 def test_group_norm_lies_between_layer_and_instance_norm() -> None:
-    x = Tensor(normal(2, 4, 3, 3))
+    x = of_array(normal(2, 4, 3, 3))
     assert_close(F.group_norm(x, 1), F.layer_norm(x, (4, 3, 3)), rtol=1e-11)
     assert_close(F.group_norm(x, 4), F.instance_norm(x), rtol=1e-11)
 
@@ -172,7 +174,7 @@ def test_group_norm_lies_between_layer_and_instance_norm() -> None:
 def test_gradient_flows_across_only_what_normalizing_keeps() -> None:
     """Adding a constant and scaling change nothing: the gradient is orthogonal to both."""
     x = chainrule.tensor(normal(3, 6), requires_grad=True)
-    (F.layer_norm(x, (6,), eps=0.0) * Tensor(normal(3, 6))).sum().backward()
+    (F.layer_norm(x, (6,), eps=0.0) * of_array(normal(3, 6))).sum().backward()
     assert x.grad is not None
     assert_close(x.grad.sum(1), np.zeros(3), atol=1e-12)
     assert_close((x.grad * x.detach()).sum(1), np.zeros(3), atol=1e-12)

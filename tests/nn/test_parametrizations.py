@@ -9,9 +9,10 @@ import pytest
 from helpers import assert_close
 
 import chainrule
-from chainrule import Tensor, nn, ones, zeros
+from chainrule import nn, ones, zeros
 from chainrule.func import functional_call, jvp
 from chainrule.nn.utils import parametrizations
+from chainrule.tensor import of_array
 
 
 float64 = chainrule.float64
@@ -31,11 +32,11 @@ def test_gradient_of_weight_normalization() -> None:
     layer = nn.Linear(4, 1, bias=False).double()
     parametrizations.weight_norm(layer)
     functions = layer.parametrizations.weight
-    functions.original0.data = Tensor(np.array([[g]]))
-    functions.original1.data = Tensor(v[None])
+    functions.original0.data = of_array(np.array([[g]]))
+    functions.original1.data = of_array(v[None])
     length = np.linalg.norm(v)
     assert_close(layer.weight, g * v[None] / length)
-    layer(Tensor(by_w)).sum().backward()
+    layer(of_array(by_w)).sum().backward()
     by_g = by_w @ v / length
     by_v = g / length * by_w - g * by_g / length**2 * v
     assert_close(functions.original0.grad, np.array([[by_g]]))
@@ -101,7 +102,7 @@ def test_gradient_takes_the_singular_vectors_as_constants() -> None:
     w = functions.original.numpy(force=True)
     sigma = u @ w @ v
     by_w = np.random.default_rng(0).normal(size=(3, 4))
-    (layer.weight * Tensor(by_w)).sum().backward()
+    (layer.weight * of_array(by_w)).sum().backward()
     expected = (by_w - (by_w * w / sigma).sum() * np.outer(u, v)) / sigma
     assert_close(functions.original.grad, expected)
 
@@ -164,13 +165,13 @@ def assert_orthogonal(w: Any) -> None:
 @pytest.mark.parametrize("shape", [(3, 3), (3, 5), (5, 3), (4, 1), (2, 4, 3)], ids=str)
 def test_stays_orthogonal(way: str, trivial: bool, shape: tuple[int, ...]) -> None:
     module = nn.Module()
-    module.weight = nn.Parameter(Tensor(np.random.default_rng(0).normal(size=shape)))
+    module.weight = nn.Parameter(of_array(np.random.default_rng(0).normal(size=shape)))
     parametrizations.orthogonal(module, "weight", way, use_trivialization=trivial)
     original = module.parametrizations.weight.original
     assert_orthogonal(module.weight)
     for _ in range(3):
         original.grad = None
-        (module.weight * Tensor(np.arange(float(np.prod(shape))).reshape(shape))).sum().backward()
+        (module.weight * of_array(np.arange(float(np.prod(shape))).reshape(shape))).sum().backward()
         with chainrule.no_grad():
             original -= 0.01 * original.grad
         assert_orthogonal(module.weight)
@@ -184,7 +185,7 @@ def test_any_orthogonal_matrix_can_be_assigned(way: str) -> None:
         q = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))[0]
         q = np.linalg.qr(q[: max(shape), : min(shape)])[0]
         q = q if shape[0] >= shape[1] else q.T
-        module.weight = Tensor(q.copy())
+        module.weight = of_array(q.copy())
         assert_close(module.weight, q, atol=1e-12)
 
 
@@ -195,7 +196,7 @@ def test_reflections_alone_reach_every_orthogonal_matrix() -> None:
         for q in (np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))[0], np.eye(5)):
             rows = np.linalg.qr(q[: max(shape), : min(shape)])[0]
             rows = rows if shape[0] >= shape[1] else rows.T
-            module.weight = Tensor(rows.copy())
+            module.weight = of_array(rows.copy())
             assert_close(module.weight, rows, atol=1e-12)
 
 

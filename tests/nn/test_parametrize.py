@@ -15,6 +15,7 @@ from chainrule import Tensor, nn, ones, zeros
 from chainrule.func import functional_call, grad
 from chainrule.nn.utils import parametrize
 from chainrule.nn.utils.parametrize import register_parametrization, remove_parametrizations
+from chainrule.tensor import of_array
 
 
 float64 = chainrule.float64
@@ -98,7 +99,7 @@ def test_gradients_go_to_the_original() -> None:
 
 def test_assigning_goes_through_the_right_inverse() -> None:
     layer = register_parametrization(square(), "weight", Symmetric())
-    a = Tensor(np.arange(9.0).reshape(3, 3))
+    a = of_array(np.arange(9.0).reshape(3, 3))
     layer.weight = a + a.T
     assert_close(layer.weight, a + a.T)
     assert_close(layer.parametrizations.weight.original, (a + a.T).triu())

@@ -12,7 +12,7 @@ from scipy.cluster import vq
 import chainrule
 from chainrule import nn
 from chainrule.nn import functional as F
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def blobs(k: int = 3, n: int = 40, seed: int = 0) -> tuple[Tensor, Tensor]:
     angles = 2 * np.pi * np.arange(k) / k
     corners = 5 * np.stack([np.cos(angles), np.sin(angles)], 1)
     labels = np.repeat(np.arange(k), n)
-    return Tensor(corners[labels] + 0.5 * r.normal(size=(k * n, 2))), Tensor(labels)
+    return of_array(corners[labels] + 0.5 * r.normal(size=(k * n, 2))), of_array(labels)
 
 
 def corners(k: int = 3) -> np.ndarray:
@@ -42,9 +42,9 @@ def test_gradients_in_closed_form() -> None:
     x, mu, sigma = np.array([0.3, -0.8]), np.array([1.0, 0.5]), 0.7
     layer = nn.RBF(2, 1).double()
     with chainrule.no_grad():
-        layer.centers.copy_(Tensor(mu[None]))
+        layer.centers.copy_(of_array(mu[None]))
         layer.widths.fill_(sigma)
-    layer(Tensor(x[None])).sum().backward()
+    layer(of_array(x[None])).sum().backward()
     phi = np.exp(-((x - mu) ** 2).sum() / (2 * sigma**2))
     assert_close(layer.centers.grad, np.array([phi * (x - mu) / sigma**2]), rtol=1e-10)
     expected = phi * ((x - mu) ** 2).sum() / sigma**3
@@ -94,13 +94,13 @@ def test_kmeans_plus_plus_takes_points_that_lie_apart() -> None:
 
 def test_kmeans_refills_an_empty_cluster() -> None:
     x, _ = blobs(3)
-    far = Tensor(np.array([[0.0, 0.0], [1.0, 1.0], [1e3, 1e3]]))
+    far = of_array(np.array([[0.0, 0.0], [1.0, 1.0], [1e3, 1e3]]))
     found = F.kmeans(x, 3, init=far)
     assert set(found.labels.tolist()) == {0, 1, 2}
 
 
 def test_kmeans_with_repeated_points() -> None:
-    x = Tensor(np.repeat(np.array([[0.0], [1.0]]), 5, axis=0))
+    x = of_array(np.repeat(np.array([[0.0], [1.0]]), 5, axis=0))
     found = F.kmeans(x, 4)
     assert found.centers.shape == (4, 1)
     assert float(found.inertia) == 0
@@ -117,7 +117,7 @@ def test_growing_neural_gas_spreads_over_the_points(k: int) -> None:
         assert_close(centers[0], x.mean(0), rtol=1e-12)
     if k == 6:
         assert spread < 0.05 * one
-        near = F.squared_distances(Tensor(corners()), centers).min(1).values
+        near = F.squared_distances(of_array(corners()), centers).min(1).values
         assert float(near.max()) < 1
 
 

@@ -14,14 +14,14 @@ from chainrule import nn
 from chainrule.func import jvp, vmap
 from chainrule.nn import functional as F
 from chainrule.ops.recurrent.steps import gru_steps, lstm_steps, rnn_steps
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 L, N, D, H, S = 5, 3, 2, 3, 2
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
-    return Tensor(np.random.default_rng([seed, *shape]).normal(size=shape))
+    return of_array(np.random.default_rng([seed, *shape]).normal(size=shape))
 
 
 def tuple_of(out: Any) -> tuple[Tensor, ...]:
@@ -31,7 +31,7 @@ def tuple_of(out: Any) -> tuple[Tensor, ...]:
 # --- the primitive is the composition -------------------------------------------------------------
 
 
-MASK = Tensor(np.arange(L)[:, None] < np.array([5, 2, 3]))
+MASK = of_array(np.arange(L)[:, None] < np.array([5, 2, 3]))
 
 
 RNN = ((L, N, H), (N, H), (H, H))
@@ -132,7 +132,7 @@ def test_vmap_with_shared_and_own_weights(kind: str, mask: Tensor | None) -> Non
 
 
 def test_saturated_gates_stay_finite() -> None:
-    x = Tensor(np.array([1e30, -1e30, 1e4, -1e4] * 3).reshape(1, 1, 12)).float().requires_grad_()
+    x = of_array(np.array([1e30, -1e30, 1e4, -1e4] * 3).reshape(1, 1, 12)).float().requires_grad_()
     zero = chainrule.zeros(1, 3)
     h, c = F.lstm_sequence(x, zero, zero, chainrule.zeros(12, 3))
     (h.sum() + c.sum()).backward()
@@ -265,11 +265,11 @@ def test_mask_is_each_sequence_alone(kind: str, batch_first: bool) -> None:
     values[~mask] = np.nan
     if not batch_first:
         values, mask = values.swapaxes(0, 1), mask.swapaxes(0, 1)
-    output, last = layer(Tensor(values), mask=Tensor(mask))
+    output, last = layer(of_array(values), mask=of_array(mask))
     grads = chainrule.autograd.grad((output**2).sum(), list(layer.parameters()))
     total = [0 * p.detach() for p in layer.parameters()]
     for n, length in enumerate(lengths):
-        one = Tensor(values[n, :length] if batch_first else values[:length, n])
+        one = of_array(values[n, :length] if batch_first else values[:length, n])
         alone, alone_last = layer(one)
         found = output[n] if batch_first else output[:, n]
         assert_close(found[:length].detach(), alone.detach(), rtol=1e-11, atol=1e-12)

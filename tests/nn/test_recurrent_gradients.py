@@ -11,14 +11,14 @@ from helpers import assert_close
 import chainrule
 from chainrule import nn
 from chainrule.nn import functional as F
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 L, N, D, H, S = 5, 3, 2, 3, 2
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
-    return Tensor(np.random.default_rng([seed, *shape]).normal(size=shape))
+    return of_array(np.random.default_rng([seed, *shape]).normal(size=shape))
 
 
 # --- long sequences -------------------------------------------------------------------------------
@@ -81,10 +81,10 @@ def states(net: dict[str, np.ndarray]) -> np.ndarray:
 
 def ours(net: dict[str, np.ndarray]) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of the same network in operations, and its weights."""
-    w = {k: Tensor(net[k].copy()).requires_grad_() for k in ("wx", "wh", "wo")}
-    a = F.linear(Tensor(net["x"])[:, None], w["wx"])
+    w = {k: of_array(net[k].copy()).requires_grad_() for k in ("wx", "wh", "wo")}
+    a = F.linear(of_array(net["x"])[:, None], w["wx"])
     h = F.rnn_sequence(a, chainrule.zeros(1, H, dtype=chainrule.float64), w["wh"])
-    return 0.5 * ((F.linear(h[:, 0], w["wo"]) - Tensor(net["y"])) ** 2).sum(), w
+    return 0.5 * ((F.linear(h[:, 0], w["wo"]) - of_array(net["y"])) ** 2).sum(), w
 
 
 def jacobian(net: dict[str, np.ndarray], h: np.ndarray, t: int, tau: int) -> np.ndarray:
@@ -144,7 +144,7 @@ def test_largest_singular_value_bounds_the_gradient_not_the_spectral_radius() ->
     assert sigma == pytest.approx(10.02, abs=5e-3)
     h0 = chainrule.zeros(1, 2, dtype=chainrule.float64).requires_grad_()
     a = chainrule.zeros(1, 1, 2, dtype=chainrule.float64)
-    out = F.rnn_sequence(a, h0, Tensor(w))  # tanh'(0) = 1
+    out = F.rnn_sequence(a, h0, of_array(w))  # tanh'(0) = 1
     (g,) = chainrule.autograd.grad(out[-1, 0, 0], h0)
     assert np.linalg.norm(g.numpy()) > 10
 
@@ -161,7 +161,7 @@ def test_gradient_vanishes_if_the_largest_singular_value_is_below_1_over_gamma(
     w *= 0.9 / gamma / np.linalg.norm(w, 2)
     a, h0 = normal(20, 1, 4), normal(1, 4, seed=1)
     back = chainrule.func.jacrev(
-        lambda h: F.rnn_sequence(a, h, Tensor(w), nonlinearity=activation)[:, 0]
+        lambda h: F.rnn_sequence(a, h, of_array(w), nonlinearity=activation)[:, 0]
     )(h0)
     norms = [np.linalg.norm(back.numpy()[t, :, 0], 2) for t in range(20)]
     for t, norm in enumerate(norms):
@@ -170,7 +170,7 @@ def test_gradient_vanishes_if_the_largest_singular_value_is_below_1_over_gamma(
     # The gradient by a weight sums over all steps back, so its bound is a sum of powers of delta.
     bound = sum(0.9 ** (19 - tau) for tau in range(20))
     reach = chainrule.func.jacrev(
-        lambda a: F.rnn_sequence(a, h0, Tensor(w), nonlinearity=activation)[-1, 0]
+        lambda a: F.rnn_sequence(a, h0, of_array(w), nonlinearity=activation)[-1, 0]
     )(a)
     total = sum(np.linalg.norm(reach.numpy()[:, tau, 0], 2) for tau in range(20))
     assert total <= gamma * bound
@@ -179,7 +179,7 @@ def test_gradient_vanishes_if_the_largest_singular_value_is_below_1_over_gamma(
 def test_gradient_explodes_for_large_weights() -> None:
     w = 3 * np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
     h0 = chainrule.zeros(1, 4, dtype=chainrule.float64).requires_grad_()
-    out = F.rnn_sequence(chainrule.zeros(30, 1, 4, dtype=chainrule.float64), h0, Tensor(w))
+    out = F.rnn_sequence(chainrule.zeros(30, 1, 4, dtype=chainrule.float64), h0, of_array(w))
     (g,) = chainrule.autograd.grad(out[-1, 0, 0], h0)
     assert np.linalg.norm(g.numpy()) == pytest.approx(3.0**30, rel=1e-9)
 

@@ -16,7 +16,7 @@ from chainrule.graph import Node
 from chainrule.nn import functional as F
 from chainrule.ops.recurrent.conv import CONVOLUTION
 from chainrule.ops.recurrent.steps import deep_rnn_steps, lstm_steps, peephole_steps, rnn_steps
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 # --- the primitive is the composition -------------------------------------------------------------
 
@@ -25,7 +25,7 @@ Pair = tuple[Callable[..., Any], Callable[..., Any], list[tuple[int, ...]]]
 
 
 def mask_of(r: Random, steps: int, batch: int) -> Tensor:
-    return Tensor(np.arange(steps)[:, None] < r.integers(1, steps + 1, size=batch))
+    return of_array(np.arange(steps)[:, None] < r.integers(1, steps + 1, size=batch))
 
 
 def peephole_pair(r: Random, mask: Any, reverse: bool, L: int, N: int, full: bool) -> Pair:
@@ -118,9 +118,9 @@ def tuple_of(out: Any) -> tuple[Tensor, ...]:
 def test_primitive_equals_single_steps(kind: str, masked: bool, reverse: bool, seed: int) -> None:
     """Value, gradient by the kernel and by the rule in operations, second order, forward mode."""
     (whole, steps, shapes), values = made(kind, seed, masked, reverse)
-    inputs = [Tensor(v).requires_grad_() for v in values]
+    inputs = [of_array(v).requires_grad_() for v in values]
     r = np.random.default_rng(seed)
-    moves = tuple(Tensor(r.normal(size=s)) for s in shapes)
+    moves = tuple(of_array(r.normal(size=s)) for s in shapes)
     results = []
     for function in (whole, steps):
         outputs = tuple_of(function(*inputs))
@@ -142,7 +142,7 @@ def test_an_output_that_is_not_used(kind: str, used: int) -> None:
     size = 2 if kind == "projected" else 3
     shapes = [(4, 2, 12), (2, size), (2, 3), (12, size)]
     shapes += {"lstm": [], "projected": [(2, 3)], "peephole": [(3,)] * 3}[kind]
-    values = [Tensor(r.normal(size=s)).requires_grad_() for s in shapes]
+    values = [of_array(r.normal(size=s)).requires_grad_() for s in shapes]
 
     def states(*a: Any) -> Any:
         if kind == "peephole":
@@ -169,7 +169,9 @@ def test_vmap_with_shared_and_own_weights(kind: str, masked: bool) -> None:
     last = len(shapes) - 1
     for mapped in ({0}, {1}, {last}, set(range(len(shapes)))):
         dims = tuple(0 if i in mapped else None for i in range(len(shapes)))
-        inputs = [Tensor(np.stack([v, 1 - v]) if i in mapped else v) for i, v in enumerate(values)]
+        inputs = [
+            of_array(np.stack([v, 1 - v]) if i in mapped else v) for i, v in enumerate(values)
+        ]
         results = tuple_of(vmap(whole, in_dims=dims)(*inputs))
         for k in range(2):
             one = [x[k] if i in mapped else x for i, x in enumerate(inputs)]
@@ -242,7 +244,9 @@ def same_as(layer: nn.Module, other: nn.Module, x: Tensor) -> None:
 @pytest.mark.parametrize("g", ["tanh", "sigmoid"])
 def test_a_function_in_the_place_of_a_name(g: str) -> None:
     function = getattr(chainrule, g)
-    x, images = (Tensor(np.random.default_rng(0).normal(size=s)) for s in ((4, 3, 2), (4, 2, 2, 5)))
+    x, images = (
+        of_array(np.random.default_rng(0).normal(size=s)) for s in ((4, 3, 2), (4, 2, 2, 5))
+    )
     for make, data in (
         (lambda g: nn.DeepRNN(2, 3, 1, hidden_layers=[4], nonlinearity=g), x),
         (lambda g: nn.DeepRNN(2, 3, 1, nonlinearity=g), x),
@@ -275,7 +279,7 @@ def test_hooks_of_the_inner_layers_fire_at_every_step(name: str) -> None:
     fired: list[tuple[int, ...]] = []
     layer = hooked.get_submodule(name)
     handle = layer.register_forward_hook(lambda m, args, out: fired.append(tuple(out.shape)))
-    x = Tensor(np.random.default_rng(0).normal(size=(5, 2, 2)))
+    x = of_array(np.random.default_rng(0).normal(size=(5, 2, 2)))
     same_as(plain, hooked, x)
     assert fired == [(2, layer.out_features)] * 5
     handle.remove()
@@ -286,7 +290,7 @@ def test_hooks_of_the_inner_layers_fire_at_every_step(name: str) -> None:
 def test_other_modules_between_the_states() -> None:
     net = nn.DeepRNN(2, 3, 1, hidden_layers=[4]).double()
     first = net.hidden_mlp[0]
-    x = Tensor(np.random.default_rng(0).normal(size=(5, 2, 2)))
+    x = of_array(np.random.default_rng(0).normal(size=(5, 2, 2)))
     expected = net(x)[0].detach()
     net.hidden_mlp[0] = nn.Sequential(first, nn.Identity())
     assert_close(net(x)[0].detach(), expected, rtol=1e-12, atol=1e-13)

@@ -8,7 +8,7 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import nn
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 def test_residual_adds_its_input() -> None:
@@ -100,7 +100,7 @@ def test_block_against_pytorch() -> None:
     ours.load_state_dict(theirs.state_dict())
     x = np.random.default_rng(0).normal(size=(3, 2, 5, 5))
     for training in (True, False):
-        out = ours.train(training)(Tensor(x))
+        out = ours.train(training)(of_array(x))
         expected = theirs.train(training)(torch.from_numpy(x))
         assert_close(out, expected, rtol=1e-9, atol=1e-11)
         ours.zero_grad()

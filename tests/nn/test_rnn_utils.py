@@ -21,11 +21,11 @@ from chainrule.nn.utils.rnn import (
     unpack_sequence,
     unpad_sequence,
 )
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 def normal(*shape: int) -> Tensor:
-    return Tensor(np.random.default_rng(shape).normal(size=shape))
+    return of_array(np.random.default_rng(shape).normal(size=shape))
 
 
 def test_packing_goes_step_by_step() -> None:

@@ -13,13 +13,13 @@ from scipy.special import expit
 import chainrule
 from chainrule import nn
 from chainrule.nn import functional as F
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 L, N, D, H, K = 5, 3, 2, 3, 2
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
-    return Tensor(np.random.default_rng([seed, *shape]).normal(size=shape))
+    return of_array(np.random.default_rng([seed, *shape]).normal(size=shape))
 
 
 def weights(module: nn.Module) -> dict[str, np.ndarray]:
@@ -149,9 +149,9 @@ def test_masked_steps_do_not_count(make: Callable[[], Any]) -> None:
     x = normal(L, N, D).numpy()
     mask = np.arange(L)[:, None] < np.array(lengths)
     x[~mask] = np.nan
-    output, last = net(Tensor(x), mask=Tensor(mask))
+    output, last = net(of_array(x), mask=of_array(mask))
     for n, length in enumerate(lengths):
-        alone, alone_last = net(Tensor(x[:length, n : n + 1]))
+        alone, alone_last = net(of_array(x[:length, n : n + 1]))
         assert_close(output[:length, n].detach(), alone[:, 0].detach(), rtol=1e-12, atol=1e-13)
         assert (output[length:, n] == 0).all()
         for a, b in (
@@ -177,7 +177,7 @@ def test_bidirectional_output() -> None:
     out.load_state_dict({"weight": both, "bias": w["from_forward.bias"]})
     x = normal(L, N, D)
     assert_close(net(x).detach(), out(rnn(x)[0]).tanh().detach(), rtol=1e-12, atol=1e-13)
-    mask = Tensor(np.arange(L)[:, None] < np.array([5, 2, 3]))
+    mask = of_array(np.arange(L)[:, None] < np.array([5, 2, 3]))
     expected = out(rnn(x, mask=mask)[0]).tanh()
     found = net(x, mask=mask)
     assert_close(found[:2].detach(), expected[:2].detach(), rtol=1e-12, atol=1e-13)
@@ -241,7 +241,7 @@ def test_cell_in_a_loop_is_the_layer(kind: str, dim: int) -> None:
 
 def test_conv_mask_is_each_sequence_alone() -> None:
     layer = nn.ConvLSTM(1, 2, 3, dim=1).double()
-    x, mask = normal(4, 2, 1, 5), Tensor(np.array([[1, 1], [1, 1], [1, 0], [1, 0]], bool))
+    x, mask = normal(4, 2, 1, 5), of_array(np.array([[1, 1], [1, 1], [1, 0], [1, 0]], bool))
     output, (h, c) = layer(x, mask=mask)
     alone, (h1, c1) = layer(x[:2, 1:])
     assert_close(output[:2, 1:].detach(), alone.detach(), rtol=1e-12, atol=1e-13)

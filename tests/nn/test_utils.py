@@ -9,14 +9,15 @@ import pytest
 from helpers import assert_close
 
 import chainrule
-from chainrule import Tensor, nn, tensor, zeros
+from chainrule import nn, tensor, zeros
 from chainrule.nn import utils
+from chainrule.tensor import of_array
 
 
 def with_gradients(*gradients: np.ndarray) -> list[nn.Parameter]:
-    parameters = [nn.Parameter(Tensor(np.zeros_like(g))) for g in gradients]
+    parameters = [nn.Parameter(of_array(np.zeros_like(g))) for g in gradients]
     for p, g in zip(parameters, gradients, strict=True):
-        p.grad = Tensor(g.copy())
+        p.grad = of_array(g.copy())
     return parameters
 
 
@@ -42,7 +43,7 @@ def test_norm_is_that_of_all_gradients_together(order: float) -> None:
 
 def test_norms_inside_a_transformation() -> None:
     a = normal(3, 4)
-    each = chainrule.func.vmap(lambda row: utils.get_total_norm([row, row]))(Tensor(a))
+    each = chainrule.func.vmap(lambda row: utils.get_total_norm([row, row]))(of_array(a))
     assert_close(each, np.sqrt(2 * (a * a).sum(1)))
 
 
@@ -156,7 +157,7 @@ def test_fused_normalization(
     first, second = layer().double(), norm().double()
     for p in second.parameters():
         nn.init.normal_(p)
-    x = Tensor(normal(*shape))
+    x = of_array(normal(*shape))
     second(first(x))
     with pytest.raises(RuntimeError, match=r"evaluation mode; call eval\(\)"):
         utils.fuse_conv_bn_eval(first, second, transpose)

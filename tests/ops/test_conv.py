@@ -16,11 +16,11 @@ from chainrule.autograd import grad
 from chainrule.backend.numpy_kernels import conv as kernels
 from chainrule.func import vmap
 from chainrule.graph import Node
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 def tensor(array: Any, requires_grad: bool = False) -> Tensor:
-    return Tensor(np.array(array)).requires_grad_(requires_grad)
+    return of_array(np.array(array)).requires_grad_(requires_grad)
 
 
 def random(*shape: int, seed: int = 0) -> np.ndarray:
@@ -142,10 +142,10 @@ def test_operands_in_any_layout_are_left_alone() -> None:
     x = random(5, 6, 3, 2).transpose(3, 2, 0, 1)[:, :, ::-1]
     w = random(3, 3, 4, 3).transpose(2, 3, 0, 1)
     before = x.copy(), w.copy()
-    a, b = Tensor(x).requires_grad_(), Tensor(w).requires_grad_()
+    a, b = of_array(x).requires_grad_(), of_array(w).requires_grad_()
     chainrule.conv2d(a, b, padding=1).sum().backward()
     assert_close([x, w], list(before), rtol=0, atol=0)
-    chainrule.conv2d(Tensor(x), Tensor(x[:, :, :1, :1]))  # the windows are the input itself
+    chainrule.conv2d(of_array(x), of_array(x[:, :, :1, :1]))  # the windows are the input itself
     assert_close(x, before[0], rtol=0, atol=0)
 
 
@@ -183,7 +183,7 @@ def test_every_derivative_stays_in_the_family() -> None:
     u, t = tensor(random(*gx.shape), True), tensor(random(*gw.shape), True)
     second = [*grad(gx, (w, v), u, create_graph=True), *grad(gw, (x, v), t, create_graph=True)]
     third = [
-        grad(z, s, Tensor(random(*z.shape)), create_graph=True)[0]
+        grad(z, s, of_array(random(*z.shape)), create_graph=True)[0]
         for z, s in zip(second, (u, u, t, t), strict=True)
     ]
     used = [names_in_graph(z) for z in (y, gx, gw, *second, *third)]

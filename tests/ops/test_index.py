@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import chainrule
 from chainrule.autograd import gradcheck, gradgradcheck
 from chainrule.func import grad, vmap
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
@@ -25,7 +25,7 @@ INDEX_SHAPES = [(), (1,), (3,), (2, 1), (2, 3)]
 
 
 def tensor(array: Any, requires_grad: bool = False) -> Tensor:
-    return Tensor(np.array(array)).requires_grad_(requires_grad)
+    return of_array(np.array(array)).requires_grad_(requires_grad)
 
 
 def numbers(*shape: int) -> np.ndarray:

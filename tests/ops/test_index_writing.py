@@ -11,11 +11,11 @@ from helpers import assert_close, weight
 import chainrule
 from chainrule.autograd import gradcheck, gradgradcheck
 from chainrule.func import grad, jvp, vmap
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 def tensor(array: Any, requires_grad: bool = False) -> Tensor:
-    return Tensor(np.array(array)).requires_grad_(requires_grad)
+    return of_array(np.array(array)).requires_grad_(requires_grad)
 
 
 def numbers(*shape: int) -> np.ndarray:

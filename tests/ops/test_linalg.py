@@ -13,7 +13,7 @@ import chainrule
 import chainrule.linalg as L
 from chainrule.autograd import gradgradcheck
 from chainrule.func import hessian
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 INF = float("inf")
@@ -23,7 +23,7 @@ R = np.random.default_rng(0)
 
 
 def tensor(value: Any, requires_grad: bool = False) -> Tensor:
-    return Tensor(np.array(value, dtype=np.float64)).requires_grad_(requires_grad)
+    return of_array(np.array(value, dtype=np.float64)).requires_grad_(requires_grad)
 
 
 def gradient(function: Any, value: Any) -> Tensor:
@@ -158,7 +158,7 @@ def test_tolerances() -> None:
     assert L.matrix_rank(a, tol=2.0).item() == 0
     assert_close(L.pinv(a, atol=1e-2), np.diag([1.0, 0.0, 0.0]))
     assert_close(L.pinv(a, 1e-6), np.diag([1.0, 1e3, 0.0]))
-    limits = Tensor(np.array([1e-2, 1e-6]))
+    limits = of_array(np.array([1e-2, 1e-6]))
     assert_close(L.matrix_rank(chainrule.stack([a, a]), atol=limits), np.array([1, 2]))
 
 
@@ -272,7 +272,7 @@ def test_norms_of_empty_matrices(ord: Any, shape: tuple[int, ...]) -> None:
 
 
 def test_norms_in_another_type() -> None:
-    x = Tensor(np.ones((2, 2), np.float32))
+    x = of_array(np.ones((2, 2), np.float32))
     assert L.matrix_norm(x, dtype=chainrule.float64).dtype is chainrule.float64
     assert L.vector_norm(x, dtype=chainrule.float64).dtype is chainrule.float64
 
@@ -304,7 +304,7 @@ H = Z @ Z.conj().T + np.eye(3)
 
 
 def test_values_of_complex_matrices() -> None:
-    z, h = Tensor(Z), Tensor(H)
+    z, h = of_array(Z), of_array(H)
     assert_close(L.inv(z), np.linalg.inv(Z))
     assert_close(L.det(z), np.linalg.det(Z))
     assert_close(L.pinv(z[:, :2]), np.linalg.pinv(Z[:, :2]), atol=1e-12)

@@ -12,7 +12,7 @@ from helpers import assert_close
 import chainrule
 import chainrule.linalg as L
 from chainrule.autograd import gradcheck, gradgradcheck
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 def drawn(*shape: int, seed: int = 0) -> np.ndarray:
@@ -80,7 +80,7 @@ FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[Tensor], Any]]] = {
 def test_derivatives(name: str) -> None:
     shape, function = FUNCTIONS[name]
     z = drawn(*shape)
-    x, y = (Tensor(p.copy()).requires_grad_() for p in (z.real, z.imag))
+    x, y = (of_array(p.copy()).requires_grad_() for p in (z.real, z.imag))
     of_parts = lambda x, y: function(as_complex(x, y))  # noqa: E731
     assert gradcheck(of_parts, (x, y), check_forward_ad=True)
     assert gradgradcheck(of_parts, (x, y))
@@ -89,19 +89,19 @@ def test_derivatives(name: str) -> None:
 @pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 5), (2, 2, 3)])
 def test_factors_give_the_matrix(shape: tuple[int, ...]) -> None:
     z = drawn(*shape)
-    q, r = L.qr(Tensor(z))
+    q, r = L.qr(of_array(z))
     assert_close(q @ r, z, atol=1e-12)
     one = np.broadcast_to(np.eye(q.shape[-1], dtype=complex), (q.mH @ q).shape)
     assert_close(q.mH @ q, one, atol=1e-12)
-    u, s, vh = L.svd(Tensor(z), full_matrices=False)
+    u, s, vh = L.svd(of_array(z), full_matrices=False)
     assert_close(u * s.unsqueeze(-2) @ vh, z, atol=1e-12)
-    p, lower, upper = L.lu(Tensor(z))
+    p, lower, upper = L.lu(of_array(z))
     assert_close(p @ lower @ upper, z, atol=1e-12)
 
 
 def test_solutions_from_a_factor() -> None:
-    h = hermitian(Tensor(drawn(3, 3)))
-    b = Tensor(drawn(3, 2, seed=1))
+    h = hermitian(of_array(drawn(3, 3)))
+    b = of_array(drawn(3, 2, seed=1))
     for upper in (False, True):
         factor = L.cholesky(h, upper=upper)
         assert_close(h @ chainrule.cholesky_solve(b, factor, upper), b, atol=1e-12)
@@ -121,13 +121,13 @@ def test_solutions_from_a_factor() -> None:
 def test_a_loss_that_depends_on_phases_has_no_gradient(
     name: str, function: Callable[[Tensor], Tensor]
 ) -> None:
-    z = Tensor(drawn(3, 3)).requires_grad_()
+    z = of_array(drawn(3, 3)).requires_grad_()
     with pytest.raises(RuntimeError, match=rf"linalg\.{name}: complex vectors .* factor of size 1"):
         function(z).backward()
 
 
 def test_results_of_complex_matrices_that_are_real() -> None:
-    z = Tensor(drawn(3, 2).astype(np.complex64)).requires_grad_()
+    z = of_array(drawn(3, 2).astype(np.complex64)).requires_grad_()
     for out in (
         L.svdvals(z),
         L.slogdet(z[:2]).logabsdet,

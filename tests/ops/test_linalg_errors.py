@@ -12,14 +12,14 @@ import chainrule
 import chainrule.linalg as L
 from chainrule.autograd import gradcheck, gradgradcheck
 from chainrule.func import vmap
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 R = np.random.default_rng(0)
 
 
 def tensor(value: Any, requires_grad: bool = False) -> Tensor:
-    return Tensor(np.array(value, dtype=np.float64)).requires_grad_(requires_grad)
+    return of_array(np.array(value, dtype=np.float64)).requires_grad_(requires_grad)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,9 @@ def test_arguments_that_are_no_matrices(name: str) -> None:
     with pytest.raises(RuntimeError, match=rf"linalg\.{name}: .*at least 2 dimensions.*\(3,\)"):
         function(tensor(np.ones(3)))
     with pytest.raises(RuntimeError, match=rf"linalg\.{name}: expected .*int64.*\.float\(\)"):
-        function(Tensor(np.eye(2, dtype=np.int64)))
+        function(of_array(np.eye(2, dtype=np.int64)))
+    with pytest.raises(NotImplementedError, match=rf"linalg\.{name}: expected .*float16"):
+        function(of_array(np.eye(2, dtype=np.float16)))
     with pytest.raises(TypeError, match=rf"linalg\.{name}\(\): .*must be Tensor, not list"):
         function([[1.0]])
     if name in (
@@ -85,7 +87,7 @@ EYE3 = tensor(np.eye(3))
         (
             RuntimeError,
             r"linalg\.solve: expected A and B to have the same dtype",
-            lambda: L.solve(EYE3, Tensor(np.ones(3, np.float32))),
+            lambda: L.solve(EYE3, of_array(np.ones(3, np.float32))),
         ),
         (
             RuntimeError,
@@ -204,19 +206,3 @@ def test_rules_hold_for_a_program_of_many() -> None:
     inputs = [tensor(0.7, requires_grad=True), tensor([0.1, 0.8, 1.7, 2.9], requires_grad=True)]
     gradcheck(loss, inputs)
     gradgradcheck(loss, inputs)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize(
-    ("name", "error"),
-    [
-        *[(name, RuntimeError) for name in ("inv", "slogdet", "pinv", "matrix_rank")],
-        *[(name, NotImplementedError) for name in ("det", "cholesky", "qr", "svd", "eigh", "eig")],
-    ],
-)
-def test_types_of_half_the_bits_have_too_few(name: str, error: type, dtype: str) -> None:
-    if dtype == "bfloat16":
-        pytest.importorskip("ml_dtypes")
-    with pytest.raises(error, match=rf"linalg\.{name}: expected .*{dtype}") as raised:
-        getattr(L, name)(chainrule.eye(2, dtype=getattr(chainrule, dtype)))
-    assert raised.type is error

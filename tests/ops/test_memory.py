@@ -8,7 +8,7 @@ from helpers import assert_close
 from scipy.signal import get_window
 
 import chainrule
-from chainrule import Tensor
+from chainrule.tensor import of_array
 
 
 def test_where_memory_is() -> None:
@@ -74,7 +74,7 @@ def test_a_kaiser_window() -> None:
 
 
 def test_a_signal_comes_back_from_its_spectra() -> None:
-    x = Tensor(np.random.default_rng(0).normal(size=(2, 40)))
+    x = of_array(np.random.default_rng(0).normal(size=(2, 40)))
     window = chainrule.hann_window(8, dtype=chainrule.float64)
     spectra = chainrule.stft(x, 8, window=window, return_complex=True)
     assert_close(chainrule.istft(spectra, 8, window=window, length=40), x, atol=1e-12)

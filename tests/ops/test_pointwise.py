@@ -15,16 +15,17 @@ import chainrule
 from chainrule import Tensor
 from chainrule.func import grad, hessian, jvp
 from chainrule.ops.core.promotion import result_type
+from chainrule.tensor import of_array
 
 NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 
 def of(dtype: str, *values: Any) -> Tensor:
-    return Tensor(np.array(values, dtype=dtype))
+    return of_array(np.array(values, dtype=dtype))
 
 
 def scalar(dtype: str, value: Any = 1) -> Tensor:
-    return Tensor(np.array(value, dtype=dtype))
+    return of_array(np.array(value, dtype=dtype))
 
 
 # --- promotion ------------------------------------------------------------------------------------
@@ -214,6 +215,7 @@ def test_other_names_are_the_same_functions() -> None:
         ("gt", "greater"),
         ("le", "less_equal"),
         ("ne", "not_equal"),
+        ("transpose", "swapaxes"),
     ]:
         assert getattr(chainrule, name) is getattr(chainrule, other)
 

@@ -12,11 +12,11 @@ from samples import pool as reference
 import chainrule
 from chainrule.autograd import grad
 from chainrule.func import jvp, vmap
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 def tensor(array: Any, requires_grad: bool = False) -> Tensor:
-    return Tensor(np.array(array)).requires_grad_(requires_grad)
+    return of_array(np.array(array)).requires_grad_(requires_grad)
 
 
 def random(*shape: int, seed: int = 0) -> np.ndarray:

@@ -12,6 +12,7 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import Tensor
+from chainrule.tensor import of_array
 
 
 INF, NAN = math.inf, math.nan
@@ -112,7 +113,7 @@ def test_cumprod_is_exact_at_zeros() -> None:
             expected[i, j] = np.prod([v for k, v in enumerate(values[: i + 1]) if k != j])
     assert_close(jacobian, expected)
     x = variable(values)
-    (x.cumprod(0) * Tensor(weights)).sum().backward()
+    (x.cumprod(0) * of_array(weights)).sum().backward()
     assert_close(x.grad, expected.T @ weights)
 
 

@@ -14,11 +14,11 @@ import chainrule
 from chainrule.autograd import detect_anomaly, grad, gradcheck
 from chainrule.func import hessian, vmap
 from chainrule.func import grad as grad_of
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 
 def tensor(array: Any, requires_grad: bool = False, dtype: Any = None) -> Tensor:
-    return Tensor(np.array(array, dtype=dtype)).requires_grad_(requires_grad)
+    return of_array(np.array(array, dtype=dtype)).requires_grad_(requires_grad)
 
 
 def random(*shape: int, seed: int = 0) -> np.ndarray:

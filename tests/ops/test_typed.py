@@ -11,11 +11,22 @@ import pytest
 import chainrule
 from chainrule import Tensor
 from chainrule.func import jvp
+from chainrule.tensor import of_array
 
 
-def test_an_array_is_wrapped_as_it_is() -> None:
-    a = np.arange(3.0)
+def test_an_array_is_converted_to_the_default_type() -> None:
+    for a in (np.arange(3.0), np.arange(3), np.arange(3) > 0):
+        assert Tensor(a).dtype is chainrule.float32
+        assert Tensor(a).tolist() == a.astype(float).tolist()
+    a = np.ones(3, np.float32)
     assert Tensor(a).array is a
+    assert Tensor(np.int64(3)).shape == (3,)
+    assert Tensor(np.array(3.0)).item() == 3
+
+
+def test_the_library_wraps_an_array_as_it_is() -> None:
+    a = np.arange(3.0)
+    assert of_array(a).array is a
 
 
 def test_a_tensor_by_its_sizes() -> None:
@@ -32,10 +43,11 @@ def test_a_tensor_by_its_values() -> None:
     x = chainrule.ones(2, requires_grad=True)
     assert Tensor(x).array is x.array
     assert not Tensor(x).requires_grad
+    assert Tensor(x.double()).dtype is chainrule.float64
 
 
 def test_a_box_is_wrapped_as_it_is() -> None:
-    _, tangent = jvp(lambda x: Tensor(x.array) * 2, (chainrule.ones(2),), (chainrule.ones(2),))
+    _, tangent = jvp(lambda x: of_array(x.array) * 2, (chainrule.ones(2),), (chainrule.ones(2),))
     assert tangent.tolist() == [2.0, 2.0]
 
 
@@ -44,6 +56,7 @@ def test_a_box_is_wrapped_as_it_is() -> None:
     [
         (lambda: Tensor(2.5), TypeError, "argument 'size' must be int, not float"),
         (lambda: Tensor(2, -1), RuntimeError, "negative dimension -1"),
+        (lambda: Tensor(np.float32(2)), TypeError, "argument 'size' must be int, not float32"),
         (lambda: Tensor("2"), TypeError, "invalid data type 'str'"),
         (lambda: Tensor(np.zeros(2), 3), TypeError, "argument 'size' must be int"),
         (lambda: chainrule.LongTensor(chainrule.ones(2)), TypeError, "convert it with .to"),

@@ -12,6 +12,7 @@ from optim.weights import with_gradient
 
 import chainrule
 from chainrule import Tensor, optim
+from chainrule.tensor import of_array
 
 
 def weight(*values: float) -> Tensor:
@@ -146,8 +147,8 @@ def test_derivative_of_the_loss_after_steps(name: str) -> None:
 def test_a_recorded_step_is_the_same_step(name: str) -> None:
     options = DIFFERENTIABLE.get(name, {})
     values, kind = np.random.default_rng(1).normal(size=(2, 3)), getattr(optim, name)
-    w = Tensor(values.copy()).requires_grad_() * 1.0
-    v = Tensor(values.copy()).requires_grad_()
+    w = of_array(values.copy()).requires_grad_() * 1.0
+    v = of_array(values.copy()).requires_grad_()
     optimizers = kind([w], differentiable=True, **options), kind([v], **options)
     for _ in range(4):
         for p, optimizer in zip((w, v), optimizers, strict=True):

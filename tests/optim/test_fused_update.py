@@ -13,6 +13,7 @@ import chainrule
 from chainrule import Tensor, optim
 from chainrule.backend import K
 from chainrule.backend.numpy_kernels import update
+from chainrule.tensor import of_array
 
 
 def weight(*values: float) -> Tensor:
@@ -38,7 +39,7 @@ class Counted(optim.SGD):
 
 def counted(arrays: list[np.ndarray], lr: Any = 0.5) -> list[int]:
     """The sizes of the rule's calls for one step, whose result is checked."""
-    params = [Tensor(a.copy(order="K") if a.flags.forc else a) for a in arrays]
+    params = [of_array(a.copy(order="K") if a.flags.forc else a) for a in arrays]
     before = [p.numpy().copy() for p in params]
     optimizer = Counted(params, lr=lr)
     optimizer.calls = []

@@ -15,6 +15,7 @@ from optim.records import CASES, ON_THEIR_OWN, Case
 
 import chainrule
 from chainrule import Tensor, optim
+from chainrule.tensor import of_array
 
 
 def each(cases: list[Case]) -> Any:
@@ -169,7 +170,7 @@ def test_shapes_and_layouts_make_no_difference(case: Case) -> None:
     layouts = [values.ravel(), values, np.asfortranarray(values), np.repeat(values, 2, 1)[:, ::2]]
 
     def moved(x: np.ndarray) -> np.ndarray:
-        w = Tensor(np.array(x, order="K") if x.flags.forc else x).requires_grad_()
+        w = of_array(np.array(x, order="K") if x.flags.forc else x).requires_grad_()
         number, empty = chainrule.tensor(0.5, requires_grad=True), chainrule.zeros(0, 3)
         optimizer = case.make(optim, [empty.requires_grad_(), w, number])
         for _ in range(3):

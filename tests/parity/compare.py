@@ -23,7 +23,7 @@ def assert_agree(
 ) -> None:
     """Asserts that two functions of float64 arrays agree, and their first two derivatives."""
     __tracebackhide__ = True
-    first = derivatives(chainrule, chainrule.Tensor, ours, inputs, second_order)
+    first = derivatives(chainrule, chainrule.as_tensor, ours, inputs, second_order)
     second = derivatives(torch, torch.from_numpy, theirs, inputs, second_order)
     for a, b in zip(first, second, strict=True):
         assert tuple(a.shape) == tuple(b.shape)
@@ -63,7 +63,7 @@ def refused_by_both(ours: Function, theirs: Function, inputs: Sequence[np.ndarra
         theirs(*[torch.from_numpy(np.array(x)) for x in inputs])
     except (RuntimeError, ValueError, IndexError) as error:
         with pytest.raises((type(error), RuntimeError)):
-            ours(*[chainrule.Tensor(np.array(x)) for x in inputs])
+            ours(*[chainrule.as_tensor(np.array(x)) for x in inputs])
         return True
     return False
 

@@ -121,7 +121,7 @@ def test_values_outside(family: Family) -> None:
         return
     value = np.asarray(family.outside, np.float64)
     expected = theirs(family, validate_args=False).log_prob(torch.from_numpy(value))
-    got = make(family, validate_args=False).log_prob(chainrule.Tensor(value))
+    got = make(family, validate_args=False).log_prob(chainrule.as_tensor(value))
     assert_close(got, expected, rtol=1e-7)
 
 

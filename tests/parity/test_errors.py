@@ -21,7 +21,7 @@ Program = Callable[[Any], Any]
 
 def ones(library: Any, *shape: int, dtype: str = "float32") -> Any:
     array = np.ones(shape, dtype=dtype)
-    return chainrule.Tensor(array) if library is chainrule else torch.from_numpy(array)
+    return chainrule.as_tensor(array) if library is chainrule else torch.from_numpy(array)
 
 
 def leaf(library: Any, *shape: int) -> Any:

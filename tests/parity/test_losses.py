@@ -45,7 +45,7 @@ def test_class_numbers(
     settings: dict[str, Any] = {"ignore_index": ignore_index, "reduction": reduction}
     ours, theirs = (
         (make(target), make(weight) if weighted else None)
-        for make in (chainrule.Tensor, torch.from_numpy)
+        for make in (chainrule.as_tensor, torch.from_numpy)
     )
     for name, more in (("nll_loss", {}), ("cross_entropy", {"label_smoothing": label_smoothing})):
         assert_agree(
@@ -67,7 +67,7 @@ def test_probabilities(
     weight = r.uniform(0.5, 2.0, size=shape[0] if len(shape) == 1 else shape[1])
     settings: dict[str, Any] = {"reduction": reduction, "label_smoothing": label_smoothing}
     ours, theirs = (
-        make(weight) if weighted else None for make in (chainrule.Tensor, torch.from_numpy)
+        make(weight) if weighted else None for make in (chainrule.as_tensor, torch.from_numpy)
     )
     assert_agree(
         lambda x, y: chainrule.cross_entropy(x, y, ours, **settings),
@@ -105,7 +105,7 @@ def test_two_classes(reduction: str, weight: tuple[int, ...] | None) -> None:
             rest = {k: make(v) for k, v in more.items()}
             return lambda x, y: getattr(library, name)(x, y, w, reduction=reduction, **rest)
 
-        return bound(chainrule, chainrule.Tensor), bound(F, torch.from_numpy)
+        return bound(chainrule, chainrule.as_tensor), bound(F, torch.from_numpy)
 
     assert_agree(*both("binary_cross_entropy_with_logits"), [x, y])
     assert_agree(*both("binary_cross_entropy_with_logits", pos_weight=positive), [x, y])
@@ -151,4 +151,4 @@ def test_wrong_calls_raise_the_same(case: str) -> None:
             )
         return caught.type
 
-    assert raised(chainrule, chainrule.Tensor) is raised(F, torch.from_numpy)
+    assert raised(chainrule, chainrule.as_tensor) is raised(F, torch.from_numpy)

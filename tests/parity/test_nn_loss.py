@@ -317,9 +317,9 @@ def test_ctc(seed: int, joined: bool, reduction: str) -> None:
         return library.ctc_loss(x.log_softmax(-1), target, *lengths, blank, reduction, **settings)
 
     x = r.normal(size=(steps, n, classes))
-    ours, theirs = chainrule.Tensor(labels), torch.from_numpy(labels)
+    ours, theirs = chainrule.as_tensor(labels), torch.from_numpy(labels)
     with chainrule.no_grad(), torch.no_grad():
-        a = of_logits(F, chainrule.Tensor(x), ours)
+        a = of_logits(F, chainrule.as_tensor(x), ours)
         b = of_logits(TF, torch.from_numpy(x), theirs)
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
     assert_agree(

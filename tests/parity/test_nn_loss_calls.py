@@ -34,8 +34,11 @@ def test_gradients_at_kinks_and_far_out(name: str) -> None:
     if name == "l1_loss":
         x = x[~np.isnan(x)]  # the sign of NaN is NaN here
         y = y[: len(x)]
-    ours, theirs = chainrule.Tensor(x.copy()).requires_grad_(), torch.tensor(x, requires_grad=True)
-    a = getattr(F, name)(ours, chainrule.Tensor(y), reduction="none")
+    ours, theirs = (
+        chainrule.as_tensor(x.copy()).requires_grad_(),
+        torch.tensor(x, requires_grad=True),
+    )
+    a = getattr(F, name)(ours, chainrule.as_tensor(y), reduction="none")
     b = getattr(TF, name)(theirs, torch.tensor(y), reduction="none")
     np.testing.assert_allclose(a.numpy(force=True), b.numpy(force=True), rtol=1e-12)
     a.sum().backward()
@@ -64,7 +67,7 @@ def test_size_average_and_reduce(size_average: bool | None, reduce: bool | None)
     with pytest.warns(UserWarning, match=f"use reduction='{expected}'"):
         assert chainrule.nn.MSELoss(**flags).reduction == expected
     with pytest.warns(UserWarning, match=f"use reduction='{expected}'"):
-        F.l1_loss(*map(chainrule.Tensor, pair), **flags)
+        F.l1_loss(*map(chainrule.as_tensor, pair), **flags)
     agree("mse_loss", pair, **flags)
     agree("cross_entropy", pair[:1], [np.array([0, 1, 2, 0])], **flags)
 
@@ -138,4 +141,4 @@ def test_wrong_calls_raise_the_same(case: str) -> None:
             getattr(library, name)(*map(made, args), **{k: made(v) for k, v in settings.items()})
         return caught.type
 
-    assert raised(F, chainrule.Tensor) is raised(TF, torch.from_numpy)
+    assert raised(F, chainrule.as_tensor) is raised(TF, torch.from_numpy)

@@ -34,7 +34,7 @@ class Side:
         self.args = map_arrays(lambda a: self._tensor(a, requires_grad), case(sample).args)
 
     def _tensor(self, a: np.ndarray, requires_grad: bool) -> Any:
-        make = chainrule.Tensor if self.ours else torch.from_numpy
+        make = chainrule.as_tensor if self.ours else torch.from_numpy
         if not is_variable(a):
             return make(np.array(a))
         x = make(np.array(a, dtype=self.dtype)).requires_grad_(requires_grad)
@@ -51,7 +51,7 @@ class Side:
     def gradients(self, results: Sequence[Any], create_graph: bool = False) -> list[Any]:
         """The gradients of a sum of the results weighted irregularly; zeros where there is none."""
         results = [y for y in results if y.requires_grad]
-        make = chainrule.Tensor if self.ours else torch.from_numpy
+        make = chainrule.as_tensor if self.ours else torch.from_numpy
         weights = [make(weight(tuple(y.shape), dtype_name(y))) for y in results]
         autograd = chainrule.autograd if self.ours else torch.autograd
         return list(

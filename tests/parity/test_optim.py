@@ -79,7 +79,7 @@ class Run:
 
     def _tensor(self, x: np.ndarray) -> Any:
         x = x.copy(order="K") if x.flags.forc else np.repeat(x, 2, axis=1)[:, ::2]
-        return torch.from_numpy(x) if self.library is torch else chainrule.Tensor(x)
+        return torch.from_numpy(x) if self.library is torch else chainrule.as_tensor(x)
 
     def steps(self, first: int, last: int, gradient: Callable[..., Any] = gradient) -> None:
         for step in range(first, last):

@@ -34,7 +34,7 @@ def compare(name: str, x: np.ndarray, *args: Any, **kwargs: Any) -> None:
     if refused_by_both(ours, theirs, [x]):
         return
     if kwargs.get("return_indices"):
-        index = ours(chainrule.Tensor(x))[1]
+        index = ours(chainrule.as_tensor(x))[1]
         assert_close(index, theirs(torch.from_numpy(x))[1])
         assert index.dtype is chainrule.int64
         assert_agree(lambda x: ours(x)[0], lambda x: theirs(x)[0], [x])
@@ -103,7 +103,7 @@ def test_max_unpool(seed: int) -> None:
     name = f"max_unpool{nd}d"
 
     def ours(y: Any) -> Any:
-        places = chainrule.Tensor(index.numpy())
+        places = chainrule.as_tensor(index.numpy())
         return getattr(chainrule, name)(y, places, kernel, stride, **settings)
 
     def theirs(y: Any) -> Any:
@@ -115,7 +115,7 @@ def test_max_unpool(seed: int) -> None:
     if stride >= kernel:
         assert_agree(ours, theirs, [values])
     else:
-        assert_close(ours(chainrule.Tensor(values)), theirs(pooled))
+        assert_close(ours(chainrule.as_tensor(values)), theirs(pooled))
 
 
 @pytest.mark.parametrize("settings", [(2, 1, 0), (3, 2, 1), (5, 5, 2), (4, 1, 2)])
@@ -124,6 +124,6 @@ def test_nan_and_infinity(settings: tuple[int, int, int]) -> None:
     row = [1.0, nan, 3.0, nan, 0.0, 2.0, -inf, -inf, -inf, -inf, inf, 1.0, nan]
     x = np.array([row] * 5)[None]
     for name, value in (("max_pool1d", x[:, 0]), ("max_pool2d", x)):
-        ours = getattr(chainrule, name)(chainrule.Tensor(value), *settings, return_indices=True)
+        ours = getattr(chainrule, name)(chainrule.as_tensor(value), *settings, return_indices=True)
         theirs = getattr(F, name)(torch.from_numpy(value), *settings, return_indices=True)
         assert_close(list(ours), list(theirs))

@@ -14,18 +14,7 @@ import numpy as np
 import scipy.linalg
 from samples.record import Sample, normal
 
-__all__ = [
-    "EQUATIONS",
-    "RECTANGULAR",
-    "SAMPLES",
-    "SQUARE",
-    "graded",
-    "note",
-    "solve",
-    "spectral",
-    "symmetric",
-    "then",
-]
+__all__ = ["SAMPLES"]
 
 Args = Callable[[np.random.Generator], tuple[Any, ...]]
 INF = float("inf")

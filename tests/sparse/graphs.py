@@ -9,7 +9,7 @@ import numpy as np
 
 import chainrule
 from chainrule.sparse import SparseTensor
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = ["KINDS", "dense_of", "indices_of", "values_of"]
 
@@ -39,7 +39,7 @@ KINDS: dict[str, tuple[Make, int]] = {
 
 def values_of(kind: str) -> Tensor:
     """Values for the entries, well away from 0, two of them less than 1."""
-    return Tensor(np.random.default_rng(1).uniform(0.1, 0.45, KINDS[kind][1]))
+    return of_array(np.random.default_rng(1).uniform(0.1, 0.45, KINDS[kind][1]))
 
 
 def indices_of(x: SparseTensor) -> np.ndarray:

@@ -15,20 +15,20 @@ from chainrule import sparse
 from chainrule.autograd import gradcheck, gradgradcheck
 from chainrule.func import jvp, vmap
 from chainrule.sparse import SparseTensor
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 Function = Callable[..., Any]
 r = np.random.default_rng(3)
-COLUMNS = Tensor(r.normal(size=(4, 2)))
-ROWS = Tensor(r.normal(size=(2, 3)))
-BATCH = Tensor(r.normal(size=(5, 4, 2)))
-SAME = Tensor(r.normal(size=(3, 4)))
-VECTOR = Tensor(r.normal(size=4))
-LEFT = Tensor(r.normal(size=3))
+COLUMNS = of_array(r.normal(size=(4, 2)))
+ROWS = of_array(r.normal(size=(2, 3)))
+BATCH = of_array(r.normal(size=(5, 4, 2)))
+SAME = of_array(r.normal(size=(3, 4)))
+VECTOR = of_array(r.normal(size=4))
+LEFT = of_array(r.normal(size=3))
 SECOND = chainrule.sparse_coo_tensor(
-    [[0, 0, 2, 1], [0, 2, 3, 2]], Tensor(r.normal(size=4)), (3, 4), is_coalesced=None
+    [[0, 0, 2, 1], [0, 2, 3, 2]], of_array(r.normal(size=4)), (3, 4), is_coalesced=None
 )
-SQUARE = Tensor(r.normal(size=(3, 3)))
+SQUARE = of_array(r.normal(size=(3, 3)))
 INDEX = chainrule.tensor([2, 0, 2])
 
 # Of a sparse matrix (3, 4), and the same of the dense one.
@@ -149,7 +149,7 @@ def test_value(name: str, kind: str) -> None:
     ours, of_dense = FUNCTIONS[name]
     a = make(values)
     before = dense_of(a).copy()
-    out, expected = ours(a), of_dense(Tensor(before))
+    out, expected = ours(a), of_dense(of_array(before))
     assert_close(as_dense(out), expected, rtol=1e-12, atol=1e-12)
     assert tuple(out.shape) == tuple(expected.shape)
     assert out.dtype is expected.dtype
@@ -177,7 +177,7 @@ def test_derivatives(name: str, kind: str) -> None:
     leaf = values.clone().requires_grad_()
     gradcheck(function, (leaf,))
     gradgradcheck(function, (leaf,))
-    many = Tensor(np.random.default_rng(5).uniform(0.1, 0.45, (3, len(values))))
+    many = of_array(np.random.default_rng(5).uniform(0.1, 0.45, (3, len(values))))
     each = [function(v) for v in many]
     assert_close(vmap(function)(many), chainrule.stack(each), rtol=1e-12, atol=1e-12)
     tangent = chainrule.ones_like(values)
@@ -212,7 +212,7 @@ def test_softmax_is_that_of_the_entries() -> None:
         filled = dense_of(a)
         filled[dense_of(make(chainrule.ones(count))) == 0] = -np.inf
         for dim in (0, 1, -1):
-            expected = np.nan_to_num(chainrule.softmax(Tensor(filled), dim).numpy())
+            expected = np.nan_to_num(chainrule.softmax(of_array(filled), dim).numpy())
             assert_close(sparse.softmax(a, dim).to_dense(), expected, rtol=1e-12, atol=0)
             logs = sparse.log_softmax(a, dim)
             assert_close(logs._values().exp(), sparse.softmax(a, dim)._values(), 1e-12, 0)
@@ -254,7 +254,7 @@ def test_products_with_another_reduction(kind: str, reduce: str) -> None:
 
 def test_sampled_product() -> None:
     a = KINDS["compressed rows"][0](values_of("compressed rows"))
-    x, y = Tensor(r.normal(size=(3, 5))), Tensor(r.normal(size=(5, 4)))
+    x, y = of_array(r.normal(size=(3, 5))), of_array(r.normal(size=(5, 4)))
     out = sparse.sampled_addmm(a, x, y, beta=0.5, alpha=2)
     product = 0.5 * dense_of(a) + 2 * (x @ y).numpy()
     expected = product * (dense_of(a) != 0)
@@ -269,7 +269,7 @@ def test_sampled_product() -> None:
 
 def test_entries_with_dimensions_of_their_own() -> None:
     """Rows of a table, two of them the same."""
-    v = Tensor(r.normal(size=(3, 2, 2))).requires_grad_()
+    v = of_array(r.normal(size=(3, 2, 2))).requires_grad_()
 
     def make(v: Tensor) -> SparseTensor:
         return chainrule.sparse_coo_tensor([[1, 3, 1]], v, (4, 2, 2))
@@ -278,7 +278,7 @@ def test_entries_with_dimensions_of_their_own() -> None:
     assert (a.sparse_dim(), a.dense_dim(), a.ndim) == (1, 2, 3)
     expected = np.zeros((4, 2, 2))
     np.add.at(expected, [1, 3, 1], v.detach().numpy())
-    dense = Tensor(expected)
+    dense = of_array(expected)
     cases = {
         "dense": (a.to_dense(), dense),
         "sum": (a.sum(), dense.sum()),
@@ -300,8 +300,8 @@ def test_entries_with_dimensions_of_their_own() -> None:
     gradgradcheck(lambda v: sparse.softmax(make(v), 0).to_dense(), (v,))
     with pytest.raises(RuntimeError, match="permute: sparse dimensions .* stay in front"):
         a.transpose(0, 1)
-    assert_close(Tensor(expected).to_sparse(1).to_dense(), expected, 0, 0)
-    assert Tensor(expected).to_sparse(1)._indices().tolist() == [[1, 3]]
+    assert_close(of_array(expected).to_sparse(1).to_dense(), expected, 0, 0)
+    assert of_array(expected).to_sparse(1)._indices().tolist() == [[1, 3]]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.complex64, np.complex128, np.int64])
@@ -310,8 +310,8 @@ def test_types(dtype: Any, kind: str) -> None:
     numbers = np.round(values_of(kind).numpy() * 10)
     if np.issubdtype(dtype, np.complexfloating):
         numbers = numbers * (1 + 2j)
-    a = KINDS[kind][0](Tensor(numbers.astype(dtype)))
-    x = Tensor(np.round(COLUMNS.numpy() * 5).astype(dtype))
+    a = KINDS[kind][0](of_array(numbers.astype(dtype)))
+    x = of_array(np.round(COLUMNS.numpy() * 5).astype(dtype))
     for out in (a @ x, x.T @ a.t(), (a @ a.t()).to_dense(), a.to_dense(), a.sum(), a * a, -a):
         assert str(out.dtype) == f"chainrule.{np.dtype(dtype)}"
     assert_close(a @ x, dense_of(a) @ x.numpy(), rtol=1e-2 if dtype == np.float16 else 1e-5, atol=0)
@@ -319,7 +319,7 @@ def test_types(dtype: Any, kind: str) -> None:
 
 def test_complex_gradients() -> None:
     make = KINDS["twice at a place"][0]
-    parts = [Tensor(r.normal(size=(2, *shape))).requires_grad_() for shape in ((6,), (4, 2))]
+    parts = [of_array(r.normal(size=(2, *shape))).requires_grad_() for shape in ((6,), (4, 2))]
 
     def function(v: Tensor, x: Tensor) -> Any:
         a, x = make(chainrule.complex(*v)), chainrule.complex(*x)
@@ -339,7 +339,7 @@ def test_booleans() -> None:
 
 
 def test_diagonals() -> None:
-    d = Tensor(np.arange(1.0, 10).reshape(3, 3)).requires_grad_()
+    d = of_array(np.arange(1.0, 10).reshape(3, 3)).requires_grad_()
     offsets = chainrule.tensor([0, -1, 2])
     out = sparse.spdiags(d, offsets, (4, 4))
     import scipy.sparse

@@ -16,7 +16,7 @@ from sparse.graphs import KINDS, dense_of, values_of
 import chainrule
 from chainrule import nn, sparse
 from chainrule.sparse import SparseTensor
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 COO, CSR = chainrule.sparse_coo_tensor, chainrule.sparse_csr_tensor
 
@@ -84,7 +84,7 @@ def test_made_without_a_size_or_without_entries() -> None:
 
 
 def test_from_dense() -> None:
-    dense = Tensor(np.array([[0.0, 2, 0], [3, 0, 4]])).requires_grad_()
+    dense = of_array(np.array([[0.0, 2, 0], [3, 0, 4]])).requires_grad_()
     a = dense.to_sparse()
     assert a.is_coalesced()
     assert a.indices().tolist() == [[0, 1, 1], [1, 0, 2]]
@@ -285,7 +285,7 @@ def test_a_leaf_gets_a_sparse_gradient(kind: str) -> None:
     a = KINDS[kind][0](values_of(kind)).requires_grad_()
     assert a.requires_grad
     assert a.is_leaf
-    x = Tensor(np.random.default_rng(0).normal(size=(4, 2)))
+    x = of_array(np.random.default_rng(0).normal(size=(4, 2)))
     dense = a.detach().to_dense().requires_grad_()
     for m in (a, dense):
         (m @ x).square().sum().backward()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, overload
 
 from chainrule.autograd.hooks import hooks_left, run_after, run_hooks
 from chainrule.autograd.roots import Cotangents, any_boxed, recording, roots_of, sequence
+from chainrule.autograd.vmap import vmap
 from chainrule.autograd.walk import leading_to, walk, youngest_first
 from chainrule.backend import K
 from chainrule.graph import Node
 from chainrule.ops.core.recording import edge_of
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = ["backward", "grad", "watch_backward"]
 
@@ -62,7 +64,7 @@ def backward(
         if leaf._grad is None and leaf._hooks is None and not on_tensors:
             # What _accumulate does, for the leaves of a network in training.
             key = id(g)
-            leaf._grad = Tensor(owned(g, key in given))
+            leaf._grad = of_array(owned(g, key in given))
             given.add(key)
         else:
             _accumulate(leaf, g, on_tensors, given)
@@ -87,7 +89,7 @@ def _accumulate(leaf: Tensor, g: Any, on_tensors: bool, given: set[int]) -> None
         # The gradient becomes the user's own: no memory shared with another leaf or an input.
         g = K.owned(g, id(g) in given)
         given.add(id(g))
-        leaf._grad = Tensor(g)
+        leaf._grad = of_array(g)
     else:
         old.array = K.write_into(K.add, old.array, old.array, g)
     if leaf._hooks is not None:
@@ -101,7 +103,9 @@ def grad(
     grad_outputs: Cotangents = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: Literal[False] | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor, ...]: ...
 @overload
@@ -111,7 +115,9 @@ def grad(
     grad_outputs: Cotangents = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     *,
     materialize_grads: Literal[True],
 ) -> tuple[Tensor, ...]: ...
@@ -122,7 +128,9 @@ def grad(
     grad_outputs: Cotangents = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]: ...
 def grad(
@@ -131,10 +139,15 @@ def grad(
     grad_outputs: Cotangents = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of ``outputs`` with respect to ``inputs``, as new tensors.
+
+    With ``is_grads_batched`` the first dimension of each of ``grad_outputs`` counts vectors that
+    are pulled back together. ``only_inputs`` is a relic of PyTorch's: only those are returned.
 
     >>> import chainrule
     >>> x = chainrule.tensor(2.0, requires_grad=True)
@@ -142,7 +155,13 @@ def grad(
     >>> chainrule.autograd.grad(first, x)
     (tensor(12.),)
     """
+    if not only_inputs:
+        text = "grad: only_inputs=False changes nothing; backward() adds to all leaves"
+        warnings.warn(text, FutureWarning, stacklevel=2)
     outputs, asked = sequence(outputs), sequence(inputs)
+    if is_grads_batched:
+        settings = (retain_graph, create_graph, True, allow_unused, False, materialize_grads)
+        return _batched(outputs, asked, grad_outputs, settings)
     inputs = [t if isinstance(t, Tensor) else t.entries for t in asked]
     on_tensors = create_graph or any_boxed(outputs, grad_outputs)
     wanted_edges = []
@@ -173,9 +192,9 @@ def grad(
                     f"{tuple(t.shape)}) appears to not have been used in the graph; set "
                     "allow_unused=True if this is the desired behavior"
                 )
-            g = Tensor(K.zeros(t.array.shape, t.array.dtype)) if materialize_grads else None
+            g = of_array(K.zeros(t.array.shape, t.array.dtype)) if materialize_grads else None
         elif not isinstance(g, Tensor):
-            g = Tensor(K.asarray(g))
+            g = of_array(K.asarray(g))
         if g is not None:
             g = run_hooks(hooks_left(edge, order), g, True)
             whole: Any = asked[i]
@@ -183,3 +202,28 @@ def grad(
                 g = whole.gradient_of(g)
         results.append(g)
     return tuple(results)
+
+
+def _batched(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    grad_outputs: Cotangents,
+    settings: tuple[Any, ...],
+) -> tuple[Tensor | None, ...]:
+    """The gradients for each of many vectors, along dimension 0; None where there are none."""
+    vectors = [None] * len(outputs) if grad_outputs is None else list(sequence(grad_outputs))
+    if all([v is None for v in vectors]):
+        raise RuntimeError(
+            "grad: is_grads_batched=True needs grad_outputs, a batch of vectors each"
+        )
+    used: list[bool] = []
+
+    def pulled(*some: Tensor) -> tuple[Tensor, ...]:
+        left = iter(some)
+        filled = [None if v is None else next(left) for v in vectors]
+        found = grad(outputs, inputs, filled, *settings)
+        used[:] = [g is not None for g in found]
+        return tuple(g for g in found if g is not None)
+
+    rows = iter(vmap(pulled)(*[v for v in vectors if v is not None]))
+    return tuple(next(rows) if there else None for there in used)

@@ -16,7 +16,7 @@ from chainrule.ops.elementwise.functions import zeros_like_of
 from chainrule.ops.core.apply import apply
 from chainrule.ops.core.primitive import Op
 from chainrule.graph import Box, mode
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Array
 
 __all__ = ["Dual", "dual_level", "make_dual", "unpack", "unpack_dual"]
@@ -113,7 +113,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if not innermost():
         raise RuntimeError("make_dual: no level is open; use it inside `with dual_level():`")
     check_tangent("make_dual", tensor, tangent)
-    return Tensor(Dual(level or innermost(), tensor, tangent))
+    return of_array(Dual(level or innermost(), tensor, tangent))
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

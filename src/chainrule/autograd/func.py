@@ -15,7 +15,7 @@ from chainrule.autograd.levels import new_level
 from chainrule.autograd.nested import Structure, flatten, map_tree, unflatten
 from chainrule.autograd.traced import Traced, select, split_aux, substitute, unpack_single
 from chainrule.backend import K
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Nested
 
 __all__ = [
@@ -57,7 +57,7 @@ def grad_and_value(
                 f"got shapes {shapes}; reduce it, or use vjp or jacrev"
             )
         out = traced.outputs[0]
-        gradients = traced.pull([Tensor(K.ones((), out.array.dtype))], retain=False)
+        gradients = traced.pull([of_array(K.ones((), out.array.dtype))], retain=False)
         value = traced.value()
         return unpack_single(gradients, argnums), ((value, traced.aux) if has_aux else value)
 
@@ -186,7 +186,7 @@ def push_forward(
 ) -> tuple[Any, ...]:
     """:func:`jvp` of flattened arguments; a direction is None for zero, which saves its work."""
     with new_level(Dual) as level:
-        duals = [Tensor(Dual(level, p, t)) for p, t in zip(points, directions, strict=True)]
+        duals = [of_array(Dual(level, p, t)) for p, t in zip(points, directions, strict=True)]
         result, aux = split_aux(func(*unflatten(duals, structure)), has_aux)
         out = map_tree(lambda y: unpack(level, y)[0], result)
         tangent = map_tree(lambda y: tangent_of(level, y), result)

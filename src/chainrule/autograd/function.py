@@ -12,7 +12,7 @@ from chainrule.ops.core.inplace import adopt, check_writable, touch
 from chainrule.ops.core.apply import apply
 from chainrule.ops.core.primitive import Op
 from chainrule.graph import Node
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
@@ -72,7 +72,7 @@ class _FunctionOp(Op):
         return None
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Sequence[Any]:
-        parts = [p if p is None or isinstance(p, Tensor) else Tensor(K.asarray(p)) for p in g]
+        parts = [p if p is None or isinstance(p, Tensor) else of_array(K.asarray(p)) for p in g]
         with enable_grad() if tensors else no_grad():
             grads = self.function.backward(self.ctx, *parts)
         grads = grads if isinstance(grads, tuple) else (grads,)

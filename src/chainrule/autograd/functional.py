@@ -10,7 +10,7 @@ from chainrule.autograd.engine import grad
 from chainrule.autograd.jacobian import hessian_of, jacfwd, jacrev
 from chainrule.autograd.nested import map_tree
 from chainrule.backend import K
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Tensors
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -39,7 +39,7 @@ def _direction(op: str, v: Tensors | None, inputs: tuple[Any, ...]) -> tuple[Any
         return _tuple(v)
     if len(inputs) != 1 or inputs[0].numel() != 1:
         raise RuntimeError(f"{op}: the vector v can only be None if the input is a single number")
-    return (Tensor(K.ones(inputs[0].array.shape, inputs[0].array.dtype)),)
+    return (of_array(K.ones(inputs[0].array.shape, inputs[0].array.dtype)),)
 
 
 @overload
@@ -223,6 +223,6 @@ def vhp(
     args = _tuple(inputs)
     gradient = transforms.grad_and_value(func, tuple(range(len(args))))
     (_, value), pull, *_ = transforms.vjp(gradient, *args)
-    zero = Tensor(K.zeros(value.array.shape, value.array.dtype))
+    zero = of_array(K.zeros(value.array.shape, value.array.dtype))
     product = pull((_direction("vhp", v, args), zero))
     return _finish((value, _like(product, inputs)), create_graph)

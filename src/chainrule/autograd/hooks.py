@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.graph import Edge, Node
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Value
 
 __all__ = [
@@ -26,7 +26,7 @@ def run_hooks(
 ) -> Any:
     """The gradient after all hooks; they get tensors, also where the walk is on arrays."""
     for hook in list(hooks.values()):
-        result = hook(g if isinstance(g, (Tensor, list)) else Tensor(K.asarray(g)))
+        result = hook(g if isinstance(g, (Tensor, list)) else of_array(K.asarray(g)))
         if result is not None:
             g = result if tensors else result.array
     return g

@@ -12,7 +12,7 @@ from chainrule.autograd.rows import for_units
 from chainrule.autograd.traced import Traced, select, substitute, unpack_single
 from chainrule.backend import K
 from chainrule.ops.shape.views import movedim, reshape
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = ["hessian", "hessian_of", "jacfwd", "jacrev"]
 
@@ -66,7 +66,7 @@ def _pull_basis(traced: Traced, i: int, y: Tensor, chunk_size: int | None) -> An
 
     shape = y.array.shape
     if shape == ():
-        return pull(Tensor(K.ones((), y.array.dtype)))  # a batch of one needs no batch
+        return pull(of_array(K.ones((), y.array.dtype)))  # a batch of one needs no batch
     stacked = for_units(pull, shape, y.array.dtype, chunk_size)
 
     def as_rows(g: Tensor) -> Tensor:
@@ -184,4 +184,4 @@ def _is_gradient(traced: Traced) -> bool:
     inputs, outputs = traced.inputs, traced.outputs
     if [y.array.shape for y in outputs] != [x.array.shape for x in inputs]:
         return False
-    return all([t.is_floating_point() for t in (*inputs, *outputs)])
+    return all([t.array.dtype.kind == "f" for t in (*inputs, *outputs)])

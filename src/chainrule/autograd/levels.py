@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from chainrule.backend import K
 from chainrule.graph import Box, Mode, mode
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 if TYPE_CHECKING:
     from chainrule.ops.core.primitive import Op
@@ -77,4 +77,4 @@ def lift(x: Tensor) -> Tensor:
     """A tensor as a value of the innermost transformation, where its history stays outside."""
     if not _stack.levels or level_of(x) == innermost():
         return x
-    return Tensor(_stack.levels[-1][1](x))
+    return of_array(_stack.levels[-1][1](x))

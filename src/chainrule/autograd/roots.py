@@ -10,7 +10,7 @@ from chainrule.backend import K
 from chainrule.graph import Box, Edge, Mode, mode
 from chainrule.ops.core.recording import edge_of
 from chainrule.ops.core.pointwise import constant
-from chainrule.tensor import OtherLayout, Tensor
+from chainrule.tensor import OtherLayout, Tensor, of_array
 
 __all__ = ["Cotangents", "any_boxed", "recording", "roots_of", "sequence"]
 
@@ -58,8 +58,8 @@ def _cotangent(op: str, t: Tensor, g: Tensor | None) -> Tensor:
                 f"shape {tuple(t.shape)}; reduce it (for example .sum()) or pass its gradient"
             )
         if t.array.shape == ():
-            return Tensor(constant(1.0, t.array.dtype))
-        return Tensor(K.ones(t.array.shape, t.array.dtype))
+            return of_array(constant(1.0, t.array.dtype))
+        return of_array(K.ones(t.array.shape, t.array.dtype))
     if not isinstance(g, Tensor):
         raise TypeError(f"{op}: gradients must be Tensors or None, not {type(g).__name__}")
     if g.array.shape != t.array.shape:

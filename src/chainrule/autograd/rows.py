@@ -11,7 +11,7 @@ from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
 from chainrule.ops.shape.views import unsqueeze
 from chainrule.ops.shape.stacking import cat
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import ArrayDType
 
 __all__ = ["for_rows", "for_units", "map_rows"]
@@ -67,6 +67,6 @@ def for_units(
 
     def units(start: int, stop: int) -> Tensor:
         basis = K.eye(stop - start, size, start, dtype=dtype)
-        return Tensor(basis.reshape((stop - start, *shape)))
+        return of_array(basis.reshape((stop - start, *shape)))
 
     return for_rows(function, units, size, chunk_size)

@@ -13,7 +13,7 @@ from chainrule.backend import K
 from chainrule.graph import Node
 from chainrule.ops.core.recording import edge_of
 from chainrule.ops.creation.conversion import clone
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 T = TypeVar("T")
 
@@ -29,8 +29,8 @@ def _fresh(x: object) -> Tensor:
     x = lift(x)
     if edge_of(x) is not None:
         return clone(x)
-    leaf = Tensor(x.array)
-    leaf.needs_grad = K.kind_of(x.array.dtype) in "fc"
+    leaf = of_array(x.array)
+    leaf.needs_grad = x.array.dtype.kind in "fc"
     if not leaf.needs_grad:
         raise RuntimeError(
             f"func: only tensors of floating point dtype can be differentiated, got {x.dtype}"
@@ -95,7 +95,7 @@ class Traced:
             if g is not None and edge_of(y) is not None
         ]
         if not pairs:
-            zeros = [Tensor(K.zeros(x.array.shape, x.array.dtype)) for x in self.inputs]
+            zeros = [of_array(K.zeros(x.array.shape, x.array.dtype)) for x in self.inputs]
             return unflatten(zeros, self.structure)
         gradients = engine.grad(
             [y for y, _ in pairs],
@@ -120,7 +120,7 @@ def without_history(x: Tensor) -> Tensor: ...
 def without_history(x: T) -> T: ...
 def without_history(x: object) -> object:
     """The same value as a constant (anything but a tensor as it is)."""
-    return Tensor(x.array) if isinstance(x, Tensor) else x
+    return of_array(x.array) if isinstance(x, Tensor) else x
 
 
 def split_aux(result: object, has_aux: bool) -> tuple[Any, Any]:

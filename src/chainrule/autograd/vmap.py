@@ -14,7 +14,7 @@ from chainrule.ops.creation.sampling import batch_draw
 from chainrule.ops.index.reading import narrow
 from chainrule.ops.shape.views import movedim
 from chainrule.ops.shape.stacking import cat
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = ["vmap"]
 
@@ -91,7 +91,7 @@ def _run(
     """One pass of the function over a batch: outputs with the batch first, and their structure."""
     with new_level(lambda level, t: Batched(level, t, size, mapped=False)) as level:
         boxed = [
-            x if d is None else Tensor(Batched(level, x, size))
+            x if d is None else of_array(Batched(level, x, size))
             for x, d in zip(values, dims, strict=True)
         ]
         batch_draw.append(_Draw(level, size, randomness, batch_draw[-1] if batch_draw else None))
@@ -129,7 +129,9 @@ class _Draw:
                 "randomness='different' (other numbers for every sample) or 'same'"
             )
         if self.randomness == "different":
-            return Tensor(Batched(self.level, self._draw((self.size, *shape), sampler), self.size))
+            return of_array(
+                Batched(self.level, self._draw((self.size, *shape), sampler), self.size)
+            )
         return self._draw(shape, sampler)
 
     def _draw(self, shape: tuple[int, ...], sampler: Callable[[tuple[int, ...]], Tensor]) -> Tensor:

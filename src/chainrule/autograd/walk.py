@@ -19,7 +19,7 @@ from chainrule.backend import K
 from chainrule.graph import Edge, Mode, Node, Storage, mode
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.ops.core.recording import SELECT
-from chainrule.tensor import Tensor
+from chainrule.tensor import of_array
 
 __all__ = ["leading_to", "walk", "youngest_first"]
 
@@ -126,7 +126,7 @@ def _fill_missing(node: Node, parts: list[Any], tensors: bool) -> tuple[Any, ...
     for part, out in zip(parts, node.out, strict=True):
         if part is None:
             zero = K.zeros(out.shape, out.dtype)
-            part = Tensor(zero) if tensors else zero
+            part = of_array(zero) if tensors else zero
         filled.append(part)
     return tuple(filled)
 

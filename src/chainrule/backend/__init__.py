@@ -23,10 +23,8 @@ from chainrule.backend.numpy_kernels import (
     fourier,
     gamma,
     index,
-    lapack,
     linalg,
     memory,
-    narrow,
     norm,
     pool,
     random,
@@ -64,7 +62,6 @@ K: Any = Kernels()
 _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
     "numpy": (
         memory,
-        narrow,
         elementwise,
         special,
         gamma,
@@ -73,7 +70,6 @@ _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
         index,
         rearrange,
         sort,
-        lapack,
         linalg,
         sparse,
         fourier,

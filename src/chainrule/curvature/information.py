@@ -26,7 +26,7 @@ from chainrule.ops.creation.sampling import bernoulli, multinomial, randn
 from chainrule.ops.shape.views import expand, reshape
 from chainrule.ops.shape.stacking import cat
 from chainrule.ops.layers.softmax import softmax
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Inputs, Nested, Random
 
 __all__ = [
@@ -111,7 +111,7 @@ def inverse_hessian(gradients: Tensor, damping: float = 1e-4) -> Tensor:
     if damping <= 0:
         raise ValueError(f"inverse_hessian: damping should be greater than 0, got {damping}")
     count, size = gradients.shape
-    inverse = Tensor(K.eye(size, dtype=gradients.array.dtype)) / damping
+    inverse = of_array(K.eye(size, dtype=gradients.array.dtype)) / damping
     for n in range(count):
         g = gradients[n]
         changed = matmul(inverse, g)

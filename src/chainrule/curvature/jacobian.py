@@ -19,7 +19,7 @@ from chainrule.backend import K
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum as sum_over
 from chainrule.ops.shape.views import permute, reshape
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Inputs, Nested
 
 __all__ = [
@@ -174,7 +174,7 @@ def per_output_hvp(
         )
     pairs = zip(flatten(vectors)[0], leaves, strict=True)
     rows = unflatten([reshape(v, (y.numel(), *p.shape)) for v, p in pairs], structure)
-    units = Tensor(K.eye(y.numel(), dtype=y.array.dtype).reshape((y.numel(), *y.shape)))
+    units = of_array(K.eye(y.numel(), dtype=y.array.dtype).reshape((y.numel(), *y.shape)))
 
     def product(unit: Tensor, v: Any) -> Any:
         return jvp(lambda p: vjp(f, p)[1](unit)[0], (params,), (v,))[1]

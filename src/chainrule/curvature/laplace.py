@@ -35,7 +35,7 @@ from chainrule.ops.shape.views import reshape
 from chainrule.ops.shape.stacking import cat
 from chainrule.ops.layers.softmax import softmax
 from chainrule.ops.linalg.solving import solve_triangular
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Inputs, Nested, Random
 
 __all__ = ["CramerRao", "Laplace", "Prediction", "cramer_rao", "residual_variance"]
@@ -136,7 +136,7 @@ class Laplace:
                 f"Laplace: prior_precision must be a number or have {size} elements, one for each "
                 f"parameter, got shape {shape}"
             )
-        prior = Tensor(K.zeros((size,), dtype.array_dtype)) + precision
+        prior = of_array(K.zeros((size,), dtype.array_dtype)) + precision
         if bool((prior < 0).any()):
             raise ValueError(f"Laplace: prior_precision should not be negative, got {precision}")
         return prior
@@ -267,12 +267,12 @@ class Laplace:
 def _rows(function: Callable[[Any], Tensor], params: Nested) -> tuple[Tensor, Tensor]:
     """The vector (K) that a function returns, and its Jacobian by all parameters (K, W)."""
     y, pull = vjp(function, params)
-    units = Tensor(K.eye(y.numel(), dtype=y.dtype.array_dtype))
+    units = of_array(K.eye(y.numel(), dtype=y.dtype.array_dtype))
     return y, vmap(lambda u: ravel(pull(u)[0])[0])(units)
 
 
 def _diagonal_matrix(d: Tensor) -> Tensor:
-    return d[:, None] * Tensor(K.eye(d.numel(), dtype=d.dtype.array_dtype))
+    return d[:, None] * of_array(K.eye(d.numel(), dtype=d.dtype.array_dtype))
 
 
 # --- without a prior ------------------------------------------------------------------------------

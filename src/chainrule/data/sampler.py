@@ -16,7 +16,7 @@ from chainrule.ops.index.reading import getitem
 from chainrule.ops.creation.sampling import multinomial, randint, randperm
 from chainrule.ops.shape.stacking import cat
 from chainrule.random import Generator
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = [
     "BatchSampler",
@@ -277,4 +277,4 @@ class BatchSampler(Sampler[list[int]]):
         starts = range(0, stop, self.batch_size)
         if isinstance(order, range):
             return (slice(i, min(i + self.batch_size, stop)) for i in starts)
-        return (Tensor(order.array[i : i + self.batch_size]) for i in starts)
+        return (of_array(order.array[i : i + self.batch_size]) for i in starts)

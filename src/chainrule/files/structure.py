@@ -14,7 +14,7 @@ from chainrule.nn.parameter import Parameter
 from chainrule.ops.elementwise.complex_numbers import complex, imag, real
 from chainrule.ops.shape.stacking import stack
 from chainrule.random import fork_rng
-from chainrule.tensor import OtherLayout, Tensor, device
+from chainrule.tensor import OtherLayout, Tensor, device, of_array
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -54,7 +54,7 @@ class Encoder:
         if isinstance(value, device):
             return {"device": str(value)}
         if hasattr(value, "__array__"):
-            return self.encode(Tensor(value.__array__()), path)
+            return self.encode(of_array(value.__array__()), path)
         raise TypeError(
             f"save: {_place(path)} is a {type(value).__name__}; a file holds tensors, numbers, "
             "text, None, modules, and lists, tuples and dictionaries of these"
@@ -80,9 +80,9 @@ class Encoder:
     def _sparse(self, value: Any, path: str) -> dict[str, Any]:
         """The parts of a sparse tensor; from ``starts`` follows that its rows are compressed."""
         s = value.structure
-        parts = {"indices": Tensor(s.indices), "values": value.entries}
+        parts = {"indices": of_array(s.indices), "values": value.entries}
         if s.starts is not None:
-            parts = {"starts": Tensor(s.starts), "columns": Tensor(s.indices[1])} | parts
+            parts = {"starts": of_array(s.starts), "columns": of_array(s.indices[1])} | parts
             del parts["indices"]
         told: dict[str, Any] = {"shape": list(s.shape), "is_coalesced": s.is_coalesced}
         inside = f"{path}." if path else ""

@@ -21,7 +21,7 @@ from chainrule.ops.shape.joining import split
 from chainrule.ops.shape.views import reshape
 from chainrule.ops.shape.stacking import stack
 from chainrule.graph import Node
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Nested
 
 __all__ = [
@@ -58,7 +58,7 @@ def numerical_jacobian(func: Callable[[T], Tensor], x: T, *, eps: float | None =
     columns = []
     with no_grad():
         for i, value in enumerate(vector.tolist()):
-            step = Tensor(K.eye(1, vector.numel(), i, dtype=vector.array.dtype)[0])
+            step = of_array(K.eye(1, vector.numel(), i, dtype=vector.array.dtype)[0])
             step = step * (eps * max(1.0, abs(value)))
             ahead, behind = vector + step, vector - step
             # Divided by the distance as it came out in floating point.
@@ -113,7 +113,7 @@ def path_sum_derivative(
     >>> path_sum_derivative(lambda x: (x * x) * (x * x), chainrule.tensor(2.0))
     PathSum(value=tensor(32.), paths=4)
     """
-    leaf = Tensor(x.detach().array).requires_grad_()
+    leaf = of_array(x.detach().array).requires_grad_()
     with enable_grad():
         y = func(leaf)
     if y.ndim != 0:
@@ -136,7 +136,7 @@ def path_sum_derivative(
             )
         if edge is leaf:
             total, paths = total + g, paths + 1
-    return PathSum(Tensor(K.asarray(total)), paths)
+    return PathSum(of_array(K.asarray(total)), paths)
 
 
 def _handed_on(node: Node, g: Any) -> Iterable[tuple[Any, Any]]:

@@ -8,7 +8,7 @@ from chainrule.autograd.forward_ad import Dual
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K, dtypes
 from chainrule.ops.creation.from_data import as_tensor
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import ArrayLike, Device, DType, Shape
 
 __all__ = [
@@ -32,9 +32,9 @@ class Parameter(Tensor):
 
     def __init__(self, data: ArrayLike | None = None, requires_grad: bool = True):
         source = (
-            Tensor(K.zeros(0, dtypes.get_default_dtype().array_dtype)) if data is None else data
+            of_array(K.zeros(0, dtypes.get_default_dtype().array_dtype)) if data is None else data
         )
-        super().__init__(as_tensor(source).array)
+        self._hold(as_tensor(source).array)
         if requires_grad:
             self.requires_grad_()
 
@@ -54,9 +54,9 @@ class Buffer(Tensor):
 
     def __init__(self, data: ArrayLike | None = None, *, persistent: bool = True):
         source = (
-            Tensor(K.zeros(0, dtypes.get_default_dtype().array_dtype)) if data is None else data
+            of_array(K.zeros(0, dtypes.get_default_dtype().array_dtype)) if data is None else data
         )
-        super().__init__(as_tensor(source).array)
+        self._hold(as_tensor(source).array)
         self.persistent = persistent
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from chainrule.ops.core import rounding  # noqa: F401 (operations on float16 and bfloat16)
 from chainrule.ops.creation import (
     conversion,
     filling,
@@ -13,7 +12,6 @@ from chainrule.ops.creation import (
     patterns,
     sampling,
     typed,
-    uncommon,
     windows,
 )
 from chainrule.ops.elementwise import (
@@ -29,7 +27,6 @@ from chainrule.ops.index import assignment, places, reading, replacing, scatter
 from chainrule.ops.layers import avg_pool, columns, conv, max_pool, norm, softmax
 from chainrule.ops.linalg import (
     einsum,
-    lowrank,
     matmul,
     matrices,
     norms,
@@ -39,25 +36,16 @@ from chainrule.ops.linalg import (
     stft,
 )
 from chainrule.ops.recurrent import gru, lstm, rnn
-from chainrule.ops.reduce import histograms, order, product, quantiles, reductions, scan, sort
-from chainrule.ops.shape import (
-    copies,
-    diagonal,
-    joining,
-    padding,
-    rearrange,
-    stacking,
-    strided,
-    views,
-)
+from chainrule.ops.reduce import order, product, quantiles, reductions, scan, sort
+from chainrule.ops.shape import diagonal, joining, padding, rearrange, stacking, strided, views
 
 families: tuple[ModuleType, ...] = (
     *(functions, logic, options, derived, complex_numbers, special_methods, integers),
-    *(views, stacking, rearrange, joining, diagonal, padding, strided, copies),
-    *(reductions, product, order, quantiles, scan, sort, histograms),
+    *(views, stacking, rearrange, joining, diagonal, padding, strided),
+    *(reductions, product, order, quantiles, scan, sort),
     *(reading, assignment, replacing, scatter, places),
-    *(matmul, products, einsum, matrices, norms, older, lowrank, statistics, stft),
-    *(patterns, from_data, conversion, sampling, filling, typed, windows, memory, uncommon),
+    *(matmul, products, einsum, matrices, norms, older, statistics, stft),
+    *(patterns, from_data, conversion, sampling, filling, typed, windows, memory),
     *(softmax, conv, columns, max_pool, avg_pool, norm, rnn, lstm, gru),
 )
 

@@ -12,7 +12,7 @@ from chainrule.ops.index.choice import FULL, index_place, read
 from chainrule.ops.shape.views import reshape
 from chainrule.printing import format_entries
 from chainrule.sparse.structure import Structure
-from chainrule.tensor import OtherLayout, Size, Tensor, device, sparse_coo, sparse_csr
+from chainrule.tensor import OtherLayout, Size, Tensor, device, of_array, sparse_coo, sparse_csr
 from chainrule.tensor import layout as Layout
 from chainrule.typing import Array, Device, DType
 
@@ -28,7 +28,7 @@ def alias(entries: Tensor) -> Tensor:
 
 def gathered(values: Tensor, entries: Array) -> Tensor:
     """The values of some entries."""
-    return read(values, Tensor(entries), **_rows_of(values))
+    return read(values, of_array(entries), **_rows_of(values))
 
 
 def summed(values: Tensor, group: Array, count: int) -> Tensor:
@@ -36,7 +36,7 @@ def summed(values: Tensor, group: Array, count: int) -> Tensor:
     if values.dtype is dtypes.bool_:
         return cast(summed(cast(values, dtypes.int64), group, count), dtypes.bool_)
     shape = (count, *values.shape[1:])
-    return index_place(values, Tensor(group), shape=shape, **_rows_of(values))
+    return index_place(values, of_array(group), shape=shape, **_rows_of(values))
 
 
 def _rows_of(values: Tensor) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class Sparse(OtherLayout):
     def indices(self) -> Tensor:
         """The places of the entries, (sparse_dim, nnz)."""
         self._coalesced("indices")
-        return Tensor(self.structure.indices)
+        return of_array(self.structure.indices)
 
     def values(self) -> Tensor:
         """The values of the entries, (nnz, *dense); derivatives flow through them."""
@@ -169,7 +169,7 @@ class Sparse(OtherLayout):
 
     def _indices(self) -> Tensor:
         self._only("_indices", sparse_coo)
-        return Tensor(self.structure.indices)
+        return of_array(self.structure.indices)
 
     def _values(self) -> Tensor:
         return self.entries.detach()
@@ -177,12 +177,12 @@ class Sparse(OtherLayout):
     def crow_indices(self) -> Tensor:
         """Where each row begins among the entries, and behind the last one their number."""
         self._only("crow_indices", sparse_csr)
-        return Tensor(self.structure.starts)
+        return of_array(self.structure.starts)
 
     def col_indices(self) -> Tensor:
         """The columns of the entries, row by row."""
         self._only("col_indices", sparse_csr)
-        return Tensor(self.structure.indices[1])
+        return of_array(self.structure.indices[1])
 
     def distinct(self) -> Self:
         """The same tensor with every place once and sorted, in its own layout."""

@@ -16,7 +16,7 @@ from chainrule.ops.shape.stacking import cat, stack
 from chainrule.ops.shape.views import reshape
 from chainrule.sparse.base import Sparse, alias
 from chainrule.sparse.structure import Structure
-from chainrule.tensor import Tensor, layout, sparse_coo, sparse_csr
+from chainrule.tensor import Tensor, layout, of_array, sparse_coo, sparse_csr
 from chainrule.typing import Array, ArrayLike, Device, DType, Shape
 
 __all__ = ["at_places", "coo", "csr", "diagonals", "from_dense", "from_scipy"]
@@ -220,7 +220,7 @@ def at_places(cls: type[S], dense: Tensor, structure: Structure) -> S:
     """What a dense tensor has at the places of a structure."""
     if not structure.sparse_dim:
         return cls.of(structure, reshape(dense, (1, *dense.shape)))
-    return cls.of(structure, dense[tuple(map(Tensor, structure.indices))])
+    return cls.of(structure, dense[tuple(map(of_array, structure.indices))])
 
 
 def diagonals(

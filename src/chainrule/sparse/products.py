@@ -14,7 +14,7 @@ from chainrule.ops.shape.views import expand, movedim, reshape, unsqueeze
 from chainrule.sparse.base import Sparse, gathered, summed
 from chainrule.sparse.elementwise import add, scaled
 from chainrule.sparse.structure import Structure
-from chainrule.tensor import Tensor, sparse_csr
+from chainrule.tensor import Tensor, of_array, sparse_csr
 from chainrule.typing import Number
 
 __all__ = ["addmm", "linear", "matmul", "reduced_product", "sampled_addmm"]
@@ -146,5 +146,5 @@ def reduced_product(x: Any, y: Any, reduce: str) -> Tensor:
         return matmul(x, y) / unsqueeze(clamp(count, min=1), -1)
     terms = unsqueeze(x.entries, -1) * gathered(y, columns)
     start = zeros(x.shape[0], y.shape[1], dtype=y.dtype)
-    index = expand(unsqueeze(cast(Tensor(rows), dtypes.int64), -1), *terms.shape)
+    index = expand(unsqueeze(cast(of_array(rows), dtypes.int64), -1), *terms.shape)
     return scatter_reduce(start, 0, index, terms, reduce, include_self=False)

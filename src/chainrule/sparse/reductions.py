@@ -16,7 +16,7 @@ from chainrule.ops.creation.patterns import zeros
 from chainrule.ops.shape.views import canonical_dim, canonical_dims, expand, reshape
 from chainrule.sparse.base import Sparse, gathered, summed
 from chainrule.sparse.structure import Structure
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Array, Dims, DType
 
 __all__ = ["log_softmax", "softmax", "sum_along"]
@@ -75,7 +75,7 @@ def _shifted(x: Sparse, dim: int) -> tuple[Tensor, Array, Tensor]:
     group, count = x.structure.lines(dim)
     values = x.entries
     known = values.detach()
-    index = reshape(Tensor(group), (-1, *[1] * (values.ndim - 1)))
+    index = reshape(of_array(group), (-1, *[1] * (values.ndim - 1)))
     start = zeros(count, *values.shape[1:], dtype=values.dtype)
     largest = scatter_reduce(
         start, 0, expand(index, *values.shape), known, "amax", include_self=False

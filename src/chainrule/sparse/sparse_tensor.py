@@ -12,7 +12,7 @@ from chainrule.ops.shape.views import canonical_dim, canonical_dims
 from chainrule.backend import K
 from chainrule.sparse import elementwise, entries, products, reductions
 from chainrule.sparse.base import Sparse, alias
-from chainrule.tensor import Tensor, layout, sparse_coo, sparse_csr
+from chainrule.tensor import Tensor, layout, of_array, sparse_coo, sparse_csr
 from chainrule.typing import Dims, DType, Number
 
 __all__ = ["SparseTensor"]
@@ -258,7 +258,7 @@ class SparseTensor(Sparse):
 
     def operate(self, name: str, operands: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """What functions of the library make of a sparse tensor."""
-        operands = tuple([Tensor(x) if isinstance(x, K.Array) else x for x in operands])
+        operands = tuple([of_array(x) if isinstance(x, K.Array) else x for x in operands])
         if name in OPERATIONS:
             return OPERATIONS[name](*operands, **params)
         if name in elementwise.KEEP_ZEROS or name in elementwise.LINEAR:

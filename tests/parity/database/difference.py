@@ -35,7 +35,7 @@ def difference(
         return difference_of_arrays(np.asarray(ours), np.asarray(theirs), True) if values else ""
     if isinstance(ours, np.ndarray | np.generic):
         # Given numbers alone, chainrule computes with NumPy: its result is one of NumPy's.
-        ours = chainrule.Tensor(np.asarray(ours, dtype=to_array(theirs).dtype))
+        ours = chainrule.as_tensor(np.asarray(ours, dtype=to_array(theirs).dtype))
     if not isinstance(ours, chainrule.Tensor):
         return f"{type(ours).__name__} for a tensor"
     if tuple(ours.shape) != tuple(theirs.shape):

@@ -96,7 +96,7 @@ class Side:
     def constant(self, array: np.ndarray) -> Any:
         """An array as a tensor of this library."""
         array = np.asarray(array)
-        return torch.from_numpy(array) if self.library is torch else chainrule.Tensor(array)
+        return torch.from_numpy(array) if self.library is torch else chainrule.as_tensor(array)
 
 
 def tensors_in(value: Any, kind: type) -> list[Any]:

@@ -50,7 +50,7 @@ def _tensor(x: torch.Tensor, requires_grad: bool) -> chainrule.Tensor:
     if x.layout != torch.strided:
         raise Missing("sparse tensors are compared elsewhere")
     array = to_array(x)
-    y = chainrule.Tensor(_like_strides(array, x.stride()))
+    y = chainrule.as_tensor(_like_strides(array, x.stride()))
     inexact = x.is_floating_point() or x.is_complex()
     return y.requires_grad_(bool(requires_grad and inexact and x.requires_grad))
 
@@ -110,8 +110,6 @@ def function(theirs: Function, name: str) -> Function:
 def _rebound(theirs: types.FunctionType) -> Function:
     names = {**theirs.__globals__, "torch": chainrule}
     for name, value in theirs.__globals__.items():
-        if isinstance(value, type) and value.__module__.startswith("torch.optim.lr_scheduler"):
-            names[name] = _named(f"optim.lr_scheduler.{name}")
         if isinstance(value, types.FunctionType) and value.__module__ == theirs.__module__:
             names[name] = value if name == theirs.__name__ else _Late(value)
     closure = tuple(types.CellType(_cell(c.cell_contents)) for c in theirs.__closure__ or ())

@@ -153,12 +153,11 @@ def check_integers(op: str, name: str, x: Tensor) -> None:
         )
 
 
-def difference_of(op: str, input: Tensor, target: Tensor, complex_numbers: bool = False) -> Tensor:
+def difference_of(op: str, input: Tensor, target: Tensor) -> Tensor:
     """input - target, of one shape and with a decimal point."""
     check_same_shape(op, input=input, target=target)
     result = input - target
-    if not (complex_numbers and result.is_complex()):
-        check_floating(op, "input and target", result)
+    check_floating(op, "input and target", result)
     return result
 
 

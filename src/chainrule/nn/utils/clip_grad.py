@@ -18,7 +18,7 @@ from chainrule.ops.core.inplace import touch
 from chainrule.ops.shape.stacking import stack
 from chainrule.ops.core.promotion import promote, result_type
 from chainrule.graph import Box
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
@@ -50,7 +50,7 @@ def get_total_norm(
         return zeros(())
     if order in (2, math.inf) and all([_is_plain(t) for t in given]):
         norm = K.total_norm([t.array for t in given], order)
-        total = Tensor(K.asarray(norm, dtype=result_type(*given).array_dtype))
+        total = of_array(K.asarray(norm, dtype=result_type(*given).array_dtype))
     else:
         with no_grad():
             norms = [vector_norm(t, order) for t in given]

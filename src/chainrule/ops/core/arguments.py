@@ -10,7 +10,7 @@ from chainrule.backend import dtypes
 from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.graph import Mode, mode
-from chainrule.tensor import Tensor, check_layout
+from chainrule.tensor import Tensor, check_layout, of_array
 from chainrule.tensor import device as Place
 from chainrule.typing import Array, ArrayDType, Device, DType, Number, Real, Shape
 
@@ -29,7 +29,7 @@ __all__ = [
 
 def made(array: Array, requires_grad: bool = False) -> Tensor:
     """A new leaf around an array."""
-    out = Tensor(array)
+    out = of_array(array)
     if requires_grad:
         out.requires_grad_()
     if mode.flags & Mode.INFERENCE:

@@ -6,7 +6,7 @@ from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.primitive import Linear, Nondifferentiable
-from chainrule.tensor import OtherLayout, Size, Tensor
+from chainrule.tensor import OtherLayout, Size, Tensor, of_array
 from chainrule.typing import ArrayDType, DType, Number, Shape, V, Value
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "cast",
     "check_broadcast",
     "check_kind",
-    "is_complex_value",
     "promote",
     "result_type",
     "to_floating",
@@ -32,16 +31,13 @@ _cast = Linear(
 )
 
 
-_cast.rounds = False  # it is what rounds
-
-
 def cast(x: V, dtype: DType) -> V:
     """``x`` (tensor or bare array) with elements of another type; itself if it has that type."""
     target = dtypes.to_array_dtype(dtype)
     source = x.array.dtype if isinstance(x, Tensor) else x.dtype
     if source == target:
         return x
-    if K.kind_of(target) in "fc":
+    if target.kind in "fc":
         return _cast(x, dtype=target, source=source)
     return _round(x, dtype=target)
 
@@ -88,11 +84,6 @@ def _number_type(x: Number) -> dtypes.dtype:
     return kinds[dtypes.category(x)]
 
 
-def is_complex_value(x: Value) -> bool:
-    """Whether a tensor or a bare array holds complex numbers."""
-    return (x.array if isinstance(x, Tensor) else x).dtype.kind == "c"
-
-
 def to_floating(x: V) -> V:
     """``x`` in the default floating type if it holds integers or booleans."""
     kind = (x.array if isinstance(x, Tensor) else x).dtype.kind
@@ -103,7 +94,7 @@ def promote(*operands: V | Number) -> tuple[V, ...]:
     """The operands with one common type; Python numbers become zero-dimensional tensors."""
     d = result_type(*operands)
     promoted: Any = tuple(
-        Tensor(K.asarray(x, dtype=d.array_dtype)) if isinstance(x, NUMBERS) else cast(x, d)
+        of_array(K.asarray(x, dtype=d.array_dtype)) if isinstance(x, NUMBERS) else cast(x, d)
         for x in operands
     )
     return promoted
@@ -170,7 +161,7 @@ _NAMES = {"b": "bool", "i": "integer", "u": "integer", "f": "floating-point", "c
 
 def check_kind(op: str, kinds: str, dtype: ArrayDType) -> None:
     """Refuses elements of a type that an operation is not for."""
-    if K.kind_of(dtype) not in kinds:
+    if dtype.kind not in kinds:
         wanted = " or ".join(dict.fromkeys(_NAMES[k] for k in kinds))
         got = dtypes.from_array_dtype(dtype)
         raise RuntimeError(f"{op}: not implemented for {got}; it is for {wanted} tensors")

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.backend import K
 from chainrule.graph import Box, Edge, Edges, Mode, Node, View, mode, next_seq
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 if TYPE_CHECKING:
     from chainrule.typing import Array
@@ -40,7 +40,6 @@ __all__ = [
     "one",
     "output_tensor",
     "record",
-    "restated",
     "saved_values",
     "several",
     "two",
@@ -90,15 +89,8 @@ def saved_values(node: Node, tensors: bool) -> list[Any]:
 def output_tensor(node: Node) -> Any:
     """The saved output as a tensor that knows its history again."""
     if isinstance(node.out, tuple):
-        return tuple(
-            a if isinstance(a, Tensor) else _selected(node, i, a) for i, a in enumerate(node.out)
-        )
-    return node.out if isinstance(node.out, Tensor) else _with_node(node.out, node)
-
-
-def restated(node: Node, op: Op, saved: Any, out: Any) -> Node:
-    """A node with the edges of another one, for a rule that reads other values than it saved."""
-    return Node(op, node.edges, saved, out, node.shapes, node.params)
+        return tuple(_selected(node, i, array) for i, array in enumerate(node.out))
+    return _with_node(node.out, node)
 
 
 def _recipe(op: Op) -> tuple[bool, bool, tuple[int, ...], bool]:
@@ -178,7 +170,7 @@ def two(
             node.shapes = None if aligns and shapes[0] == shapes[1] else shapes
             node.saved = (x if keep & 1 else None, y if keep & 2 else None) if keep else None
             if kept is not None:
-                node.saved = (x, y, Tensor(kept))
+                node.saved = (x, y, of_array(kept))
             node.out = array if saves_out else None
             node.extra = None
             node.seq = next_seq()
@@ -258,7 +250,9 @@ def several(
             edges.append(edge)
         if wanted:
             shapes = tuple([t.array.shape for t in inputs])
-            out._node = Node(op, tuple(edges), (*inputs, *map(Tensor, kept)), None, shapes, params)
+            out._node = Node(
+                op, tuple(edges), (*inputs, *map(of_array, kept)), None, shapes, params
+            )
             out.needs_grad = True
             return out
     out._node, out.needs_grad = None, False
@@ -278,15 +272,15 @@ SELECT = Select()
 
 
 def _with_node(array: Array | Box, node: Node) -> Tensor:
-    out = Tensor(array)
+    out = of_array(array)
     out._node = node
     out.needs_grad = True
     return out
 
 
 def _selected(node: Node, i: int, array: Array | Box) -> Tensor:
-    if K.kind_of(array.dtype) not in "fc":
-        return Tensor(array)
+    if array.dtype.kind not in "fc":
+        return of_array(array)
     return _with_node(array, Node(SELECT, (node,), None, None, None, {"index": i}))
 
 
@@ -296,9 +290,10 @@ def record(
     """The output as a tensor with a node that remembers how it was made."""
     if out.__class__ is not ARRAY and not isinstance(out, (tuple, Box)):
         out = asarray(out)
+    if out.__class__ is not tuple and out.dtype.kind == "c":
+        op = op.on_complex_numbers()
     shapes = tuple([t.array.shape for t in inputs])
-    rule = op.on_complex_numbers() if out.__class__ is not tuple and out.dtype.kind == "c" else op
-    node = Node(rule, edges, op.save(inputs, edges), out if op.saves_out else None, shapes, params)
+    node = Node(op, edges, op.save(inputs, edges), out if op.saves_out else None, shapes, params)
     if out.__class__ is tuple:
         node.out = out
         return tuple([_selected(node, i, array) for i, array in enumerate(out)])

@@ -19,7 +19,7 @@ from chainrule.ops.elementwise.complex_numbers import conj
 from chainrule.ops.index.reading import narrow
 from chainrule.ops.shape.joining import chunk, split
 from chainrule.ops.shape.views import shape_argument
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Device, DType, Shape
 
 __all__ = [
@@ -170,7 +170,7 @@ def resize_(input: Tensor, *sizes: int | Shape, size: Shape | None = None) -> Te
     shape = checked_size("resize_", shape_argument(sizes, size))
     if input.requires_grad:
         raise RuntimeError("resize_: cannot resize variables that require grad; use reshape or pad")
-    input.data = Tensor(K.resized(input.array, shape))
+    input.data = of_array(K.resized(input.array, shape))
     return input
 
 

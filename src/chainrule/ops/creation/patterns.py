@@ -18,7 +18,7 @@ from chainrule.ops.core.arguments import (
     whole,
 )
 from chainrule.graph import Box
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Array, DType, Device, Number, Real, Shape
 
 __all__ = [
@@ -149,7 +149,7 @@ def full_like(
 def _beside(input: Tensor, out: Tensor) -> Tensor:
     """A new tensor belongs to the transformation of its model, to be changed in place there."""
     if isinstance(input.array, Box) and not out.needs_grad:
-        return Tensor(input.array.constant(out))
+        return of_array(input.array.constant(out))
     return out
 
 

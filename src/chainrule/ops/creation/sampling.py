@@ -34,7 +34,7 @@ from chainrule.random import (
     set_rng_state,
 )
 from chainrule.graph import Box
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Array, DType, Device, Random, Real, Shape
 
 __all__ = [
@@ -60,7 +60,7 @@ __all__ = [
 METHODS = ("bernoulli", "multinomial")
 INPLACE: tuple[str, ...] = ()
 
-random.Generator.wrap_state = staticmethod(Tensor)
+random.Generator.wrap_state = staticmethod(of_array)
 
 
 class Hooks(threading.local):
@@ -103,7 +103,7 @@ def stream(op: str, generator: Random) -> Any:
 def real_type(op: str, dtype: DType | None) -> Any:
     """The array type of continuous random numbers."""
     target = float_type(dtype)
-    if K.kind_of(target) not in "fc":
+    if target.kind not in "fc":
         raise NotImplementedError(
             f"{op}: not implemented for {dtypes.from_array_dtype(target)}; random numbers of this "
             "kind need a floating-point dtype"

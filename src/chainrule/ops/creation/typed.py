@@ -7,12 +7,11 @@ from typing import Any
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import checked_size, made
 from chainrule.ops.core.promotion import NUMBERS
-from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.creation.from_data import as_tensor
 from chainrule.tensor import Size, Tensor, check_layout
 from chainrule.typing import Array
 
 __all__ = [
-    "BFloat16Tensor",
     "BoolTensor",
     "ByteTensor",
     "CharTensor",
@@ -29,25 +28,33 @@ INPLACE: tuple[str, ...] = ()
 
 
 def _of_sizes_or_values(input: Tensor, data: Any, *sizes: int) -> Any:
-    """The array of ``Tensor(2, 3)`` and ``Tensor([1, 2])``; arrays and boxes are what they are."""
-    if hasattr(data, "dtype") and not isinstance(data, Tensor) and not sizes:
-        check_layout("Tensor", data)
-        return data
+    """The array of ``Tensor(2, 3)`` and ``Tensor([1, 2])``, of the default type, or a tensor's."""
+    check_layout("Tensor", data)
+    if isinstance(data, Tensor) and not sizes:
+        return data.data.array
     return sized_or_copied("Tensor", (data, *sizes), dtypes.get_default_dtype())
 
 
 def sized_or_copied(op: str, args: tuple[Any, ...], dtype: dtypes.dtype) -> Array:
-    """A new array of the sizes (integers, or one :class:`Size`) or with the values given."""
+    """A new array of the sizes (integers, or one :class:`Size`) or with the values given.
+
+    The memory of a NumPy array is shared if it is of this type, as in PyTorch.
+    """
     if len(args) == 1 and isinstance(args[0], Size):
         args = args[0]
-    elif len(args) == 1 and not isinstance(args[0], NUMBERS):
+    elif len(args) == 1 and not _is_number(args[0]):
         data = args[0]
         if isinstance(data, Tensor) and data.dtype is not dtype:
             raise TypeError(
                 f"{op}(): expected a tensor of {dtype}, got {data.dtype}; convert it with .to()"
             )
-        return data.data.array if isinstance(data, Tensor) else tensor(data, dtype=dtype).array
+        return data.data.array if isinstance(data, Tensor) else as_tensor(data, dtype).array
     return K.empty(checked_size(op, args), dtype.array_dtype)
+
+
+def _is_number(value: object) -> bool:
+    of_array_library = isinstance(value, K.ArrayLike) and not isinstance(value, K.Array)
+    return isinstance(value, NUMBERS) or of_array_library
 
 
 def new(input: Tensor, *args: Any) -> Tensor:
@@ -125,12 +132,6 @@ class HalfTensor(metaclass=TypedTensor):
     dtype = dtypes.float16
 
 
-class BFloat16Tensor(metaclass=TypedTensor):
-    """A tensor of bfloat16."""
-
-    dtype = dtypes.bfloat16
-
-
 class FloatTensor(metaclass=TypedTensor):
     """A tensor of float32."""
 
@@ -146,7 +147,7 @@ class DoubleTensor(metaclass=TypedTensor):
 def set_default_tensor_type(t: str | TypedTensor) -> None:
     """Sets the floating type of new tensors by a class such as ``DoubleTensor`` or its name."""
     name = t.removeprefix("chainrule.") if isinstance(t, str) else t.__name__
-    classes = {c.__name__: c for c in (HalfTensor, BFloat16Tensor, FloatTensor, DoubleTensor)}
+    classes = {c.__name__: c for c in (HalfTensor, FloatTensor, DoubleTensor)}
     if name not in classes:
         raise TypeError(
             "set_default_tensor_type: only floating-point types are supported as the default, got "

@@ -24,7 +24,7 @@ from chainrule.ops.index.subscript import (
     sizes_at,
 )
 from chainrule.graph import Box, Mode, mode
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Index, Number, Operand
 
 __all__: list[str] = []
@@ -68,8 +68,8 @@ def _is_boxed_mask(item: object, input: Tensor) -> TypeGuard[Tensor]:
 def as_value(op: str, input: Tensor, value: Operand) -> Tensor:
     """What is assigned, as a tensor of the type of the one it is written into."""
     if isinstance(value, NUMBERS):
-        real = K.kind_of(input.array.dtype) == "f" and value.__class__ is not complex
-        value = Tensor(K.asarray(value, dtype=input.array.dtype if real else None))
+        real = input.array.dtype.kind == "f" and value.__class__ is not complex
+        value = of_array(K.asarray(value, dtype=input.array.dtype if real else None))
     elif not isinstance(value, Tensor):
         if not isinstance(value, K.Array) and not hasattr(value, "dtype"):
             raise TypeError(

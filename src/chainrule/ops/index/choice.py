@@ -15,7 +15,7 @@ from chainrule.ops.core.batching import Rule, spread
 from chainrule.ops.core.primitive import Linear, Nondifferentiable, Op
 from chainrule.ops.shape.views import movedim
 from chainrule.graph import Edges, Node, Saved
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Gradients, Tangents, V, Value
 
 __all__ = [
@@ -95,7 +95,7 @@ class Replacement(Op):
 
 def _zeros(shape: tuple[int, ...], like: V) -> V:
     if isinstance(like, Tensor):
-        return Tensor(K.zeros(shape, like.array.dtype))
+        return of_array(K.zeros(shape, like.array.dtype))
     return K.zeros(shape, like.dtype)
 
 
@@ -107,7 +107,7 @@ def _number_members(
 ) -> tuple[tuple[Any, ...], tuple[Tensor, ...], int]:
     """Mapped integer tensors: each member of the batch chooses in its own slice of dimension 0."""
     ndim = max(t.ndim for t in indices) - 1
-    members = Tensor(K.arange(0, size, 1, "int64").reshape((size, *[1] * ndim)))
+    members = of_array(K.arange(0, size, 1, "int64").reshape((size, *[1] * ndim)))
     return (..., *[FULL] * extra, *entries), (members, *indices), ndim
 
 

@@ -7,7 +7,7 @@ from chainrule.ops.core.inplace import assign
 from chainrule.ops.elementwise.logic import where as choose
 from chainrule.ops.index.replacing import index_put
 from chainrule.ops.shape.views import reshape
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Number, Shape
 
 __all__ = ["put", "unravel_index"]
@@ -49,7 +49,7 @@ def fill_diagonal_(input: Tensor, fill_value: Number, wrap: bool = False) -> Ten
     end = input.numel() if wrap or len(shape) > 2 else min(shape) * step
     places = K.arange(0, min(end, input.numel()), step, "int64")
     flags = K.write_index(K.zeros(input.numel(), "bool"), places, True).reshape(shape)
-    return assign(input, choose(Tensor(flags), fill_value, input), "fill_diagonal_")
+    return assign(input, choose(of_array(flags), fill_value, input), "fill_diagonal_")
 
 
 def _product(sizes: Shape) -> int:

@@ -29,7 +29,7 @@ from chainrule.ops.index.subscript import (
     out_of_bounds,
     parse,
 )
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Array, Index, V, Value
 
 __all__ = [
@@ -412,7 +412,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
             "one_hot: class values must be non-negative and smaller than num_classes "
             f"({num_classes}), got {bad}"
         )
-    classes = Tensor(K.arange(0, num_classes, 1, "int64"))
+    classes = of_array(K.arange(0, num_classes, 1, "int64"))
     return cast(reshape(input, (*input.shape, 1)) == classes, dtypes.int64)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.index.assignment import as_number, fitted, shaped, spread_to
@@ -26,7 +25,7 @@ from chainrule.ops.core.primitive import broadcast_to
 from chainrule.ops.reduce.scan import cumsum
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.ops.index.subscript import items_of, numbers_of, out_of_bounds, parse
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Number
 
 __all__ = [
@@ -81,7 +80,6 @@ def _check_source(op: str, input: Tensor, d: int, index: Tensor, source: Tensor)
         )
 
 
-@rounds_once
 @numpy_names
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
@@ -129,9 +127,9 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Number | Tensor) -
     d, index, params = _vector("index_fill", input, dim, index, 1, IndexError)
     n = input.shape[d] if input.ndim else 1
     # By a mask: a place that is named twice is filled once, and counts once for the derivative.
-    ones = Tensor(K.ones(tuple(index.shape), "bool"))
+    ones = of_array(K.ones(tuple(index.shape), "bool"))
     mask = put(
-        Tensor(K.zeros((n,), "bool")), ones, index, **(params | {"entries": (...,), "tail": 0})
+        of_array(K.zeros((n,), "bool")), ones, index, **(params | {"entries": (...,), "tail": 0})
     )
     return shaped(where(reshape(mask, (n, *[1] * (-d - 1))), value, input), tuple(input.shape))
 

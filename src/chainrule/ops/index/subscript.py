@@ -20,7 +20,7 @@ from chainrule.ops.core.primitive import broadcast_to
 from chainrule.ops.shape.views import reshape
 from chainrule.ops.shape.stacking import stack
 from chainrule.graph import Box
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Array, Index, Shape, V, Value
 
 __all__ = [
@@ -261,7 +261,7 @@ def _item(op: str, item: Index) -> Item:
     if isinstance(item, (list, tuple, range)):
         item = _listed(op, item)
     elif isinstance(item, K.Array):
-        item = Tensor(K.copy(item))  # the graph keeps it: not the user's own
+        item = of_array(K.copy(item))  # the graph keeps it: not the user's own
     elif isinstance(item, bool) or getattr(item, "dtype", None) == "bool":
         item = as_operand(item)
     if isinstance(item, Tensor):
@@ -284,7 +284,7 @@ def _listed(op: str, items: Sequence[Any]) -> Tensor:
         raise IndexError(
             f"{op}: a list used as an index must be rectangular, got {items}"
         ) from None
-    return Tensor(K.zeros(array.shape, "int64") if array.size == 0 else array)
+    return of_array(K.zeros(array.shape, "int64") if array.size == 0 else array)
 
 
 def _index_tensor(op: str, t: Tensor) -> int | Tensor:

@@ -24,7 +24,7 @@ from chainrule.ops.layers.spatial import (
     pooled_size,
     window_settings,
 )
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Sizes
 
 __all__ = [
@@ -203,7 +203,7 @@ def _integer_average(
     total = average(cast(input, dtypes.float64), 1)
     if divisor:
         return cast(total / divisor, dtypes.int64)
-    ones = Tensor(K.ones(tuple(input.shape), "float64"))
+    ones = of_array(K.ones(tuple(input.shape), "float64"))
     share = average(ones, None) / maximum(average(ones, 1), 1)  # 1 by the number of elements
     count = round(1 / where(share > 0, share, 1))
     return cast(total / count, dtypes.int64)

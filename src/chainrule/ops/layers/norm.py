@@ -9,7 +9,6 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.core.apply import apply
-from chainrule.ops.core.promotion import is_complex_value
 from chainrule.ops.core.recording import several
 from chainrule.ops.core.batching import align, spread
 from chainrule.ops.elementwise.functions import rsqrt
@@ -17,7 +16,7 @@ from chainrule.ops.core.primitive import Op, broadcast_to, sum_to
 from chainrule.ops.reduce.reductions import mean, var
 from chainrule.ops.shape.views import reshape
 from chainrule.graph import Node, mode
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Array, Gradients, Tangents, V, Value
 
 __all__: list[str] = []
@@ -121,7 +120,7 @@ def normalized_with_statistics(
     if means is None or variances is None:
         x = x.detach()
         return out, reshape(mean(x, dim), (-1,)), reshape(var(x, dim, correction=0), (-1,))
-    return out, Tensor(means.reshape(-1)), Tensor(variances.reshape(-1))
+    return out, of_array(means.reshape(-1)), of_array(variances.reshape(-1))
 
 
 def _normalized(
@@ -139,7 +138,7 @@ def _normalized(
         inputs = (x, weight) if bias is None else (x, weight, bias)
     params = {"dim": dim, "eps": eps, "center": center}
     flags = mode.flags
-    if flags > 1 or x.array.itemsize == 2 or is_complex_value(x):
+    if flags > 1:
         out, m, v = apply(_normalize, inputs, params), None, None
     else:
         array, m, rstd, v = K.normalize_parts(*[t.array for t in inputs], **params)

@@ -31,7 +31,7 @@ from chainrule.ops.linalg.adjoint import (
 from chainrule.ops.shape.views import unsqueeze
 from chainrule.ops.shape.stacking import cat
 from chainrule.ops.linalg.solving import check_matrix, solve_by_substitution
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import V, Value
 
 __all__ = [
@@ -162,7 +162,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
         # The first square block is factorized, the rest of R is Q* times the rest of A.
         q, first = _qr(narrow(A, -1, 0, rows), complete=False)
         r = cat([first, adjoint(q) @ narrow(A, -1, rows, columns - rows)], -1)
-    return QR(Tensor(K.zeros((0,), A.array.dtype)) if mode == "r" else q, r)
+    return QR(of_array(K.zeros((0,), A.array.dtype)) if mode == "r" else q, r)
 
 
 # --- what singular and eigenvectors have in common ------------------------------------------------

@@ -16,7 +16,7 @@ from chainrule.ops.index.reading import narrow
 from chainrule.ops.shape.padding import pad_zeros
 from chainrule.ops.shape.rearrange import roll
 from chainrule.ops.shape.views import canonical_dim, canonical_dims
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Device, Dims, DType, Shape, V
 
 __all__ = [
@@ -71,7 +71,7 @@ def _c2r_transpose(g: V, shape_in: tuple[int, ...], n: int, dim: int, norm: str)
     half = _r2c(g, dim=dim, norm=_SWAPPED[norm])
     array_dtype = (g.array if isinstance(g, Tensor) else g).dtype
     times = K.half_spectrum_weights(n, array_dtype).reshape((-1, *[1] * (-1 - dim)))
-    return _fit(half * (Tensor(times) if isinstance(g, Tensor) else times), dim, shape_in[dim])
+    return _fit(half * (of_array(times) if isinstance(g, Tensor) else times), dim, shape_in[dim])
 
 
 _r2c = RealTransform("fft_r2c", _r2c_transpose)

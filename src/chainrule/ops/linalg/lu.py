@@ -30,7 +30,7 @@ from chainrule.ops.reduce.reductions import any, sum
 from chainrule.ops.shape.diagonal import diagonal, tril, triu
 from chainrule.ops.shape.stacking import cat
 from chainrule.ops.shape.views import expand, unsqueeze
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Value
 
 __all__ = [
@@ -141,7 +141,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> LU:
     """
     packed, _, rows = lu_packed("linalg.lu", A, pivot)
     lower, upper = _split(packed)
-    p = _permutation(rows, A) if pivot else Tensor(K.zeros((0,), A.array.dtype))
+    p = _permutation(rows, A) if pivot else of_array(K.zeros((0,), A.array.dtype))
     return LU(p, lower, upper)
 
 
@@ -178,7 +178,7 @@ def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> LU:
     """P, L and U from what :func:`lu_factor` returns."""
-    nothing = Tensor(K.zeros((0,), LU_data.array.dtype))
+    nothing = of_array(K.zeros((0,), LU_data.array.dtype))
     p = lower = upper = nothing
     if unpack_pivots:
         p = _permutation(_rows(LU_pivots, size=LU_data.shape[-2]), LU_data)

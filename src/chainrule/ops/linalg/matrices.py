@@ -48,7 +48,7 @@ from chainrule.ops.linalg.solving import (
     tolerances,
 )
 from chainrule.graph import Box
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import DType, Dims, Shape, V, Value
 
 __all__ = [
@@ -110,7 +110,7 @@ def matrix_norm(
     """
     if dtype is not None:
         A = cast(A, dtype)
-    check_matrix("linalg.matrix_norm", A, few_bits=ord in ("fro", 1, -1, math.inf, -math.inf))
+    check_matrix("linalg.matrix_norm", A)
     dims = canonical_dims("linalg.matrix_norm", dim, A.ndim)
     if len(dims) != 2:
         raise RuntimeError(
@@ -254,7 +254,7 @@ def lstsq(
     if driver in ("gelsd", "gelss"):
         values = svdvals(A.detach())
     if driver == "gels":
-        rank = Tensor(K.zeros((0,), dtypes.int64.array_dtype))
+        rank = of_array(K.zeros((0,), dtypes.int64.array_dtype))
     return LeastSquares(squeeze(solution, -1) if vector else solution, residuals, rank, values)
 
 
@@ -282,10 +282,10 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     """A multiplied by itself n times; its inverse for negative n, the identity for 0."""
     if not isinstance(n, int):
         raise TypeError(f"linalg.matrix_power(): argument 'n' must be int, not {type(n).__name__}")
-    check_matrix("linalg.matrix_power", A, square=True, few_bits=True)
+    check_matrix("linalg.matrix_power", A, square=True)
     if n == 0:
-        one = Tensor(K.eye(A.shape[-1], dtype=A.array.dtype))
-        return where(Tensor(K.zeros((), "bool")), A, one)  # with a derivative, which is 0
+        one = of_array(K.eye(A.shape[-1], dtype=A.array.dtype))
+        return where(of_array(K.zeros((), "bool")), A, one)  # with a derivative, which is 0
     if n == 1:
         return clone(A)
     base = inv(A) if n < 0 else A

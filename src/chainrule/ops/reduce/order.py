@@ -26,7 +26,7 @@ from chainrule.ops.shape.views import (
     unsqueeze,
 )
 from chainrule.graph import Edges, Node, Saved
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Dims, Gradients, Tangents, V, Value
 
 __all__ = [
@@ -91,7 +91,7 @@ class Selection(Op):
         return None
 
     def vjp(self, node: Node, g: Any, tensors: bool) -> Gradients:
-        indices = Tensor(node.out[1]) if tensors else node.out[1]
+        indices = of_array(node.out[1]) if tensors else node.out[1]
         shape, dim, keepdim = node.shapes[0], node.params["dim"], node.params["keepdim"]
         g, indices = (v if keepdim else unsqueeze(v, dim) for v in (g[0], indices))
         return (gather_place(g, indices, dim=dim, shape=tuple(shape)),)
@@ -324,7 +324,7 @@ def _middle(
         return select(op, _median_along, input, dim, keepdim, skip_nan=skip_nan)
     need_dim(op, keepdim)
     if 0 in input.shape:
-        return cast(Tensor(K.asarray(float("nan"))), input.dtype)
+        return cast(of_array(K.asarray(float("nan"))), input.dtype)
     return _median(reshape(input, (-1,)), dim=(-1,), keepdim=False, skip_nan=skip_nan)
 
 

@@ -13,7 +13,7 @@ from chainrule.ops.index.choice import gather_along
 from chainrule.ops.reduce.reductions import _any, _sum, array_of
 from chainrule.ops.reduce.sort import sort
 from chainrule.ops.shape.views import canonical_dim, movedim, reshape, squeeze, unsqueeze
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = ["nanquantile", "quantile"]
 METHODS = tuple(__all__)
@@ -91,7 +91,7 @@ def _checked_q(op: str, input: Tensor, q: float | Tensor, interpolation: str) ->
     if isinstance(q, (int, float)):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{op}: q must be in the range [0, 1] but got {q}")
-        return Tensor(K.asarray(q, dtype=d))
+        return of_array(K.asarray(q, dtype=d))
     if not isinstance(q, Tensor):
         raise TypeError(f"{op}(): argument 'q' must be a float or a Tensor, not {type(q).__name__}")
     if q.ndim > 1:

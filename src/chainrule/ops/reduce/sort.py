@@ -20,7 +20,7 @@ from chainrule.ops.core.primitive import Nondifferentiable, Op
 from chainrule.ops.reduce.reductions import any as any_along
 from chainrule.ops.shape.views import canonical_dim, reshape, squeeze
 from chainrule.ops.index.subscript import numbers_of
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Number, Value
 
 __all__ = [
@@ -70,7 +70,6 @@ _kth = Nondifferentiable("kthvalue", "carry", kernel="kth_index")
 _unique = Nondifferentiable("unique", data_dependent)
 _unique_consecutive = Nondifferentiable("unique_consecutive", data_dependent)
 _bincount = Nondifferentiable("bincount", data_dependent)
-_bincount.rounds = False  # sums of float16 and bfloat16 are float64
 _searchsorted = Nondifferentiable("searchsorted", "carry")
 _histc = Nondifferentiable("histc", "carry")
 _isin = Nondifferentiable("isin", _batch_isin)
@@ -336,7 +335,7 @@ def searchsorted(
         raise RuntimeError(f"{op}: side can only be 'left' or 'right' but got {side!r}")
     if side == "left" and right:
         raise RuntimeError(f"{op}: side and right can't be set to opposites, got side 'left'")
-    values = Tensor(K.asarray(input)) if isinstance(input, NUMBERS) else input
+    values = of_array(K.asarray(input)) if isinstance(input, NUMBERS) else input
     shape, own = tuple(sorted_sequence.shape), tuple(values.shape)
     if not shape:
         raise RuntimeError(f"{op}: boundaries tensor should have positive dimension, but got none")
@@ -428,6 +427,6 @@ def isin(
     for x in (elements, test_elements):
         if not isinstance(x, (Tensor, *NUMBERS)):
             raise TypeError(f"isin: expected Tensors or numbers, got {type(x).__name__}")
-        operands.append(Tensor(K.asarray(x)) if isinstance(x, NUMBERS) else x)
+        operands.append(of_array(K.asarray(x)) if isinstance(x, NUMBERS) else x)
     found = _isin(*operands)
     return logical_not(found) if invert else found

@@ -12,7 +12,7 @@ from chainrule.ops.creation.patterns import empty
 from chainrule.ops.shape.padding import pad
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.ops.shape.stacking import cat
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import V
 
 __all__ = [
@@ -103,7 +103,7 @@ def diagonal_scatter(
         )
     d1, d2 = _two_dims("diagonal_scatter", dim1, dim2, input.ndim)
     place = {"shape": tuple(input.shape), "offset": int(offset), "dim1": d1, "dim2": d2}
-    on_diagonal = _diagonal_place(Tensor(K.ones(tuple(shown.shape), "bool")), **place)
+    on_diagonal = _diagonal_place(of_array(K.ones(tuple(shown.shape), "bool")), **place)
     return where(on_diagonal, _diagonal_place(src, **place), input)
 
 

@@ -8,7 +8,7 @@ from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import index_select, narrow
 from chainrule.ops.core.primitive import Linear
 from chainrule.ops.shape.views import canonical_dim, reshape
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Shape, V, Value
 
 __all__ = ["pad"]
@@ -84,7 +84,7 @@ def pad(input: V, pad: Shape, mode: str = "constant", value: float | None = None
     for dim, (before, after) in enumerate(pads, -len(pads)):
         if before or after:
             numbers = K.pad_numbers(input.shape[dim], before, after, mode)
-            index = Tensor(numbers) if isinstance(input, Tensor) else numbers
+            index = of_array(numbers) if isinstance(input, Tensor) else numbers
             input = index_select(input, dim, index)
     return input
 
@@ -122,8 +122,8 @@ def _constant(input: V, pads: tuple[tuple[int, int], ...], value: float) -> V:
     inside = K.pad_zeros(K.ones(tuple(input.shape), "bool"), border)
     if not isinstance(input, Tensor):
         return K.where(inside, out, K.asarray(value, input.dtype))
-    filled = Tensor(K.from_python(value, input.array.dtype))
-    return where(Tensor(inside), out, filled)
+    filled = of_array(K.from_python(value, input.array.dtype))
+    return where(of_array(inside), out, filled)
 
 
 def _check_border(input: Value, pads: tuple[tuple[int, int], ...], mode: str) -> None:

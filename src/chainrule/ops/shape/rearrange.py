@@ -27,7 +27,7 @@ from chainrule.ops.shape.views import (
     view,
 )
 from chainrule.ops.shape.stacking import cat, stack
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Array, Dims, Shape, Sizes, V, Value
 
 __all__ = [
@@ -280,7 +280,7 @@ def repeat_interleave(
     tensor([1, 2, 2, 2])
     """
     if repeats is None:
-        return Tensor(_repeated_numbers(input, None, output_size))
+        return of_array(_repeated_numbers(input, None, output_size))
     if dim is None:
         input, dim = ravel(input), 0
     d = existing_dim("repeat_interleave", dim, input)
@@ -295,7 +295,7 @@ def repeat_interleave(
         full[d], shape[d] = repeats, n * repeats
         out = reshape(expand(apart, full), shape)
         return clone(out) if n == 1 or repeats == 1 else out  # there it is still a view
-    return index_select(input, d, Tensor(_repeated_numbers(repeats, n, output_size)))
+    return index_select(input, d, of_array(_repeated_numbers(repeats, n, output_size)))
 
 
 def _repeated_numbers(repeats: Tensor, n: int | None, output_size: int | None) -> Array:
@@ -443,4 +443,4 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     rows = K.combination_numbers(input.shape[0], r, with_replacement)
     if r == 0:
         return narrow(input, 0, 0, 0)
-    return reshape(index_select(input, 0, Tensor(rows.reshape(-1))), rows.shape)
+    return reshape(index_select(input, 0, of_array(rows.reshape(-1))), rows.shape)

@@ -16,7 +16,7 @@ from chainrule.ops.elementwise.functions import cos, sin
 from chainrule.ops.index.reading import select
 from chainrule.ops.index.replacing import index_put
 from chainrule.ops.shape.views import movedim, reshape
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Shape, V
 
 __all__ = [
@@ -111,7 +111,7 @@ def _replaced(op: str, input: Tensor, shown: Tensor, src: Tensor) -> Tensor:
 
 
 def _numbers(input: Tensor) -> Tensor:
-    return Tensor(K.arange(0, input.numel(), 1, "int64").reshape(tuple(input.shape)))
+    return of_array(K.arange(0, input.numel(), 1, "int64").reshape(tuple(input.shape)))
 
 
 def as_strided_scatter(
@@ -145,15 +145,8 @@ def slice_scatter(
     step: int = 1,
 ) -> Tensor:
     """A copy of ``input`` with ``src`` in ``start:end:step`` along a dimension."""
-    shown = slice_view_of(_numbers(input), dim, start, end, step)
+    shown = movedim(movedim(_numbers(input), dim, 0)[start:end:step], 0, dim)
     return _replaced("slice_scatter", input, shown, src)
-
-
-def slice_view_of(
-    input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Tensor:
-    """A view of ``start:end:step`` along a dimension."""
-    return movedim(movedim(input, dim, 0)[start:end:step], 0, dim)
 
 
 # --- complex numbers as pairs ---------------------------------------------------------------------

@@ -20,7 +20,7 @@ from chainrule.random import Generator
 from chainrule.regularize.prune.flow import Flow, Link, Trace
 from chainrule.regularize.prune.layers import trace_model
 from chainrule.regularize.prune.masks import remove
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Inputs
 
 __all__ = ["SelectInputs", "compact", "example_for"]
@@ -277,11 +277,11 @@ def _fold(trace: Trace, link: Link, constants: list[float | None], removed: set[
     bias = getattr(module, name)
     if bias is None:
         frozen = not link.weight.requires_grad
-        setattr(module, name, Parameter(Tensor(shift), not frozen))
+        setattr(module, name, Parameter(of_array(shift), not frozen))
         trace.bind(getattr(module, name), 0, link.rows)
         trace.owners[id(getattr(module, name))] = [(module, name)]
     else:
-        bias.data = Tensor(bias.detach().array + shift)
+        bias.data = of_array(bias.detach().array + shift)
 
 
 SIZES: tuple[tuple[Any, dict[str, tuple[str, int]]], ...] = (

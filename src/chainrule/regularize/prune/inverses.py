@@ -23,7 +23,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.index.scatter import scatter
 from chainrule.ops.linalg.solving import inverse_of as matrix_inverse
 from chainrule.regularize.prune.problem import Problem
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = ["Blocks", "Dense", "Inverse", "LowRank", "check_memory", "inverse_of"]
 
@@ -173,7 +173,7 @@ class LowRank(Inverse):
     def _measure(self) -> float:
         """The error on a vector of alternating signs, the Frobenius norm being out of reach."""
         size = int(self.g.shape[1])
-        v = 1.0 - 2.0 * (Tensor(K.arange(0, size, 1, dtype=self.g.array.dtype)) % 2)
+        v = 1.0 - 2.0 * (of_array(K.arange(0, size, 1, dtype=self.g.array.dtype)) % 2)
         rest = v - self.times(self.hessian_times(v) + self.damping * v)
         return float(norm(rest)) / math.sqrt(size)
 
@@ -196,7 +196,7 @@ class LowRank(Inverse):
     def _without_gone(self, v: Tensor) -> Tensor:
         if not self.gone:
             return v
-        at = Tensor(K.asarray(sorted(self.gone)))
+        at = of_array(K.asarray(sorted(self.gone)))
         return scatter(v, 0, at, zeros(len(self.gone), dtype=v.dtype))
 
     def take_out(self, i: int) -> None:
@@ -281,9 +281,9 @@ def _least_damping(h: Tensor) -> float:
 
 
 def _eye(size: Any) -> Tensor:
-    return Tensor(K.eye(int(size), dtype=dtypes.float64.array_dtype))
+    return of_array(K.eye(int(size), dtype=dtypes.float64.array_dtype))
 
 
 def _unit(i: int, size: int) -> Tensor:
-    at = Tensor(K.asarray([i]))
+    at = of_array(K.asarray([i]))
     return scatter(zeros(size, dtype=dtypes.float64), 0, at, zeros(1, dtype=dtypes.float64) + 1.0)

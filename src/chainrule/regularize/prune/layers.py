@@ -32,7 +32,7 @@ from chainrule.regularize.prune.flow import (
     unboxed,
 )
 from chainrule.regularize.prune.following import follow, link_rows
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = ["trace_model"]
 
@@ -83,7 +83,7 @@ def _as_input(trace: Trace, x: Any, number: int) -> Any:
         return x
     units = trace.new_units(x.numel(), f"{INPUT} {number}" if number else INPUT)
     labels = K.asarray(units, INTEGER).reshape(x.array.shape)
-    return Tensor(Flow(trace, x.detach(), labels, K.full(x.array.shape, False, bool)))
+    return of_array(Flow(trace, x.detach(), labels, K.full(x.array.shape, False, bool)))
 
 
 def _flows(out: Any) -> Iterator[Flow]:
@@ -172,7 +172,7 @@ def _unseen(trace: Trace, module: Any) -> Callable[..., Any]:
             trace.pin(flow, f"the layer {trace.place}, which is not followed")
         with _outside():
             out = forward(*map_tree(unboxed, args), **map_tree(unboxed, kwargs))
-        return map_tree(lambda t: Tensor(trace.unknown(t)) if isinstance(t, Tensor) else t, out)
+        return map_tree(lambda t: of_array(trace.unknown(t)) if isinstance(t, Tensor) else t, out)
 
     return opaque
 
@@ -190,7 +190,7 @@ def _convolved(trace: Trace, module: Any, flow: Flow, outside: Callable[..., Any
         units = trace.new_units(count, path)
         found = trace.along(out, dim, units, [still] * count)
         trace.pin(found, f"the groups of {trace.place}")
-        return Tensor(found)
+        return of_array(found)
     units = trace.new_units(module.out_channels, path)
     constants = trace.constants(flow, dim)
     uniform = not module.transposed and (
@@ -202,7 +202,7 @@ def _convolved(trace: Trace, module: Any, flow: Flow, outside: Callable[..., Any
     columns = trace.slots(flow, dim)
     link = Link(module.weight, row, column, units, columns, constants, (module, "bias"))
     still_rows = link_rows(trace, link, constants)
-    return Tensor(trace.along(out, dim, units, still_rows))
+    return of_array(trace.along(out, dim, units, still_rows))
 
 
 def _pads(padding: Any) -> bool:
@@ -225,13 +225,13 @@ def _normalized(trace: Trace, module: Any, flow: Flow, outside: Callable[..., An
         shape = [1] * len(flow.shape)
         shape[dim] = -1
         still = still | (module.weight.detach().array == 0).reshape(shape)
-    return Tensor(Flow(trace, out, flow.labels, still))
+    return of_array(Flow(trace, out, flow.labels, still))
 
 
 def _prelu(trace: Trace, module: Any, flow: Flow, outside: Callable[..., Any]) -> Tensor:
     if module.weight.numel() > 1:
         trace.bind(module.weight, 0, trace.slots(flow, min(1, len(flow.shape) - 1)))
-    return Tensor(Flow(trace, outside(flow.value), flow.labels, flow.still))
+    return of_array(Flow(trace, outside(flow.value), flow.labels, flow.still))
 
 
 def _embedded(trace: Trace, module: Any, flow: Flow, outside: Callable[..., Any]) -> Tensor:
@@ -239,7 +239,7 @@ def _embedded(trace: Trace, module: Any, flow: Flow, outside: Callable[..., Any]
     trace.pin(flow, f"the indices of {trace.place}", named=False)
     units = trace.new_units(module.embedding_dim, trace.places[-1])
     trace.bind(module.weight, 1, units)
-    return Tensor(trace.along(out, out.ndim - 1, units, [False] * len(units)))
+    return of_array(trace.along(out, out.ndim - 1, units, [False] * len(units)))
 
 
 # --- recurrent layers -----------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def _recurrent(trace: Trace, module: Any, flow: Flow, outside: Callable[..., Any
     trace.equal.append(hidden)
     top = trace.along(output, output.ndim - 1, level.units, level.still)
     last = [_last_states(trace, s, hidden, batched) for s in _listed(states)]
-    return Tensor(top), last[0] if len(last) == 1 else tuple(last)
+    return of_array(top), last[0] if len(last) == 1 else tuple(last)
 
 
 def _listed(states: Any) -> list[Tensor]:
@@ -269,7 +269,7 @@ def _last_states(trace: Trace, state: Tensor, hidden: list[list[int]], batched: 
     labels = labels.reshape(labels.shape[0], 1, -1) if batched else labels
     shape = state.array.shape
     still = K.full(shape, False, bool)
-    return Tensor(Flow(trace, state, K.broadcast_to(labels, shape), still))
+    return of_array(Flow(trace, state, K.broadcast_to(labels, shape), still))
 
 
 class _Level:

@@ -10,7 +10,7 @@ from chainrule.ops.creation.patterns import arange
 from chainrule.ops.reduce.reductions import sum as sum_of
 from chainrule.ops.shape.views import reshape
 from chainrule.ops.shape.stacking import stack
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Array
 
 __all__ = ["Columns", "Data"]
@@ -86,7 +86,7 @@ class Columns:
 
     @staticmethod
     def _tensors(arrays: list[Any]) -> list[Any]:
-        return [None if a is None else Tensor(a) for a in arrays]
+        return [None if a is None else of_array(a) for a in arrays]
 
     def sizes(self, args: Sequence[Any], shared: Sequence[bool], count: int) -> list[float]:
         """What a batch of each network counts: its samples, or the sum of their weights."""
@@ -101,6 +101,6 @@ class Columns:
 
         def of(i: int) -> Tensor:
             own = y if self.shared[1] else y[i]
-            return own if order is None else Tensor(own.array[order[i]])
+            return own if order is None else of_array(own.array[order[i]])
 
         return of

@@ -14,7 +14,7 @@ from typing import Any
 from chainrule.backend import K
 from chainrule.graph import Box, Node
 from chainrule.ops.core.apply import watching
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 
 __all__ = ["Program"]
 
@@ -96,7 +96,7 @@ class Program:
 
     def _new(self, t: Tensor) -> int:
         slot = len(self.cells)
-        self.cells.append(Tensor(t.array))
+        self.cells.append(of_array(t.array))
         self._slots[id(t)] = slot
         self._arrays.setdefault(id(t.array), slot)
         self._alive += [t, t.array]
@@ -123,7 +123,7 @@ class Program:
         if saved is not None:
             saved = tuple([None if t is None else self.cells[self._slot(t)] for t in saved])
         if hasattr(node.op, "raw_and_saved"):
-            step.extra = Tensor(self.cells[step.targets[0]].array)
+            step.extra = of_array(self.cells[step.targets[0]].array)
             saved = (*saved[: len(step.sources)], step.extra)
         return Node(node.op, edges, saved, node.out, node.shapes, node.params)
 
@@ -153,7 +153,7 @@ class Program:
                 cells[step.targets[0]].array = out
             if step.node is not None and step.node.out is not None:
                 step.node.out = out
-        return [Tensor(cells[i].array) for i in self.outputs]
+        return [of_array(cells[i].array) for i in self.outputs]
 
     def backward(self, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
         """The gradients of the inputs from those of the outputs, after a call of forward."""
@@ -170,7 +170,7 @@ class Program:
                 if slot is not None and part is not None:
                     before = g[slot]
                     g[slot] = part if before is None else before + part
-        return [None if a is None else Tensor(a) for a in g[: self.inputs]]
+        return [None if a is None else of_array(a) for a in g[: self.inputs]]
 
     def _parts(self, step: _Step, g: list[Any]) -> Any:
         """The gradients of several outputs, with zeros for those that were not used."""

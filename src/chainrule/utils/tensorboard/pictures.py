@@ -11,7 +11,7 @@ from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.creation.patterns import zeros
 from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.shape.stacking import cat, stack
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.utils.tensorboard.messages import inside, integer
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def figure_pixels(figure: Figure | list[Figure], close: bool) -> Tensor:
 
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    drawn = Tensor(K.asarray(canvas.buffer_rgba(), copy=True))
+    drawn = of_array(K.asarray(canvas.buffer_rgba(), copy=True))
     if close:
         pyplot.close(figure)
     return drawn[:, :, :3]
