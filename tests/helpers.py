@@ -20,8 +20,10 @@ __all__ = [
     "assert_close",
     "call",
     "case",
+    "complex_values",
     "map_arrays",
     "outputs",
+    "parts",
     "resolve",
     "to_array",
     "torch_call",
@@ -120,6 +122,14 @@ def outputs(out: Any) -> list[Any]:
     return [out] if hasattr(out, "is_floating_point") and out.is_floating_point() else []
 
 
+def parts(out: Any) -> list[Any]:
+    """The tensors of floating or complex type in a result."""
+    if isinstance(out, (list, tuple)):
+        return [y for part in out for y in parts(part)]
+    is_number = hasattr(out, "is_complex") and (out.is_complex() or out.is_floating_point())
+    return [out] if is_number else []
+
+
 class Case:
     """A sample at concrete arguments: the function of its variables, and their values."""
 
@@ -161,6 +171,12 @@ class Case:
 def case(sample: Sample, number: int = 0) -> Case:
     """The sample at its random arguments; other numbers give other values of the same shapes."""
     return Case(sample, sample.args(generator(sample, number)))
+
+
+def complex_values(c: Case) -> list[np.ndarray]:
+    """The values of a case with imaginary parts."""
+    r = np.random.default_rng(7)
+    return [np.asarray(v + 0.5j * r.normal(size=v.shape)) for v in c.values]
 
 
 def weight(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:

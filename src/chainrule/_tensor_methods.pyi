@@ -5,8 +5,10 @@ from chainrule.attributes import layout
 from chainrule.autograd.hooks import RemovableHandle
 from chainrule.backend import dtypes
 from chainrule.ops.linalg.decompositions import QR, SVD
+from chainrule.ops.linalg.householder import Geqrf
 from chainrule.ops.linalg.lu import LUFactor
 from chainrule.ops.linalg.solving import Slogdet
+from chainrule.ops.reduce.histograms import Histogram
 from chainrule.ops.reduce.order import MinMax, ValuesIndices
 from chainrule.random import Generator
 from chainrule.sparse.sparse_tensor import SparseTensor
@@ -215,6 +217,8 @@ class TensorMethods:
         """1 with the probability that ``input`` holds (or with probability p), else 0."""
     def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with ones (with probability p, a number or a tensor) and zeros."""
+    def bfloat16(self) -> Tensor:
+        """This tensor as bfloat16."""
     def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
         """How often each of the numbers 0, 1, 2, ... occurs (or the sum of its weights)."""
     def bitwise_and(self, other: Tensor | Number) -> Tensor:
@@ -302,7 +306,7 @@ class TensorMethods:
     def copysign_(self, other: Tensor | Number) -> Self:
         """The magnitude of x with the sign of y."""
     def corrcoef(self) -> Tensor:
-        """The correlation coefficients of the rows of ``input``."""
+        """The correlation coefficients of the rows of ``input``, in both parts within [-1, 1]."""
     def cos(self) -> Tensor:
         """The cosine of x."""
     def cos_(self) -> Self:
@@ -499,6 +503,8 @@ class TensorMethods:
         """Whether x >= y."""
     def geometric_(self, p: _float, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with the number of trials of probability p up to the first success."""
+    def geqrf(self) -> Geqrf:
+        """R of input = QR with the Householder vectors of Q below the diagonal, and their factors tau: what :func:`ormqr` and ``linalg.householder_product`` take. Without derivative."""
     def ger(self, vec2: Tensor) -> Tensor:
         """All products of an element of one vector and an element of another."""
     def get_device(self) -> _int:
@@ -523,6 +529,8 @@ class TensorMethods:
         """0 for x < 0, y at x = 0, 1 for x > 0."""
     def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor:
         """How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max`` (the smallest and the largest element, if both are equal); elements outside do not count."""
+    def histogram(self, bins: _int | Tensor, *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> Histogram:
+        """How many elements lie in each interval; the last one includes its right end."""
     def hsplit(self, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
         """Pieces side by side: along the second dimension, of a vector along the first."""
     def hypot(self, other: Tensor | Number) -> Tensor:
@@ -543,7 +551,7 @@ class TensorMethods:
         """The regularized upper incomplete gamma function of shape x at y."""
     @property
     def imag(self) -> Tensor:
-        """The imaginary part of a complex tensor."""
+        """The imaginary part of a complex tensor, a view of it."""
     @overload
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _float = 1) -> Tensor:
         """``input`` with ``alpha`` times the slices of ``source`` added at the places in ``index``."""
@@ -584,6 +592,18 @@ class TensorMethods:
         """``input`` with ``input[indices] = values`` done, or ``+=`` with ``accumulate`` (where an element named twice gets both)."""
     def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = False) -> Self:
         """``input`` with ``input[indices] = values`` done, or ``+=`` with ``accumulate`` (where an element named twice gets both)."""
+    @overload
+    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """:func:`scatter_reduce` of whole slices: those of ``source`` along ``dim``, grouped by a vector of integers, reduced by "prod", "mean", "amax" or "amin"."""
+    @overload
+    def index_reduce(self, *, axis: _int, index: Tensor, source: Tensor, reduce: str, include_self: _bool = True) -> Tensor:
+        """:func:`scatter_reduce` of whole slices: those of ``source`` along ``dim``, grouped by a vector of integers, reduced by "prod", "mean", "amax" or "amin"."""
+    @overload
+    def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Self:
+        """:func:`scatter_reduce` of whole slices: those of ``source`` along ``dim``, grouped by a vector of integers, reduced by "prod", "mean", "amax" or "amin"."""
+    @overload
+    def index_reduce_(self, *, axis: _int, index: Tensor, source: Tensor, reduce: str, include_self: _bool = True) -> Self:
+        """:func:`scatter_reduce` of whole slices: those of ``source`` along ``dim``, grouped by a vector of integers, reduced by "prod", "mean", "amax" or "amin"."""
     @overload
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices of ``input`` along ``dim`` that a vector of integers names."""
@@ -685,13 +705,13 @@ class TensorMethods:
     def log_softmax(self, *, axis: _int, dtype: DType | None = None) -> Tensor:
         """log(softmax(x)) along ``dim``, exact where softmax is close to 0."""
     def logaddexp(self, other: Tensor | Number) -> Tensor:
-        """log(exp(x) + exp(y)), without overflow."""
+        """log(exp(x) + exp(y)), without overflow; of complex numbers, y + log1p(exp(x - y)) for the y with the larger real part."""
     def logaddexp2(self, other: Tensor | Number) -> Tensor:
         """log2(2**x + 2**y), without overflow."""
     def logaddexp2_(self, other: Tensor | Number) -> Self:
         """log2(2**x + 2**y), without overflow."""
     def logaddexp_(self, other: Tensor | Number) -> Self:
-        """log(exp(x) + exp(y)), without overflow."""
+        """log(exp(x) + exp(y)), without overflow; of complex numbers, y + log1p(exp(x - y)) for the y with the larger real part."""
     @overload
     def logcumsumexp(self, dim: _int) -> Tensor:
         """The running logsumexp: y[i] = log(exp(x[0]) + ... + exp(x[i])), without overflow."""
@@ -886,6 +906,8 @@ class TensorMethods:
         """A new tensor of this one's type: ``x.new(2, 3)`` by its sizes, ``x.new([1, 2])`` by values."""
     def new_empty(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
         """An uninitialized tensor of the given size in the type of this tensor."""
+    def new_empty_strided(self, size: Shape, stride: Shape, *, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
+        """:func:`empty_strided` in the type of this tensor."""
     def new_full(self, size: Shape, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
         """One value everywhere, of the given size, in the type of this tensor."""
     def new_ones(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
@@ -904,6 +926,8 @@ class TensorMethods:
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
         """Where the elements are not zero: a row for each, or with ``as_tuple`` a vector per dimension."""
+    def nonzero_static(self, *, size: _int, fill_value: _int = -1) -> Tensor:
+        """:func:`nonzero` in ``size`` rows: the first ones, or filled up with ``fill_value``."""
     def norm(self, p: _float | str | None = 'fro', dim: Dims = None, keepdim: _bool = False, dtype: DType | None = None, *, axis: Dims = None, keepdims: _bool = False) -> Tensor:
         """(sum |x|^p)^(1/p); the largest |x| for p = inf, the smallest for -inf, nonzeros for 0."""
     def normal_(self, mean: _float = 0, std: _float = 1, *, generator: Generator | None = None) -> Self:
@@ -912,6 +936,10 @@ class TensorMethods:
         """Whether x differs from y."""
     def not_equal_(self, other: Tensor | Number) -> Self:
         """Whether x differs from y."""
+    def orgqr(self, tau: Tensor) -> Tensor:
+        """The first n columns of Q = H_1 ... H_k, for A (*, m, n) with the Householder vectors below its diagonal and tau (*, k), as :func:`chainrule.geqrf` returns them."""
+    def ormqr(self, tau: Tensor, other: Tensor, left: _bool = True, transpose: _bool = False) -> Tensor:
+        """Q other, or other Q if not ``left``, for the square Q = H_1 ... H_k; with Q* for Q if ``transpose``. ``input`` and ``tau`` are what :func:`geqrf` returns."""
     def outer(self, vec2: Tensor) -> Tensor:
         """All products of an element of one vector and an element of another."""
     def permute(self, *order: _int | Shape, dims: Shape | None = None) -> Tensor:
@@ -950,7 +978,7 @@ class TensorMethods:
         """The elements in one dimension, one after the other: a view, or else a copy."""
     @property
     def real(self) -> Tensor:
-        """The real part; a real tensor is returned as it is."""
+        """The real part, a view; a real tensor is returned as it is."""
     def reciprocal(self) -> Tensor:
         """1 / x"""
     def reciprocal_(self) -> Self:
@@ -1002,6 +1030,8 @@ class TensorMethods:
     def rot90(self, k: _int = 1, dims: Shape = ...) -> Tensor:
         """A plane turned by 90 degrees k times, from the first of the dimensions to the second."""
     def round(self, *, decimals: _int = 0) -> Tensor:
+        """The nearest number with that many decimals; halves go to the even neighbour."""
+    def round_(self, *, decimals: _int = 0) -> Self:
         """The nearest number with that many decimals; halves go to the even neighbour."""
     def rsqrt(self) -> Tensor:
         """1 / sqrt(x)"""

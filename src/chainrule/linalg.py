@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import NoReturn
 
+from chainrule.ops.linalg.checked import cholesky_ex, inv_ex, solve_ex
 from chainrule.ops.linalg.decompositions import (
     cholesky,
     eigh,
@@ -18,7 +19,9 @@ from chainrule.ops.linalg.decompositions import (
     svdvals,
 )
 from chainrule.ops.linalg.eigen import eig, eigvals
-from chainrule.ops.linalg.lu import lu, lu_factor, lu_solve
+from chainrule.ops.linalg.householder import householder_product
+from chainrule.ops.linalg.ldl import ldl_factor, ldl_factor_ex, ldl_solve
+from chainrule.ops.linalg.lu import lu, lu_factor, lu_factor_ex, lu_solve
 from chainrule.ops.linalg.matrices import (
     cond,
     cross,
@@ -33,6 +36,7 @@ from chainrule.ops.linalg.matrices import (
     vector_norm,
 )
 from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.linalg.reshaped import tensorinv, tensorsolve, vander
 from chainrule.ops.linalg.solving import (
     LinAlgError,
     det,
@@ -47,6 +51,7 @@ from chainrule.ops.linalg.solving import (
 __all__ = [
     "LinAlgError",
     "cholesky",
+    "cholesky_ex",
     "cond",
     "cross",
     "det",
@@ -55,10 +60,16 @@ __all__ = [
     "eigh",
     "eigvals",
     "eigvalsh",
+    "householder_product",
     "inv",
+    "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
     "lstsq",
     "lu",
     "lu_factor",
+    "lu_factor_ex",
     "lu_solve",
     "matmul",
     "matrix_exp",
@@ -71,9 +82,13 @@ __all__ = [
     "qr",
     "slogdet",
     "solve",
+    "solve_ex",
     "solve_triangular",
     "svd",
     "svdvals",
+    "tensorinv",
+    "tensorsolve",
+    "vander",
     "vecdot",
     "vector_norm",
 ]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict, Unpack
 
-from chainrule.backend import dtypes
+from chainrule.backend import K, dtypes
 from chainrule.graph import Box
 from chainrule.tensor import Tensor
 
@@ -230,7 +230,7 @@ def _nested(array: Any, indent: int, summarize: bool, write: Any) -> str:
 def _numbers(array: Any, indent: int) -> str:
     summarize = array.size > _current().threshold and array.ndim > 0
     shown = _shown(array, summarize)
-    kind = array.dtype.kind
+    kind = K.kind_of(array.dtype)
     write = _ComplexFormat(shown) if kind == "c" else _Format(shown, kind == "f")
     return _nested(array, indent, summarize, write)
 

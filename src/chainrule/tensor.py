@@ -94,10 +94,7 @@ class Tensor(TensorMethods):
         """Starts as a leaf around an array."""
         self.array = array
         self.needs_grad = False
-        self._node = None
-        self._grad = None
-        self._store = None
-        self._view = None
+        self._node = self._grad = self._store = self._view = None
 
     # --- what it is -------------------------------------------------------------------------------
 
@@ -353,6 +350,11 @@ class Tensor(TensorMethods):
         return K.asarray(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
+        if self.dtype is dtypes.bfloat16:
+            raise BufferError(
+                "__dlpack__: NumPy exports no bfloat16; pass x.view(chainrule.int16) and view that "
+                "as bfloat16 where it arrives"
+            )
         return self.numpy().__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> Any:

@@ -17,7 +17,6 @@ from chainrule import absent, nn
         (lambda net: net.cuda(), RuntimeError, "'cuda' is not available; tensors live on 'cpu'"),
         (lambda net: net.cuda(0), RuntimeError, "'cuda' is not available"),
         (lambda net: net.xpu(), RuntimeError, "'xpu' is not available"),
-        (lambda net: net.bfloat16(), TypeError, "no bfloat16"),
         (lambda net: net.share_memory(), RuntimeError, "not shared between processes"),
         (lambda net: net.to_empty(device="meta"), RuntimeError, "'meta' is not available"),
     ],

@@ -49,8 +49,6 @@ def test_arguments_that_are_no_matrices(name: str) -> None:
         function(tensor(np.ones(3)))
     with pytest.raises(RuntimeError, match=rf"linalg\.{name}: expected .*int64.*\.float\(\)"):
         function(of_array(np.eye(2, dtype=np.int64)))
-    with pytest.raises(NotImplementedError, match=rf"linalg\.{name}: expected .*float16"):
-        function(of_array(np.eye(2, dtype=np.float16)))
     with pytest.raises(TypeError, match=rf"linalg\.{name}\(\): .*must be Tensor, not list"):
         function([[1.0]])
     if name in (
@@ -206,3 +204,19 @@ def test_rules_hold_for_a_program_of_many() -> None:
     inputs = [tensor(0.7, requires_grad=True), tensor([0.1, 0.8, 1.7, 2.9], requires_grad=True)]
     gradcheck(loss, inputs)
     gradgradcheck(loss, inputs)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        *[(name, RuntimeError) for name in ("inv", "slogdet", "pinv", "matrix_rank")],
+        *[(name, NotImplementedError) for name in ("det", "cholesky", "qr", "svd", "eigh", "eig")],
+    ],
+)
+def test_types_of_half_the_bits_have_too_few(name: str, error: type, dtype: str) -> None:
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    with pytest.raises(error, match=rf"linalg\.{name}: expected .*{dtype}") as raised:
+        getattr(L, name)(chainrule.eye(2, dtype=getattr(chainrule, dtype)))
+    assert raised.type is error

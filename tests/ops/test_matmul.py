@@ -353,3 +353,20 @@ def test_einsum_refuses_arguments() -> None:
         chainrule.einsum("ij")
     with pytest.raises(ValueError, match=r"subscript 60 .* range \[0, 52\)"):
         chainrule.einsum(tensor(2, 3), [0, 60])
+
+
+def test_factors_of_integers_are_integers() -> None:
+    i, v = chainrule.ones(2, 2, dtype=chainrule.int64), chainrule.ones(2, dtype=chainrule.int64)
+    for out in (
+        chainrule.addmm(i, i, i, beta=2.7, alpha=0.6),
+        chainrule.addmv(v, i, v, beta=2.7, alpha=0.6),
+        chainrule.baddbmm(i[None], i[None], i[None], beta=2.7, alpha=0.6),
+        chainrule.addbmm(i, i[None], i[None], beta=2.7, alpha=0.6),
+        chainrule.addr(i, v, v, beta=2, alpha=0),
+    ):
+        assert out.dtype is chainrule.int64
+        assert (out == 2).all()
+    b = v.bool()
+    assert chainrule.addr(i.bool(), b, b, beta=3, alpha=2).dtype is chainrule.bool
+    with pytest.raises(RuntimeError, match=r"addr: .*alpha must not be floating point.*0\.6"):
+        chainrule.addr(i, v, v, alpha=0.6)

@@ -328,6 +328,9 @@ NO_RECORD = {
     "canonical_dims": "counts dimensions",
     "conv_output_size": "counts elements",
     "conv_transpose_output_size": "counts elements",
+    "empty_permuted": "holds no numbers",
+    "empty_strided": "holds no numbers",
+    "frombuffer": "takes memory",
     "get_device": "answers with an int",
     "is_complex": "answers with a bool",
     "is_conj": "answers with a bool",
@@ -339,6 +342,7 @@ NO_RECORD = {
     "is_nonzero": "answers with a bool",
     "is_tensor": "answers with a bool",
     "numel": "answers with an int",
+    "range": "makes tensors from numbers",
     "zeros_like_of": "a helper of derivative rules",
 }
 NO_RECORD_FAMILIES = {

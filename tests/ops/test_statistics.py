@@ -75,3 +75,28 @@ def test_equations_from_factors() -> None:
     right = b.mT.to(chainrule.complex128)
     solution = chainrule.linalg.lu_solve(*c, right, left=False)
     assert_close(solution @ z, right, atol=1e-9)
+
+
+def test_the_covariance_of_one_variable_is_a_number() -> None:
+    x = of_array(np.array([[1.0, 2.0, 4.0]]))
+    assert chainrule.cov(x).shape == chainrule.corrcoef(x).shape == ()
+    assert_close(chainrule.cov(x), np.cov(x.numpy()))
+    assert chainrule.cov(of_array(np.array([[1, 2], [3, 5]]))).dtype is chainrule.float32
+
+
+@pytest.mark.parametrize(
+    ("match", "weights"),
+    [
+        ("fweights to have integral dtype", {"fweights": np.ones(3)}),
+        ("aweights to have floating point dtype", {"aweights": np.ones(3, int)}),
+        (
+            r"a vector of 3 numbers, one for each observation, got shape \(2,\)",
+            {"aweights": np.ones(2)},
+        ),
+        ("fweights cannot be negative", {"fweights": np.array([1, -1, 2])}),
+        ("weights sum to zero", {"aweights": np.zeros(3)}),
+    ],
+)
+def test_weights_of_a_covariance(match: str, weights: dict[str, np.ndarray]) -> None:
+    with pytest.raises(RuntimeError, match=match):
+        chainrule.cov(of_array(np.ones((2, 3))), **{k: of_array(w) for k, w in weights.items()})

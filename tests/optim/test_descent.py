@@ -357,6 +357,8 @@ def test_two_groups_or_dtypes_are_refused(name: str) -> None:
     p, q = chainrule.ones(2, requires_grad=True), chainrule.ones(2, requires_grad=True)
     with pytest.raises(ValueError, match="doesn't support per-parameter options .*got 2 groups"):
         METHODS[name]([{"params": [p]}, {"params": [q]}])
+    if METHODS[name]([p]).takes_any_dtype:
+        return
     mixed = [p, q.detach().double().requires_grad_()]
     with pytest.raises(ValueError, match=r"one real dtype, got chainrule.float32, chainrule.float"):
         METHODS[name](mixed)

@@ -70,6 +70,26 @@ SAME = [
     f"torch.pow(2, exponent={X})",
     f"{X}.pow(exponent=2)",
     f"torch.heaviside(input={X} - 3, values=torch.tensor(0.5))",
+    # Names.
+    f"torch.histogram({X}, 5, weight={X} + 1, density=True)",
+    f"torch.histogramdd({X}[:, :2], [2, 3], range=[0.0, 8.0, 1.0, 9.0])",
+    f"torch.histogram({X}, torch.tensor([0.0, 2.0, 5.5]))",
+    "torch.histogram(torch.ones(3), 4)",
+    "torch.histogram(torch.ones(0), 4)",
+    f"torch.index_reduce({X}, 0, torch.tensor([0, 2, 0]), {X} + 1, 'mean', include_self=False)",
+    "torch.vander(torch.tensor([1, 2, 3]), 4)",
+    "torch.range(0, 2, 0.5)",
+    "torch.range(1, 7, 2, dtype=torch.int64)",
+    "torch.frombuffer(bytearray(range(8)), dtype=torch.int16, count=2, offset=2)",
+    "torch.empty_strided((2, 3), (1, 2)).stride()",
+    "torch.empty_permuted((2, 3, 4), (1, 0, 2)).stride()",
+    f"{X}.new_empty_strided((2, 3), (4, 1)).stride()",
+    "torch.tensor([0.5, 1.5, 2.5]).round_()",
+    f"torch.split_copy({X}, 2, 1)",
+    f"torch.slice_copy({X}, 1, 1, 4, 2)",
+    f"torch.rsub({X}, 3, alpha=2)",
+    f"torch.nonzero_static({X}, size=20)[8:]",
+    f"torch.nn.init.constant({X}, 2.0)",
     # Layers.
     "torch.nn.functional.multi_margin_loss(torch.tensor(2.0), torch.tensor(0))",
     "torch.nn.functional.multilabel_margin_loss(torch.tensor(2.0), torch.tensor(0))",
@@ -174,3 +194,51 @@ def test_an_empty_batch_leaves_running_moments_and_gives_zeros() -> None:
     assert norm.weight.grad.tolist() == norm.bias.grad.tolist() == [0.0, 0.0]
     assert norm.running_mean.tolist() == [0.0, 0.0]
     assert norm.running_var.tolist() == [1.0, 1.0]
+
+
+def hooked(library: Any) -> list[Any]:
+    """What hooks of all modules see of one step of a network."""
+    places, seen = library.nn.modules.module, []
+
+    def note(what: str) -> Any:
+        def hook(module: Any, *rest: Any) -> None:
+            seen.append((what, type(module).__name__))
+
+        return hook
+
+    handles = [
+        getattr(places, f"register_module_{what}_hook")(note(what))
+        for what in (
+            "forward_pre",
+            "forward",
+            "full_backward_pre",
+            "full_backward",
+            "parameter_registration",
+            "buffer_registration",
+            "module_registration",
+        )
+    ]
+    try:
+        net = library.nn.Sequential(library.nn.Linear(2, 2), library.nn.BatchNorm1d(2))
+        net(library.ones(3, 2, requires_grad=True)).sum().backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    count = len(seen)
+    net(library.ones(3, 2))
+    assert len(seen) == count
+    return seen
+
+
+def test_hooks_of_all_modules_see_what_they_see_in_pytorch() -> None:
+    assert hooked(chainrule) == hooked(torch)
+
+
+def test_a_buffer_is_shared_unless_it_may_not_be_written() -> None:
+    memory = bytearray(4)
+    x = chainrule.frombuffer(memory, dtype=chainrule.uint8)
+    x[1] = 7
+    assert memory[1] == 7
+    y = chainrule.frombuffer(bytes(4), dtype=chainrule.uint8)
+    y[0] = 1
+    assert y.tolist() == [1, 0, 0, 0]

@@ -14,7 +14,18 @@ import numpy as np
 import scipy.linalg
 from samples.record import Sample, normal
 
-__all__ = ["SAMPLES"]
+__all__ = [
+    "EQUATIONS",
+    "RECTANGULAR",
+    "SAMPLES",
+    "SQUARE",
+    "graded",
+    "note",
+    "solve",
+    "spectral",
+    "symmetric",
+    "then",
+]
 
 Args = Callable[[np.random.Generator], tuple[Any, ...]]
 INF = float("inf")

@@ -69,7 +69,7 @@ def _non_finite(array: Value | Box) -> int:
     """How many elements are NaN or infinite."""
     if isinstance(array, Tensor):
         array = array.array
-    if isinstance(array, Box) or K.asarray(array).dtype.kind not in "fc":
+    if isinstance(array, Box) or K.kind_of(K.asarray(array).dtype) not in "fc":
         return 0
     return int((~K.isfinite(array)).sum())
 

@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 from chainrule.autograd.engine import grad
 from chainrule.autograd.func import jvp, vjp
 from chainrule.autograd.modes import enable_grad
-from chainrule.autograd.vectors import count, flat, locate, made_up, split
+from chainrule.autograd.vectors import count, flat, locate, made_up, reals, split
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K, dtypes
 from chainrule.tensor import Tensor
@@ -41,9 +41,10 @@ def gradcheck(
 ) -> bool:
     """Whether the derivatives of ``func`` at ``inputs`` are those of central differences.
 
-    The inputs that require a gradient (float64) are varied by ``eps``; an entry of the Jacobian is
-    right if |analytical - numerical| <= atol + rtol * |numerical|. Unlike PyTorch's, this checks
-    forward mode by default too, and with both modes on, that they are adjoint to each other.
+    The inputs that require a gradient (float64, complex128) are varied by ``eps``, complex ones in
+    both parts; an entry of the Jacobian is right if |analytical - numerical| <= atol + rtol *
+    |numerical|. Unlike PyTorch's, this checks forward mode by default too, and with both modes on,
+    that they are adjoint to each other.
     ``nondet_tol`` is what two backward passes may differ by; ``check_batched_grad`` also checks
     the backward pass under vmap.
 
@@ -132,9 +133,10 @@ class _Point:
         if not self.inputs:
             raise ValueError("gradcheck: expects at least one input tensor with requires_grad=True")
         for i, x in zip(self.places, self.inputs, strict=True):
-            if x.dtype is not dtypes.float64:
+            if x.dtype not in (dtypes.float64, dtypes.complex128):
                 raise ValueError(
-                    f"gradcheck: input {i} is {x.dtype}, too coarse for differences; use x.double()"
+                    f"gradcheck: input {i} is {x.dtype}, too coarse for differences; use "
+                    f"{'x.cdouble()' if x.is_complex() else 'x.double()'}"
                 )
         self.outputs = self(*self.inputs)
 
@@ -143,9 +145,12 @@ class _Point:
         for i, x in zip(self.places, inputs, strict=True):
             arguments[i] = x
         outputs = _tuple(self.func(*arguments))
-        floating = [y for y in outputs if isinstance(y, Tensor) and y.is_floating_point()]
+        tensors = [y for y in outputs if isinstance(y, Tensor)]
+        floating = [y for y in tensors if y.is_floating_point() or y.is_complex()]
         if not floating:
-            raise ValueError("gradcheck: the function returns no tensor of a floating point dtype")
+            raise ValueError(
+                "gradcheck: the function returns no tensor of a floating point or complex dtype"
+            )
         return tuple(floating)
 
     def difference(self, step: Array, eps: float) -> Array:
@@ -188,7 +193,7 @@ class _Point:
     def rows_at_once(self) -> Array:
         units = split(K.eye(count(self.outputs)), self.outputs)
         grads = vmap(vjp(self, *self.inputs)[1])(units)
-        return K.cat(*[g.array.reshape(len(g), -1) for g in grads if g.numel()], dim=1)
+        return K.cat(*[reals(g.array).reshape(len(g), -1) for g in grads if g.numel()], dim=1)
 
     def compare(
         self, how: str, numerical: Array, analytical: Array, atol: float, rtol: float

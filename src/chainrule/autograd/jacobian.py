@@ -184,4 +184,4 @@ def _is_gradient(traced: Traced) -> bool:
     inputs, outputs = traced.inputs, traced.outputs
     if [y.array.shape for y in outputs] != [x.array.shape for x in inputs]:
         return False
-    return all([t.array.dtype.kind == "f" for t in (*inputs, *outputs)])
+    return all([t.is_floating_point() for t in (*inputs, *outputs)])

@@ -30,7 +30,7 @@ def _fresh(x: object) -> Tensor:
     if edge_of(x) is not None:
         return clone(x)
     leaf = of_array(x.array)
-    leaf.needs_grad = x.array.dtype.kind in "fc"
+    leaf.needs_grad = K.kind_of(x.array.dtype) in "fc"
     if not leaf.needs_grad:
         raise RuntimeError(
             f"func: only tensors of floating point dtype can be differentiated, got {x.dtype}"

@@ -23,8 +23,10 @@ from chainrule.backend.numpy_kernels import (
     fourier,
     gamma,
     index,
+    lapack,
     linalg,
     memory,
+    narrow,
     norm,
     pool,
     random,
@@ -62,6 +64,7 @@ K: Any = Kernels()
 _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
     "numpy": (
         memory,
+        narrow,
         elementwise,
         special,
         gamma,
@@ -70,6 +73,7 @@ _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
         index,
         rearrange,
         sort,
+        lapack,
         linalg,
         sparse,
         fourier,

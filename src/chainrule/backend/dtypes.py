@@ -4,10 +4,14 @@ A :class:`dtype` is one object per type, compared by identity, printed as PyTorc
 Promotion follows PyTorch's table: the *category* (bool < integer < floating < complex) of every
 operand counts, the *width* only of those of the highest priority: tensors with dimensions come
 before zero-dimensional tensors, which come before Python numbers.
+
+NumPy has no bfloat16: its arrays have the type of ``ml_dtypes``, an extra, which is imported when
+bfloat16 is first used.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DTYPES",
-    "bfloat16_error",
+    "bfloat16",
     "bool_",
     "category",
     "complex128",
@@ -87,6 +91,35 @@ class dtype:
         return as_dtype, (self.name,)
 
 
+class BFloat16(dtype):
+    """float32 with 8 bits of precision instead of 24, in half the memory.
+
+    >>> import chainrule
+    >>> chainrule.bfloat16, chainrule.bfloat16.itemsize
+    (chainrule.bfloat16, 2)
+    """
+
+    __slots__ = ()
+    itemsize = 2  # known without ml_dtypes
+
+    def __init__(self) -> None:
+        self.name, self.category = "bfloat16", FLOATING
+
+    def __getattr__(self, name: str) -> np.dtype:
+        """The type of its arrays, when it is first asked for; from then on it is an attribute."""
+        if name != "array_dtype":
+            raise AttributeError(f"chainrule.bfloat16 has no attribute {name!r}")
+        try:
+            self.array_dtype = np.dtype(import_module("ml_dtypes").bfloat16)
+        except ImportError:
+            raise ImportError(
+                "bfloat16: its arrays are those of ml_dtypes, which is not installed: "
+                "pip install 'chainrule[bfloat16]'; or use chainrule.float16 or chainrule.float32"
+            ) from None
+        _BY_ARRAY_DTYPE[self.array_dtype] = self
+        return self.array_dtype
+
+
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
 
 bool_ = dtype("bool", BOOL)
@@ -96,6 +129,7 @@ int16 = dtype("int16", INTEGER)
 int32 = dtype("int32", INTEGER)
 int64 = dtype("int64", INTEGER)
 float16 = dtype("float16", FLOATING)
+bfloat16 = BFloat16()
 float32 = dtype("float32", FLOATING)
 float64 = dtype("float64", FLOATING)
 complex64 = dtype("complex64", COMPLEX)
@@ -109,6 +143,7 @@ DTYPES = (
     int32,
     int64,
     float16,
+    bfloat16,
     float32,
     float64,
     complex64,
@@ -124,7 +159,7 @@ _BY_NAME = {d.name: d for d in DTYPES} | {
     "cfloat": complex64,
     "cdouble": complex128,
 }
-_BY_ARRAY_DTYPE = {d.array_dtype: d for d in DTYPES}
+_BY_ARRAY_DTYPE = {d.array_dtype: d for d in DTYPES if d is not bfloat16}
 _BY_PYTHON_TYPE: dict[Any, dtype] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 _default = float32
@@ -143,12 +178,8 @@ def set_default_dtype(d: dtype | npt.DTypeLike) -> None:
         raise TypeError(
             f"set_default_dtype: only floating-point types are supported as the default, got {d}"
         )
+    _ = d.array_dtype  # which for bfloat16 has to be there
     _default = d
-
-
-def bfloat16_error() -> TypeError:
-    """What is raised for the type that NumPy does not have."""
-    return TypeError("bfloat16: NumPy has no bfloat16; use chainrule.float16 or chainrule.float32")
 
 
 def as_dtype(d: dtype | npt.DTypeLike) -> dtype:
@@ -157,15 +188,13 @@ def as_dtype(d: dtype | npt.DTypeLike) -> dtype:
         return d
     if isinstance(d, str):
         name = d.removeprefix("chainrule.")
-        if name == "bfloat16":
-            raise bfloat16_error()
         if name in _BY_NAME:
             return _BY_NAME[name]
     elif d in _BY_PYTHON_TYPE:
         return _BY_PYTHON_TYPE[d]
     try:
-        return _BY_ARRAY_DTYPE[np.dtype(d)]
-    except (TypeError, KeyError):
+        return from_array_dtype(np.dtype(d))
+    except TypeError:
         names = ", ".join(t.name for t in DTYPES)
         raise TypeError(
             f"dtype: {d!r} is not a type of tensor elements; use one of {names}"
@@ -177,6 +206,8 @@ def from_array_dtype(array_dtype: np.dtype) -> dtype:
     try:
         return _BY_ARRAY_DTYPE[array_dtype]
     except KeyError:
+        if array_dtype.name == "bfloat16" and array_dtype is bfloat16.array_dtype:
+            return bfloat16  # an array from elsewhere is its first use
         names = ", ".join(t.name for t in DTYPES)
         raise TypeError(
             f"a tensor cannot hold elements of type {array_dtype}; the types it can hold are "
@@ -211,6 +242,8 @@ def promote_types(a: dtype | npt.DTypeLike, b: dtype | npt.DTypeLike) -> dtype:
     if a.category < b.category:
         a, b = b, a
     if a.category == b.category:
+        if bfloat16 in (a, b):  # as wide as float16, which holds other numbers
+            return float64 if float64 in (a, b) else float32
         return _BY_ARRAY_DTYPE[np.promote_types(a.array_dtype, b.array_dtype)]
     # The higher category alone decides, except that a complex type keeps the width of a real one.
     if a is complex64 and b is float64:

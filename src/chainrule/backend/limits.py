@@ -32,12 +32,24 @@ class finfo:
             raise TypeError(
                 f"finfo(): requires a floating point type, got {d}; use iinfo to handle integers"
             )
+        if d is dtypes.bfloat16:
+            self._of_bfloat16()
+            return
         known = np.finfo(d.array_dtype)
         self.bits = known.bits
         self.dtype = str(known.dtype)
         self.eps, self.tiny = float(known.eps), float(known.tiny)
         self.max, self.min = float(known.max), float(known.min)
         self.resolution = 10.0**-known.precision
+        self.smallest_normal = self.tiny
+
+    def _of_bfloat16(self) -> None:
+        """The range of float32 with 8 bits of precision."""
+        self.bits, self.dtype = 16, "bfloat16"
+        self.eps, self.tiny = 2.0**-7, 2.0**-126
+        self.max = (2 - self.eps) * 2.0**127
+        self.min = -self.max
+        self.resolution = 0.01
         self.smallest_normal = self.tiny
 
     def __repr__(self) -> str:

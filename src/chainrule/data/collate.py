@@ -48,7 +48,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def _check_numbers(array: Any) -> None:
-    if array.dtype.kind not in "biufc":
+    if K.kind_of(array.dtype) not in "biufc":
         raise TypeError(
             "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
             f"found an array of {array.dtype}"
@@ -67,7 +67,7 @@ def _sequence(first: Sequence[Any], batch: Sequence[Any]) -> Any:
 
 def default_convert(data: object) -> Any:
     """One sample with its arrays as tensors: what a loader without batches returns."""
-    if isinstance(data, K.ArrayLike) and data.dtype.kind in "biufc":
+    if isinstance(data, K.ArrayLike) and K.kind_of(data.dtype) in "biufc":
         return as_tensor(data)
     if isinstance(data, Mapping):
         return _same_mapping(data, {k: default_convert(data[k]) for k in data})

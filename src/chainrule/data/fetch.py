@@ -87,7 +87,7 @@ def _taker(dataset: object) -> Callable[[Any], Any] | None:
     """What reads a whole batch of this dataset at once, if anything does."""
     if is_in_memory(dataset):
         return dataset.take
-    if isinstance(dataset, K.Array) and dataset.dtype.kind in "biufc":
+    if isinstance(dataset, K.Array) and K.kind_of(dataset.dtype) in "biufc":
         dataset = as_tensor(dataset)
     return functools.partial(rows, dataset) if isinstance(dataset, Tensor) else None
 

@@ -4,31 +4,47 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
-__all__ = ["write_atomically"]
+try:
+    import fcntl
+except ImportError:  # Windows: two writers are not kept apart there
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["Buffer", "locked", "write_atomically"]
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Writes a file completely or not at all.
+def write_atomically(path: Path, content: Buffer | Iterable[Buffer]) -> None:
+    """Writes a file, given whole or in parts, completely or not at all.
 
     The content goes to a temporary file beside it, onto the disk, and takes the name in one step: a
-    process killed at any moment leaves the old file or the new one.
+    process killed at any moment leaves the old file or the new one. What a killed one has begun is
+    removed by the next that writes there. A new file gets the permissions that the system gives to
+    new files (umask), an overwritten one keeps its own.
     """
+    parts = [content] if isinstance(content, (bytes, bytearray, memoryview)) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(
-            prefix=f".{path.name}.", suffix=".tmp", dir=path.parent
-        )
+        _remove_begun(path)
+        handle, temporary = _begin(path)
     except OSError as error:
         raise type(error)(error.errno, f"save: cannot write: {error.strerror}", str(path)) from None
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            for part in parts:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+            if fcntl is not None:  # while it is locked: nobody takes it for begun and left
+                os.replace(temporary, path)
+        if fcntl is None:  # an open file cannot be renamed there
+            os.replace(temporary, path)
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
@@ -37,6 +53,66 @@ def write_atomically(path: Path, content: bytes) -> None:
             raise type(error)(error.errno, what, str(path)) from None
         raise
     _settle(path.parent)
+
+
+def _begin(path: Path) -> tuple[int, Path]:
+    """A temporary file beside the path, open and locked, with the permissions it is to have."""
+    while True:
+        temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}.tmp"
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        _lock(handle, wait=True)
+        if temporary.exists():
+            break
+        os.close(handle)  # another writer took it for left before it was locked
+    with contextlib.suppress(OSError):
+        if path.exists():
+            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
+    return handle, temporary
+
+
+def _remove_begun(path: Path) -> None:
+    """Removes what writers of this file left that are no more: nobody holds the lock on it."""
+    if fcntl is None:
+        return
+    for left in path.parent.glob(f".{_escaped(path.name)}.*.tmp"):
+        with contextlib.suppress(OSError):
+            handle = os.open(left, os.O_WRONLY)
+            try:
+                if _lock(handle, wait=False):
+                    os.unlink(left)
+            finally:
+                os.close(handle)
+
+
+def _escaped(name: str) -> str:
+    """A name as a pattern that matches it alone."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps other writers of a folder waiting; readers are not concerned."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        _lock(handle, wait=True)
+        yield
+    finally:
+        os.close(handle)  # which gives the lock back
+
+
+def _lock(handle: int, wait: bool) -> bool:
+    """Whether the lock is now ours; False on a file system that has no locks, too."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
 
 
 def _settle(folder: Path) -> None:

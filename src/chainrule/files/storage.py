@@ -13,11 +13,10 @@ from types import ModuleType
 from typing import Any
 
 import safetensors
-from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensors_as_bytes
 
 from chainrule import nn
-from chainrule.backend import K
+from chainrule.backend import K, dtypes
 from chainrule.files.atomic import write_atomically
 from chainrule.files.streams import (
     FileLike,
@@ -29,7 +28,9 @@ from chainrule.files.streams import (
     write_all,
 )
 from chainrule.files.structure import Decoder, Encoder
+from chainrule.files.weights import read_tensors
 from chainrule.tensor import Tensor, of_array
+from chainrule.typing import DType
 
 __all__ = ["FORMAT_VERSION", "describe_file", "load", "save"]
 
@@ -140,6 +141,7 @@ def load(
     *,
     weights_only: bool | None = None,
     mmap: bool | None = None,
+    dtype: DType | None = None,
     model: nn.Module | None = None,
     classes: Iterable[type] = (),
 ) -> Any:
@@ -154,11 +156,13 @@ def load(
         pickle_module: refused: pickles are not read.
         weights_only: whether a pickle of PyTorch's may make other objects; none is read either way.
         mmap: whether PyTorch reads tensors when they are used; they are read at once.
+        dtype: the type of floating tensors, if not the one they were saved in. bfloat16 needs
+            ml_dtypes, unless it is read as another type.
         model: a module to load into, for a file that holds one module or a state_dict; returned.
         classes: classes of your own that the saved model is made of.
     """
     _refuse_pickle("load", pickle_module)
-    where, told, tensors = _opened(f)
+    where, told, tensors = _opened(f, dtype)
     tensors = mapped(tensors, map_location)
     try:
         decoder = Decoder(tensors, classes, where)
@@ -177,7 +181,7 @@ def load(
 
 def describe_file(f: FileLike) -> dict[str, Any]:
     """The versions and the number of tensors and elements of a file, without making a model."""
-    _, told, tensors = _opened(f)
+    _, told, tensors = _opened(f, dtypes.float32)
     return {
         **{k: v for k, v in told.items() if k in ("format", "chainrule")},
         "tensors": len(tensors),
@@ -194,24 +198,26 @@ def _state_of(told: Any) -> Any:
     return None
 
 
-def _opened(f: FileLike) -> tuple[str, dict[str, Any], dict[str, Tensor]]:
+def _opened(f: FileLike, dtype: DType | None) -> tuple[str, dict[str, Any], dict[str, Tensor]]:
     """The name of a file, its description (empty if it has none) and its tensors by name."""
     if is_stream(f):
         name, content = read_one(f)
-        return name, *_parts(name, content)
+        return name, *_parts(name, content, dtype)
     path = path_of("load", f)
     if not path.is_dir():
-        return str(path), *_parts(str(path), _content(path))
+        return str(path), *_parts(str(path), _content(path), dtype)
     described = str(path / DESCRIPTION)
     told = _parsed(described, _content(path / DESCRIPTION).decode("utf-8", "replace"))
     weights = told.get("weights")
     if not isinstance(weights, str) or Path(weights).name != weights:
         raise ValueError(f"load: {described} does not name a file with weights")
-    return str(path), told, _tensors(str(path / weights), _content(path / weights))
+    return str(path), told, _tensors(str(path / weights), _content(path / weights), dtype)
 
 
-def _parts(where: str, content: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    tensors = _tensors(where, content)
+def _parts(
+    where: str, content: bytes, dtype: DType | None
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    tensors = _tensors(where, content, dtype)
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
     return _parsed(where, header[KEY]) if KEY in header else {}, tensors
@@ -229,9 +235,9 @@ def _content(path: Path) -> bytes:
         ) from None
 
 
-def _tensors(where: str, content: bytes) -> dict[str, Tensor]:
+def _tensors(where: str, content: bytes, dtype: DType | None) -> dict[str, Tensor]:
     try:
-        arrays = read_tensors(content)
+        arrays = read_tensors(content, as_stored=dtype is None)
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
         if content.startswith(PICKLES):
             raise ValueError(
@@ -241,7 +247,10 @@ def _tensors(where: str, content: bytes) -> dict[str, Tensor]:
         raise ValueError(
             f"load: {where} is not a whole safetensors file ({len(content)} bytes): {error}"
         ) from error
-    return {name: of_array(K.owned(a, True)) for name, a in arrays.items()}
+    tensors = {name: of_array(K.owned(a, True)) for name, a in arrays.items()}
+    if dtype is None:
+        return tensors
+    return {name: t.to(dtype) if t.is_floating_point() else t for name, t in tensors.items()}
 
 
 def _parsed(where: str, text: str) -> dict[str, Any]:

@@ -108,6 +108,9 @@ def __getattr__(name: str) -> _Any:
 
 
 ABSENT = {
+    "attention": "it chooses kernels of GPUs; functional.scaled_dot_product_attention computes",
+    "common_types": "it belongs to the inside of PyTorch; chainrule.typing has the types here",
+    "grad": "autograd.grad differentiates convolutions like all else",
     "Container": "an old base class of PyTorch; write nn.Module, or nn.Sequential for a row",
     "CrossMapLRN2d": "nn.LocalResponseNorm is the same, for inputs of any number of dimensions",
     "LinearCrossEntropyLoss": (

@@ -96,6 +96,7 @@ def __getattr__(name: str) -> _Any:
 
 
 ABSENT = {
+    "grad": "autograd.grad differentiates convolutions like all else",
     "conv_tbc": "conv1d is the same with the time last: conv1d(x.permute(1, 2, 0), ...)",
     "linear_cross_entropy": (
         "it saves memory on a GPU; cross_entropy(linear(x, weight, bias), target) has its value"

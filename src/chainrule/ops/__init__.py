@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from chainrule.ops.core import rounding  # noqa: F401 (operations on float16 and bfloat16)
 from chainrule.ops.creation import (
     conversion,
     filling,
@@ -12,6 +13,7 @@ from chainrule.ops.creation import (
     patterns,
     sampling,
     typed,
+    uncommon,
     windows,
 )
 from chainrule.ops.elementwise import (
@@ -27,6 +29,7 @@ from chainrule.ops.index import assignment, places, reading, replacing, scatter
 from chainrule.ops.layers import avg_pool, columns, conv, max_pool, norm, softmax
 from chainrule.ops.linalg import (
     einsum,
+    lowrank,
     matmul,
     matrices,
     norms,
@@ -36,16 +39,25 @@ from chainrule.ops.linalg import (
     stft,
 )
 from chainrule.ops.recurrent import gru, lstm, rnn
-from chainrule.ops.reduce import order, product, quantiles, reductions, scan, sort
-from chainrule.ops.shape import diagonal, joining, padding, rearrange, stacking, strided, views
+from chainrule.ops.reduce import histograms, order, product, quantiles, reductions, scan, sort
+from chainrule.ops.shape import (
+    copies,
+    diagonal,
+    joining,
+    padding,
+    rearrange,
+    stacking,
+    strided,
+    views,
+)
 
 families: tuple[ModuleType, ...] = (
     *(functions, logic, options, derived, complex_numbers, special_methods, integers),
-    *(views, stacking, rearrange, joining, diagonal, padding, strided),
-    *(reductions, product, order, quantiles, scan, sort),
+    *(views, stacking, rearrange, joining, diagonal, padding, strided, copies),
+    *(reductions, product, order, quantiles, scan, sort, histograms),
     *(reading, assignment, replacing, scatter, places),
-    *(matmul, products, einsum, matrices, norms, older, statistics, stft),
-    *(patterns, from_data, conversion, sampling, filling, typed, windows, memory),
+    *(matmul, products, einsum, matrices, norms, older, lowrank, statistics, stft),
+    *(patterns, from_data, conversion, sampling, filling, typed, windows, memory, uncommon),
     *(softmax, conv, columns, max_pool, avg_pool, norm, rnn, lstm, gru),
 )
 

@@ -83,6 +83,8 @@ class LBFGS(Descent):
         }
         super().__init__(params, settings, tolerance_grad, tolerance_change)
 
+    takes_any_dtype = True
+
     # --- the direction ----------------------------------------------------------------------------
 
     def direction(self, g: Tensor, least: float | None = None) -> Tensor:
@@ -249,4 +251,4 @@ class LBFGS(Descent):
 
 def _vector(p: Tensor, value: Any) -> Tensor:
     value = value if isinstance(value, Tensor) else tensor(value)
-    return clone(cast(value.detach(), p.dtype))
+    return clone(cast(value.detach(), p.real.dtype if p.is_complex() else p.dtype))

@@ -78,7 +78,7 @@ class Minimizer(Optimizer, Generic[F]):
     closure. After a step, ``report`` tells how it went.
 
     Args:
-        params: the parameters: one group, of one real dtype.
+        params: the parameters: one group, of one real dtype unless the method takes any.
         defaults: settings.
         tolerance_grad: converged if no entry of the gradient is larger (default 1e-7).
         tolerance_change: converged if neither the loss nor any parameter changes by more than this,
@@ -88,6 +88,7 @@ class Minimizer(Optimizer, Generic[F]):
 
     implementation_keys = ()
     objective_type: type[Objective] = Objective  # its own, F, in a subclass
+    takes_any_dtype = False  # whether parameters may be complex, and of several dtypes
     expected = math.inf  # by how much the last iteration should have lowered the loss
 
     def __init__(
@@ -108,7 +109,7 @@ class Minimizer(Optimizer, Generic[F]):
                 f"{len(self.param_groups)} groups; all parameters are one vector here"
             )
         dtypes = list(dict.fromkeys(p.dtype for p in self._params))
-        if len(dtypes) > 1 or dtypes[0].is_complex:
+        if not self.takes_any_dtype and (len(dtypes) > 1 or dtypes[0].is_complex):
             raise ValueError(
                 f"{self._name}: all parameters must have one real dtype, got "
                 f"{', '.join(str(d) for d in dtypes)}"

@@ -12,6 +12,7 @@ from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.patterns import zeros_like
 from chainrule.ops.shape.views import reshape
 from chainrule.ops.shape.stacking import cat
+from chainrule.ops.shape.strided import view_as_complex, view_as_real
 from chainrule.tensor import Tensor
 
 __all__ = ["Closure", "Objective", "Outputs"]
@@ -30,7 +31,8 @@ class Objective:
     given; ``gradient``, ``hessian`` and the like are those at the parameters as they are.
 
     Args:
-        params: the parameters, all of one dtype; those that do not require grad are left alone.
+        params: the parameters; those that do not require grad are left alone. A complex number is
+            two entries of the vector, and of several dtypes the vector has the widest.
         closure: returns the loss for the parameters as they are.
     """
 
@@ -51,7 +53,7 @@ class Objective:
     def vector(self) -> Tensor:
         """A copy of all parameters, end to end."""
         with no_grad():
-            return clone(cat([reshape(p.detach(), (-1,)) for p in self.params]))
+            return clone(cat([_flat(p) for p in self.params]))
 
     def move_to(self, x: Tensor) -> None:
         """Writes a vector into the parameters."""
@@ -63,8 +65,10 @@ class Objective:
         """A vector as tensors of the shapes of the parameters."""
         parts, start = [], 0
         for p in self.params:
-            stop = start + p.numel()
-            parts.append(reshape(x[start:stop], tuple(p.shape)))
+            shape = (*p.shape, 2) if p.is_complex() else tuple(p.shape)
+            stop = start + math.prod(shape)
+            part = reshape(x[start:stop], shape)
+            parts.append(view_as_complex(part) if p.is_complex() else part)
             start = stop
         return parts
 
@@ -90,7 +94,7 @@ class Objective:
     def _joined(self, grads: Sequence[Tensor | None]) -> Tensor:
         """Gradients end to end; zeros for the parameters that the loss does not depend on."""
         flat = [
-            zeros_like(reshape(p.detach(), (-1,))) if g is None else reshape(g.detach(), (-1,))
+            zeros_like(_flat(p)) if g is None else _flat(g)
             for p, g in zip(self.params, grads, strict=True)
         ]
         return clone(cat(flat))
@@ -154,3 +158,9 @@ class Objective:
             )
         number = float(loss.detach() if isinstance(loss, Tensor) else loss)
         return number if math.isfinite(number) else math.inf
+
+
+def _flat(x: Tensor) -> Tensor:
+    """The numbers of a tensor in a row, real and imaginary parts in turn."""
+    x = x.detach()
+    return reshape(view_as_real(x) if x.is_complex() else x, (-1,))

@@ -24,7 +24,13 @@ from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.core.inplace import assign, touch_all
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import expand
-from chainrule.optim.param_groups import check_order, check_params, check_rates, named_group
+from chainrule.optim.param_groups import (
+    check_names,
+    check_order,
+    check_params,
+    check_rates,
+    named_group,
+)
 from chainrule.optim.settings import (
     IMPLEMENTATION,
     NOT_NEGATIVE,
@@ -185,6 +191,7 @@ class Optimizer(StateDict):
         for key, default in self.defaults.items():
             group.setdefault(key, default)
         known = [p for other in self.param_groups for p in other["params"]]
+        check_names(self._name, group, self.param_groups)
         check_params(self._name, group["params"], known, group.get("differentiable", False))
         self.check_settings(group)
         if "lr" in self.defaults:

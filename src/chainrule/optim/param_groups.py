@@ -11,7 +11,7 @@ from chainrule.ops.shape.views import expand
 from chainrule.tensor import Tensor
 from chainrule.typing import Rates
 
-__all__ = ["check_order", "check_params", "check_rates", "named_group"]
+__all__ = ["check_names", "check_order", "check_params", "check_rates", "named_group"]
 
 
 def check_order(name: str, params: object) -> None:
@@ -39,6 +39,12 @@ def named_group(name: str, given: object) -> dict[str, Any]:
     if not all(named):
         raise ValueError(f"{name}: give names to all parameters, or to none")
     return {**given, "params": [p for _, p in params], "param_names": [n for n, _ in params]}
+
+
+def check_names(name: str, group: dict[str, Any], others: Sequence[dict[str, Any]]) -> None:
+    """Refuses a group with names beside groups without, and the other way round."""
+    if others and ("param_names" in group) != ("param_names" in others[0]):
+        raise ValueError(f"{name}: give names to the parameters of all groups, or of none")
 
 
 def check_params(

@@ -18,6 +18,7 @@ from chainrule.tensor import Tensor, layout, sparse_coo, sparse_csr
 from chainrule.typing import ArrayLike, Device, Dims, DType, Number, Shape
 
 __all__ = [
+    "BFloat16Tensor",
     "ByteTensor",
     "CharTensor",
     "DoubleTensor",
@@ -164,9 +165,8 @@ def _typed(dtype: dtypes.dtype) -> Callable[..., SparseTensor]:
 
 ByteTensor, CharTensor = _typed(dtypes.uint8), _typed(dtypes.int8)
 ShortTensor, IntTensor, LongTensor = (_typed(d) for d in (dtypes.int16, dtypes.int32, dtypes.int64))
-HalfTensor, FloatTensor, DoubleTensor = (
-    _typed(d) for d in (dtypes.float16, dtypes.float32, dtypes.float64)
-)
+HalfTensor, BFloat16Tensor = _typed(dtypes.float16), _typed(dtypes.bfloat16)
+FloatTensor, DoubleTensor = _typed(dtypes.float32), _typed(dtypes.float64)
 
 
 def spdiags(

@@ -22,9 +22,12 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 import chainrule
 
-__all__ = ["ASPECTS", "OPERATORS", "label"]
+__all__ = ["ASPECTS", "OPERATORS", "applies", "label"]
 
 Function = Callable[..., Any]
+
+
+LARGEST = 100_000  # elements; the records hold the same values again in millions
 
 
 def label(op: OpInfo) -> str:
@@ -105,6 +108,8 @@ def _calls(
         warnings.simplefilter("ignore")
         samples = list(itertools.islice(make("cpu", kind, requires_grad=requires_grad), limit))
     for sample in samples:
+        if isinstance(sample.input, torch.Tensor) and sample.input.numel() > LARGEST:
+            continue
         yield Call(op, sample, op.op, ours)
 
 
@@ -201,8 +206,7 @@ def gradients(op: OpInfo, dtype: str) -> Iterator[str]:
         found = difference(got, expected, call.elementwise)
         return "" if found and _numerical(call, got, expected) else found
 
-    if not is_random(op):
-        yield from _each(_calls(op, dtype, True), _or_as_checked(compare))
+    yield from _each(_calls(op, dtype, True), _or_as_checked(compare))
 
 
 def _numerical(call: Call, ours: list[Any], theirs: list[Any]) -> bool:
@@ -215,7 +219,9 @@ def _numerical(call: Call, ours: list[Any], theirs: list[Any]) -> bool:
         def move(value: Any) -> Any:
             if isinstance(value, torch.Tensor):
                 return (
-                    value + step * torch.from_numpy(next(moved)) if value.requires_grad else value
+                    value + step * torch.from_numpy(np.asarray(next(moved)))
+                    if value.requires_grad
+                    else value
                 )
             if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
                 return type(value)(move(v) for v in value)
@@ -268,8 +274,7 @@ def second_order(op: OpInfo, dtype: str) -> Iterator[str]:
             raise Refused(error) from error
         return difference(both_orders(ours), expected, call.elementwise)
 
-    if op.supports_gradgrad and not is_random(op):
-        yield from _each(_calls(op, dtype, True), _or_as_checked(compare))
+    yield from _each(_calls(op, dtype, True), _or_as_checked(compare))
 
 
 def forward_mode(op: OpInfo, dtype: str) -> Iterator[str]:
@@ -298,8 +303,7 @@ def forward_mode(op: OpInfo, dtype: str) -> Iterator[str]:
             return difference([t for t, _ in kept], [e for _, e in kept], call.elementwise)
         return _adjoint(theirs, [t for t, d in zip(tangents, differentiable, strict=True) if d])
 
-    if not is_random(op):
-        yield from _each(_calls(op, dtype, True), _or_as_checked(compare))
+    yield from _each(_calls(op, dtype, True), _or_as_checked(compare))
 
 
 def _or_zero(library: Any, tangent: Any, like: Any) -> Any:
@@ -362,8 +366,6 @@ def _tangents(
 def methods(op: OpInfo, dtype: str) -> Iterator[str]:
     """The method of Tensor gives what the function gives."""
     theirs = op.method_variant
-    if theirs is None or op.op is theirs:
-        return
     yield from _variant(op, dtype, theirs, method(theirs.__name__))
 
 
@@ -383,8 +385,6 @@ def _variant(op: OpInfo, dtype: str, theirs: Function, ours: Function) -> Iterat
 def in_place(op: OpInfo, dtype: str) -> Iterator[str]:
     """The method with an underscore: its result, that it is its argument, and its gradient."""
     theirs = op.inplace_variant
-    if theirs is None:
-        return
     ours = function(theirs, op.name)
     yield from _variant(op, dtype, theirs, ours)
     if dtype in {"float64", "complex128"} and op.supports_autograd:
@@ -417,12 +417,12 @@ def _in_place(op: OpInfo, call: Call, theirs: Function, ours: Function) -> str:
 
 def errors(op: OpInfo, dtype: str) -> Iterator[str]:
     """What PyTorch refuses is refused with an exception that the same `except` catches."""
-    if op.error_inputs_func is None:
-        return
     ours = function(op.op, op.name)
     for n, case in enumerate(op.error_inputs("cpu")):
         sample = case.sample_input
         found = ""
+        if op.name.startswith("__") and not isinstance(sample.input, torch.Tensor):
+            continue  # a method of Tensor called on a number: Python's own error in PyTorch
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -448,3 +448,25 @@ ASPECTS: dict[str, Callable[[OpInfo, str], Iterator[str]]] = {
     "in_place": in_place,
     "errors": errors,
 }
+
+
+def applies(op: OpInfo, aspect: str) -> bool:
+    """Whether there is anything to compare: the name exists here, and PyTorch has that of it."""
+    if aspect in {"gradients", "second_order", "forward_mode"}:
+        known = op.supports_autograd and not is_random(op)
+        return _exists(op) and known and (aspect != "second_order" or op.supports_gradgrad)
+    if aspect == "methods":
+        theirs = op.method_variant
+        known = theirs is not None and theirs is not op.op
+        return known and _exists(op) and hasattr(chainrule.Tensor, theirs.__name__)
+    if aspect == "in_place":
+        return op.inplace_variant is not None and _exists(op, op.inplace_variant)
+    return _exists(op) and (aspect != "errors" or op.error_inputs_func is not None)
+
+
+def _exists(op: OpInfo, theirs: Function | None = None) -> bool:
+    try:
+        function(theirs or op.op, op.name)
+    except Missing:
+        return False
+    return True

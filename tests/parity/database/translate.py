@@ -110,6 +110,8 @@ def function(theirs: Function, name: str) -> Function:
 def _rebound(theirs: types.FunctionType) -> Function:
     names = {**theirs.__globals__, "torch": chainrule}
     for name, value in theirs.__globals__.items():
+        if isinstance(value, type) and value.__module__.startswith("torch.optim.lr_scheduler"):
+            names[name] = _named(f"optim.lr_scheduler.{name}")
         if isinstance(value, types.FunctionType) and value.__module__ == theirs.__module__:
             names[name] = value if name == theirs.__name__ else _Late(value)
     closure = tuple(types.CellType(_cell(c.cell_contents)) for c in theirs.__closure__ or ())

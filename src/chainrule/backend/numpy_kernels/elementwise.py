@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chainrule.backend.numpy_kernels.complex_numbers import complex_log1p, complex_logaddexp
 from chainrule.backend.numpy_kernels.operands import Operand
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ __all__ = [
 
 abs, neg, sign, conj = np.abs, np.negative, np.sign, np.conjugate
 exp, exp2, expm1 = np.exp, np.exp2, np.expm1
-log, log2, log10, log1p = np.log, np.log2, np.log10, np.log1p
+log, log2, log10 = np.log, np.log2, np.log10
 sqrt, square = np.sqrt, np.square
 sin, cos, tan = np.sin, np.cos, np.tan
 asin, acos, atan = np.arcsin, np.arccos, np.arctan
@@ -116,7 +117,7 @@ isnan, isinf, isfinite, signbit = np.isnan, np.isinf, np.isfinite, np.signbit
 add, sub, mul, div = np.add, np.subtract, np.multiply, np.true_divide
 atan2, hypot, copysign = np.arctan2, np.hypot, np.copysign
 maximum, minimum, fmax, fmin = np.maximum, np.minimum, np.fmax, np.fmin
-logaddexp, logaddexp2 = np.logaddexp, np.logaddexp2
+logaddexp2 = np.logaddexp2
 gcd, lcm, nextafter = np.gcd, np.lcm, np.nextafter
 eq, ne, lt, le, gt, ge = (
     np.equal,
@@ -152,11 +153,27 @@ def cast(a: np.ndarray, dtype: npt.DTypeLike, source: npt.DTypeLike | None) -> n
 
 
 def cast_to_integer(a: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
-    """A copy of ``a`` in an integer type, cut towards zero; of complex numbers the real part."""
-    if a.dtype.kind == "c":
+    """A copy of ``a`` in an integer type, cut towards zero; of complex numbers the real part.
+
+    As a truth value a number is what it is not: zero.
+    """
+    if a.dtype.kind == "c" and np.dtype(dtype).kind != "b":
         a = a.real
     with np.errstate(invalid="ignore"):
         return np.asarray(a).astype(dtype)
+
+
+def log1p(a: np.ndarray) -> np.ndarray:
+    """log(1 + a), exact for small a."""
+    return complex_log1p(a) if a.dtype.kind == "c" else np.log1p(a)
+
+
+def logaddexp(a: Operand, b: Operand) -> np.ndarray:
+    """log(exp(a) + exp(b)) without overflow."""
+    try:
+        return np.logaddexp(a, b)
+    except TypeError:  # NumPy has none for complex numbers
+        return complex_logaddexp(a, b)
 
 
 def pow(a: Operand, b: Operand) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from chainrule.backend.numpy_kernels.elementwise import relu, tanh
+from chainrule.backend.numpy_kernels.lapack import cholesky_info, lu_info
 from chainrule.backend.numpy_kernels.slopes import relu_backward, sigmoid_backward, tanh_backward
 from chainrule.backend.numpy_kernels.special import sigmoid
 from chainrule.backend.numpy_kernels.operands import Operand, Result
@@ -26,7 +27,6 @@ __all__ = [
     "eigvals",
     "eigvalsh",
     "inv",
-    "inverse_order",
     "linear",
     "linear_backward",
     "linear_relu",
@@ -35,9 +35,6 @@ __all__ = [
     "linear_sigmoid_backward",
     "linear_tanh",
     "linear_tanh_backward",
-    "lu_factors",
-    "lu_pivots",
-    "lu_rows",
     "matmul",
     "matrix_exp",
     "pinv",
@@ -161,16 +158,12 @@ def cross(a: np.ndarray, b: np.ndarray, dim: int) -> np.ndarray:
 # --- solving --------------------------------------------------------------------------------------
 
 
-def _first_singular(a: np.ndarray) -> tuple[int | None, int]:
-    """The batch element that is singular (None without a batch), and its first zero pivot."""
-    from scipy.linalg import lapack
-
-    for i, matrix in enumerate(a.reshape(-1, *a.shape[-2:])):
-        (getrf,) = lapack.get_lapack_funcs(("getrf",), (matrix,))
-        info = getrf(matrix)[2]
-        if info > 0:
-            return (i if a.ndim > 2 else None), info
-    return None, a.shape[-1]
+def _first_bad(info: np.ndarray, otherwise: int) -> tuple[int | None, int]:
+    """The batch element where LAPACK stopped (None without a batch), and at which row."""
+    bad = np.flatnonzero(info)
+    if not bad.size:  # by a hair: another of its algorithms went through
+        return None, otherwise
+    return (int(bad[0]) if info.ndim else None), int(info.flat[bad[0]])
 
 
 def _where(element: int | None) -> str:
@@ -178,7 +171,7 @@ def _where(element: int | None) -> str:
 
 
 def _singular(op: str, a: np.ndarray) -> LinAlgError:
-    element, pivot = _first_singular(a)
+    element, pivot = _first_bad(lu_info(a), a.shape[-1])
     return LinAlgError(
         f"linalg.{op}: {_where(element)}the matrix is singular: the diagonal element {pivot} of "
         f"its LU factorization is zero (the input has shape {a.shape}). linalg.pinv and "
@@ -292,15 +285,7 @@ def cholesky(a: np.ndarray) -> np.ndarray:
 
 
 def _not_positive(a: np.ndarray) -> LinAlgError:
-    from scipy.linalg import lapack
-
-    element, order = None, 1
-    for i, matrix in enumerate(a.reshape(-1, *a.shape[-2:])):
-        (potrf,) = lapack.get_lapack_funcs(("potrf",), (matrix,))
-        info = potrf(matrix, lower=True)[1]
-        if info > 0:
-            element, order = (i if a.ndim > 2 else None), info
-            break
+    element, order = _first_bad(cholesky_info(a), 1)
     return LinAlgError(
         f"linalg.cholesky: {_where(element)}the matrix is not positive-definite: its leading minor "
         f"of order {order} is not positive (the input has shape {a.shape}). Adding a small "
@@ -378,46 +363,3 @@ def eigvals(a: np.ndarray) -> np.ndarray:
         return np.linalg.eigvals(a).astype(_complex_of(a))
     except np.linalg.LinAlgError:
         raise _no_convergence("eigvals", a) from None
-
-
-# --- LU -------------------------------------------------------------------------------------------
-
-
-def lu_pivots(a: np.ndarray, pivot: bool) -> np.ndarray:
-    """The rows (from 1) that LAPACK exchanges with row 1, 2, ... when it factors each matrix."""
-    k = min(a.shape[-2:])
-    out = np.empty((*a.shape[:-2], k), np.int32)
-    out[...] = np.arange(1, k + 1)
-    if pivot and a.size:
-        from scipy.linalg import lapack
-
-        (getrf,) = lapack.get_lapack_funcs(("getrf",), (a,))
-        for i in np.ndindex(a.shape[:-2]):
-            out[i] = getrf(a[i])[1] + 1
-    return out
-
-
-def lu_rows(pivots: np.ndarray, size: int) -> np.ndarray:
-    """The order of rows that these exchanges come to."""
-    out = np.empty((*pivots.shape[:-1], size), np.int64)
-    out[...] = np.arange(size)
-    for i in np.ndindex(pivots.shape[:-1]):
-        for k, other in enumerate(pivots[i] - 1):
-            out[i][[k, other]] = out[i][[other, k]]
-    return out
-
-
-def inverse_order(rows: np.ndarray) -> np.ndarray:
-    """The order that undoes this one."""
-    return np.argsort(rows, axis=-1, kind="stable")
-
-
-def lu_factors(a: np.ndarray) -> np.ndarray:
-    """L (without its diagonal of ones) and U of each square matrix, without exchanges of rows."""
-    out = np.array(a)
-    for k in range(a.shape[-1] - 1):
-        pivot = out[..., k, k, None]
-        column = out[..., k + 1 :, k]
-        column[...] = np.where(pivot == 0, column, column / np.where(pivot == 0, 1, pivot))
-        out[..., k + 1 :, k + 1 :] -= column[..., :, None] * out[..., k, None, k + 1 :]
-    return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ __all__ = [
     "copy",
     "empty",
     "eye",
+    "from_buffer",
     "from_dlpack",
     "from_python",
     "full",
@@ -142,6 +143,12 @@ _UFUNCS = {
     for name, f in vars(elementwise).items()
     if name in elementwise.__all__ and f.__class__ is np.ufunc
 }
+
+
+def from_buffer(buffer: Any, dtype: npt.DTypeLike, count: int, offset: int) -> np.ndarray:
+    """The memory of a buffer as a vector; a copy of it if it may not be written."""
+    out = np.frombuffer(buffer, dtype, count, offset)
+    return out if out.flags.writeable else out.copy()
 
 
 def arange(start: float, end: float, step: float, dtype: npt.DTypeLike) -> np.ndarray:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from chainrule.backend import limits
+from chainrule.backend.numpy_kernels.narrow import is_narrow
 from chainrule.backend.numpy_kernels.operands import Result
 from chainrule.backend.numpy_kernels.reduce import sum_to
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 __all__ = ["normalize", "normalize_backward", "normalize_parts", "rounding_error"]
 
@@ -133,6 +133,6 @@ def _as(a: Result | None, dtype: np.dtype) -> Result | None:
     return a if a is None else a.astype(dtype, copy=False)
 
 
-def rounding_error(dtype: npt.DTypeLike) -> float:
-    """The distance from 1 to the next number of a floating type."""
-    return float(np.finfo(dtype).eps)
+def rounding_error(dtype: np.dtype) -> float:
+    """The distance from 1 to the next number of the type in which a floating type is computed."""
+    return limits.finfo(np.float32 if is_narrow(dtype) else dtype).eps

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chainrule.backend import limits
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -42,11 +44,16 @@ __all__ = [
 Shape = tuple[int, ...]
 _DRAWN: dict[str, type[np.float32] | type[np.float64]] = {
     "e": np.float32,
+    "E": np.float32,  # bfloat16
     "f": np.float32,
     "d": np.float64,
     "F": np.float32,
     "D": np.float64,
 }
+
+
+# How many numbers in [0, 1) at equal distances float16 and bfloat16 hold.
+_STEPS = {"e": 2048, "E": 256}
 
 
 def random_uniform(
@@ -57,9 +64,9 @@ def random_uniform(
     if dtype.kind == "c":
         return _complex(random_uniform, g, shape, dtype)
     out = g.random(shape, dtype=_DRAWN[dtype.char])
-    if dtype.char == "e":
-        # Cut to the 11 bits that float16 holds: rounding could give 1.
-        out = np.floor(out * 2048) / 2048
+    if dtype.char in _STEPS:
+        # Cut to the bits that a narrow type holds: rounding could give 1.
+        out = np.floor(out * _STEPS[dtype.char]) / np.float32(_STEPS[dtype.char])
     return _scaled(np.asarray(out), high - low, low).astype(dtype, copy=False)
 
 
@@ -249,7 +256,7 @@ def integer_limits(dtype: npt.DTypeLike) -> tuple[int, int]:
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return int(info.min), int(info.max)
-    bound = 2 ** (np.finfo(dtype).nmant + 1)
+    bound = round(2 / limits.finfo(dtype).eps)
     return -bound, bound
 
 

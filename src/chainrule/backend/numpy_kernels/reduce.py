@@ -11,6 +11,8 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+
+from chainrule.backend.numpy_kernels.complex_numbers import complex_logcumsumexp
 from chainrule.backend.numpy_kernels.operands import Result
 
 __all__ = [
@@ -147,11 +149,11 @@ def pnorm(a: np.ndarray, dim: Dims, keepdim: bool, p: float) -> Result:
 
 
 def logsumexp(a: np.ndarray, dim: Dims, keepdim: bool) -> Result:
-    """log(sum(exp(a))) about the largest element, so that nothing overflows."""
+    """log(sum(exp(a))) about the largest (real part), so that nothing overflows."""
     if a.dtype is F16:
         return logsumexp(a.astype(F32), dim, keepdim).astype(F16)
-    top = _maximum(a, dim, None, None, True, initial=-np.inf)
-    shift = np.where(np.isfinite(top), top, a.dtype.type(0))
+    top = _maximum(a.real, dim, None, None, True, initial=-np.inf)
+    shift = np.where(np.isfinite(top), top, top.dtype.type(0))
     total = _add(np.exp(a - shift), dim, None, None, True)
     out = np.log(total) + shift
     return out if keepdim else np.squeeze(out, dim)
@@ -270,6 +272,8 @@ def cumprod(a: np.ndarray, dim: int, reverse: bool) -> np.ndarray:
 
 def logcumsumexp(a: np.ndarray, dim: int) -> np.ndarray:
     """out[i] = log(exp(a[0]) + ... + exp(a[i])) along ``dim``, without overflow."""
+    if a.dtype.kind == "c":
+        return complex_logcumsumexp(a, dim)
     return _accumulate(np.logaddexp, a, dim, False)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.backend.numpy_kernels.complex_numbers import complex_sigmoid
 from chainrule.backend.numpy_kernels.operands import Operand
 
 __all__ = [
@@ -85,6 +86,8 @@ _MANY, _VERY_MANY = 512, 4096
 
 def sigmoid(a: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(-a)); where exp overflows, the quotient is 0."""
+    if a.dtype.kind == "c":
+        return complex_sigmoid(a)
     if a.size < _MANY or a.dtype.char == "e":
         return _expit(a)
     out = np.negative(a)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.backend.numpy_kernels.narrow import narrowed, widened
+
 __all__ = ["all_finite", "total_norm", "write_clamped", "write_scaled", "write_updates"]
 
 # Elements that are updated at once: a dozen temporaries of this size stay in the cache.
@@ -27,6 +29,8 @@ def write_updates(
     constants: dict[str, Any],
 ) -> None:
     """Applies ``rule(p, g, lr, *states, **constants) -> (new p, *new states)`` to many arrays.
+
+    float16 and bfloat16 are computed with in float32, and rounded when they are stored.
 
     ``states`` has a list for each state, with one array per parameter, and so has ``rates`` unless
     it is one number. All that belongs to a parameter has its dtype, and the rule works element by
@@ -70,8 +74,9 @@ def _batches(rows: list[list[np.ndarray]]) -> list[list[list[np.ndarray]]]:
 
 
 def _values(rule: Rule, row: Sequence[np.ndarray], lr: float | None, constants: Any) -> Any:
-    p, g, *rest = row
-    return rule(p, g, *rest, **constants) if lr is None else rule(p, g, lr, *rest, **constants)
+    p, g, *rest = [widened(a) for a in row]
+    new = rule(p, g, *rest, **constants) if lr is None else rule(p, g, lr, *rest, **constants)
+    return new if p is row[0] else [narrowed(a, row[0].dtype) for a in new]
 
 
 def _written(row: Sequence[np.ndarray], lr: float | None) -> Sequence[np.ndarray]:
@@ -115,7 +120,7 @@ def all_finite(arrays: Sequence[np.ndarray]) -> bool:
 
 def total_norm(arrays: Sequence[np.ndarray], order: float) -> float:
     """The norm of all arrays as if they were one vector, of order 2 or infinity."""
-    flat = [a.reshape(-1) for a in arrays if a.size]
+    flat = [widened(a).reshape(-1) for a in arrays if a.size]
     if order != 2:
         return float(np.max([np.max(np.abs(a)) for a in flat])) if flat else 0.0
     return float(np.sqrt(sum([_sum_of_squares(a) for a in flat])))

@@ -191,6 +191,7 @@ def hardtanh(
         raise ValueError(
             f"hardtanh: min_val cannot be greater than max_val, got {min_val} and {max_val}"
         )
+    check_kind("hardtanh", "iuf", input.array.dtype)
     if isinstance(input, Tensor) and input.array.dtype.kind in "iu":
         min_val, max_val = int(min_val), int(max_val)  # as for floats: in the type of the input
     return _given(

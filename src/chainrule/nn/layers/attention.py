@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import dtypes
 from chainrule.nn.layers.dropout import dropout
 from chainrule.ops.creation.patterns import ones, zeros
@@ -26,6 +27,7 @@ __all__ = ["added_mask", "attend", "scaled_dot_product_attention"]
 _MINUS_INFINITY = -math.inf
 
 
+@rounds_once
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

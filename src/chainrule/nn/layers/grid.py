@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import dtypes
 from chainrule.nn.layers.upsample import _cubic
 from chainrule.ops.creation.patterns import linspace, ones
@@ -36,6 +37,7 @@ def _aligned(op: str, align_corners: bool | None) -> bool:
     return bool(align_corners)
 
 
+@rounds_once
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The places, from -1 to 1, where grid_sample finds the pixels of an image of this ``size``
     after the affine map theta: (x, y, 1) -> theta (x, y, 1).
@@ -73,6 +75,7 @@ def _axis(n: int, aligned: bool, dtype: DType | None) -> Tensor:
     return linspace(-1, 1, n, dtype=dtype) * ((n - 1) / n) if n > 1 else 0 * ones(1, dtype=dtype)
 
 
+@rounds_once
 def grid_sample(
     input: Tensor,
     grid: Tensor,
@@ -162,7 +165,8 @@ def _inside(place: Tensor, size: int, padding: str, aligned: bool) -> Tensor:
         flips = floor(far / span).detach()
         rest = far - flips * span
         place = where(flips % 2 == 0, rest, span - rest) + low
-    return clamp(place, 0, size - 1)
+    # On the border itself the pixel does not move with the coordinate, as beyond it.
+    return where((place > 0) & (place < size - 1), place, clamp(place, 0, size - 1).detach())
 
 
 def _combined(corner: Sequence[Any], sizes: Sequence[int]) -> tuple[Tensor, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import empty, ones
@@ -71,6 +72,7 @@ class Linear(Module):
 # --- products of inputs ---------------------------------------------------------------------------
 
 
+@rounds_once
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y[o] = sum over i, j of x1[i] weight[o, i, j] x2[j], plus bias[o].
 

@@ -56,9 +56,10 @@ def rms_norm(
 ) -> Tensor:
     """weight * x / sqrt(mean(x^2) + eps) over the last dimensions.
 
-    ``eps`` is the rounding error of the input's type if it is not given.
+    ``eps`` is the rounding error of the input's type if it is not given. A complex x is squared as
+    it is, as in PyTorch.
     """
-    dim = _last_dims("rms_norm", input, normalized_shape, weight)
+    dim = _last_dims("rms_norm", input, normalized_shape, weight, kinds="fc")
     small = K.rounding_error(input.array.dtype) if eps is None else eps
     return normalized(input, weight, None, dim=dim, eps=small, center=False)
 
@@ -136,12 +137,12 @@ def normalize(
 # --- checks ---------------------------------------------------------------------------------------
 
 
-def check_type(op: str, input: Tensor, *others: Tensor | None) -> None:
+def check_type(op: str, input: Tensor, *others: Tensor | None, kinds: str = "f") -> None:
     """Refuses what is not a floating-point tensor, and parameters of another type."""
     if not isinstance(input, Tensor):
         check_layout(op, input)
         raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
-    if input.array.dtype.kind != "f":
+    if input.array.dtype.kind not in kinds and not input.is_floating_point():
         raise NotImplementedError(
             f"{op}: not implemented for {input.dtype}; convert the input with .float()"
         )
@@ -154,10 +155,14 @@ def check_type(op: str, input: Tensor, *others: Tensor | None) -> None:
 
 
 def _last_dims(
-    op: str, input: Tensor, normalized_shape: Sequence[int], *parameters: Tensor | None
+    op: str,
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    *parameters: Tensor | None,
+    kinds: str = "f",
 ) -> tuple[int, ...]:
     """The dimensions that ``normalized_shape`` names, after all checks."""
-    check_type(op, input, *parameters)
+    check_type(op, input, *parameters, kinds=kinds)
     wanted = tuple(normalized_shape)
     if not wanted:
         raise RuntimeError(

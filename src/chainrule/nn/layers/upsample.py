@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import dtypes
 from chainrule.nn.module.base import Module
 from chainrule.ops.creation.patterns import arange
@@ -46,6 +47,7 @@ Factors = float | Sequence[float]  # one for all dimensions, or one for each
 _AREA = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
 
 
+@rounds_once
 def interpolate(
     input: Tensor,
     size: Sizes | None = None,
@@ -196,7 +198,7 @@ def _matrix(
     dtype: dtypes.dtype,
 ) -> Tensor:
     """Row i holds the weights of all inputs in output i."""
-    place = arange(n_out, dtype=dtypes.float32 if dtype is dtypes.float16 else dtype)
+    place = arange(n_out, dtype=dtypes.float32 if dtype.itemsize == 2 else dtype)
     if align_corners:
         place = place * ((n_in - 1) / (n_out - 1) if n_out > 1 else 0.0)
     else:

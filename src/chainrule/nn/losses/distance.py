@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.nn.module.base import Module
 from chainrule.nn.losses.reduction import (
     Flag,
@@ -130,6 +131,7 @@ class PairwiseDistance(Module):
 # --- losses ---------------------------------------------------------------------------------------
 
 
+@rounds_once
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -157,6 +159,7 @@ def cosine_embedding_loss(
     return reduced(near + where(eq(target, -1), clamp(cosine - margin, min=0.0), 0.0), reduction)
 
 
+@rounds_once
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -181,6 +184,7 @@ def triplet_margin_loss(
     )
 
 
+@rounds_once
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,

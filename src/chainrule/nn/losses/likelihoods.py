@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.nn.losses.reduction import (
     Flag,
     Loss,
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 
+@rounds_once
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -106,6 +108,7 @@ def _stirling(target: Tensor) -> Tensor:
     return where(large, xlogy(y, y) - y + 0.5 * log(2 * math.pi * y), 0.0)
 
 
+@rounds_once
 def kl_div(
     input: Tensor,
     target: Tensor,

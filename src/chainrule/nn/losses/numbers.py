@@ -56,9 +56,8 @@ def l1_loss(
 ) -> Tensor:
     """|x - y|; see :class:`chainrule.nn.L1Loss`."""
     reduction = reduction_of("l1_loss", reduction, size_average, reduce)
-    return _weighted_mean(
-        "l1_loss", abs(difference_of("l1_loss", input, target)), weight, reduction
-    )
+    losses = abs(difference_of("l1_loss", input, target, complex_numbers=True))
+    return _weighted_mean("l1_loss", losses, weight, reduction)
 
 
 def mse_loss(
@@ -234,6 +233,8 @@ class HuberLoss(Loss):
     """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
+        if not isinstance(delta, (int, float)):
+            raise TypeError(f"HuberLoss: delta must be a float or int, got {delta!r}")
         super().__init__(reduction=reduction)
         self.delta = delta
 

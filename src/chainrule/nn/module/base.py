@@ -10,7 +10,7 @@ from chainrule.absent import warn_once
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.autograd.hooks import RemovableHandle
-from chainrule.nn.module.hooks import Hooks, call_with_hooks
+from chainrule.nn.module.hooks import Hooks, call_with_hooks, everywhere, registered
 from chainrule.nn.parameter import Buffer, Parameter, is_lazy
 from chainrule.nn.module.state import IncompatibleKeys, load_state_dict, state_dict
 from chainrule.nn.module.walking import Tree
@@ -86,7 +86,7 @@ class Module(Tree):
     def has_hooks(self) -> bool:
         """Whether anything but :meth:`forward` happens when the module is called."""
         forward = self._forward_pre_hooks or self._forward_hooks
-        return bool(forward or self._backward_hooks or self._backward_pre_hooks)
+        return bool(forward or self._backward_hooks or self._backward_pre_hooks or everywhere)
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -151,7 +151,7 @@ class Module(Tree):
             self._parameters[name] = None
         elif isinstance(value, Module):
             self._forget(name, "_parameters", "_buffers")
-            self._modules[name] = value
+            self._modules[name] = registered(everywhere.module, self, name, value)
         elif self._replaces_by_none(name, value, "_modules"):
             self._modules[name] = None
         elif isinstance(value, Buffer) or name in self.__dict__.get("_buffers", ()):
@@ -211,7 +211,7 @@ class Module(Tree):
             )
         if param is not None and param.grad_fn is not None:
             raise ValueError(f"cannot assign non-leaf Tensor to parameter {name!r}; detach() it")
-        self._parameters[name] = param
+        self._parameters[name] = registered(everywhere.parameter, self, name, param)
 
     def register_buffer(
         self, name: str, tensor: Tensor | OtherLayout | None, persistent: bool = True
@@ -223,8 +223,7 @@ class Module(Tree):
                 f"cannot assign {type(tensor).__name__!r} object to buffer {name!r} (Tensor or "
                 "None required)"
             )
-        held: Any = tensor
-        self._buffers[name] = held
+        self._buffers[name] = registered(everywhere.buffer, self, name, tensor)
         (
             self._non_persistent_buffers_set.discard
             if persistent
@@ -236,7 +235,7 @@ class Module(Tree):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
         self._check_name(name, "module", "_modules")
-        self._modules[name] = module
+        self._modules[name] = registered(everywhere.module, self, name, module)
 
     register_module = add_module
 
@@ -330,8 +329,8 @@ class Module(Tree):
         return self._convert(dtypes.as_dtype(dst_type), lambda t: True)
 
     def bfloat16(self) -> Self:
-        """Refuses: NumPy has no bfloat16."""
-        raise dtypes.bfloat16_error()
+        """Converts to bfloat16."""
+        return self._convert(dtypes.bfloat16, Tensor.is_floating_point)
 
     def cpu(self) -> Self:
         """This module: it lives on the CPU."""

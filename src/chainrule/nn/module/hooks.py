@@ -14,7 +14,7 @@ from chainrule.autograd.hooks import RemovableHandle
 if TYPE_CHECKING:
     from chainrule.nn.module.base import Module
 
-__all__ = ["Hook", "Hooks", "call_with_hooks"]
+__all__ = ["Everywhere", "Hook", "Hooks", "call_with_hooks", "everywhere", "registered"]
 
 _numbers = itertools.count()
 
@@ -52,21 +52,45 @@ class Hooks(dict[int, Hook]):
         return list(self.values())
 
 
+class Everywhere:
+    """Hooks of all modules, called before those of each."""
+
+    def __init__(self) -> None:
+        self.forward_pre, self.forward = Hooks(), Hooks()
+        self.backward_pre, self.backward = Hooks(), Hooks()
+        self.parameter, self.buffer, self.module = Hooks(), Hooks(), Hooks()
+
+    def __bool__(self) -> bool:
+        return bool(self.forward_pre or self.forward or self.backward_pre or self.backward)
+
+
+everywhere = Everywhere()
+
+
+def registered(hooks: Hooks, module: Module, name: str, value: Any) -> Any:
+    """What a module gets under a name, after the hooks that see it or replace it."""
+    for hook in hooks.all():
+        changed = hook.function(module, name, value)
+        value = value if changed is None else changed
+    return value
+
+
 def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Calls a module's forward between its hooks."""
     called: list[Hook] = []
     try:
         args, kwargs = _before(module, args, kwargs)
-        if module._backward_hooks or module._backward_pre_hooks:
+        watched = everywhere.backward or everywhere.backward_pre
+        if watched or module._backward_hooks or module._backward_pre_hooks:
             result = _watch_backward(module, args, kwargs)
         else:
             result = module.forward(*args, **kwargs)
-        for hook in module._forward_hooks.all():
+        for hook in [*everywhere.forward.all(), *module._forward_hooks.all()]:
             called.append(hook)
             changed = _after(module, hook, args, kwargs, result)
             result = result if changed is None else changed
     except Exception:
-        for hook in module._forward_hooks.all():
+        for hook in [*everywhere.forward.all(), *module._forward_hooks.all()]:
             if hook.always_call and hook not in called:
                 _after(module, hook, args, kwargs, None)
         raise
@@ -76,7 +100,7 @@ def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any
 def _before(
     module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    for hook in module._forward_pre_hooks.all():
+    for hook in [*everywhere.forward_pre.all(), *module._forward_pre_hooks.all()]:
         if not hook.with_kwargs:
             changed = hook.function(module, args)
             if changed is not None:
@@ -129,7 +153,7 @@ class _Passage:
         self.of_output: tuple[Any, ...] | None = None
 
     def see_output(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
-        for hook in self.module._backward_pre_hooks.all():
+        for hook in [*everywhere.backward_pre.all(), *self.module._backward_pre_hooks.all()]:
             gradients = _replaced(hook.function(self.module, gradients), gradients, "output")
         self.of_output = gradients
         if not self.watched:  # no input has a gradient: the hooks are called all the same
@@ -139,7 +163,7 @@ class _Passage:
     def see_input(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.of_output is None:  # a gradient that did not come through the output
             return gradients
-        for hook in self.module._backward_hooks.all():
+        for hook in [*everywhere.backward.all(), *self.module._backward_hooks.all()]:
             new = hook.function(self.module, gradients, self.of_output)
             gradients = _replaced(new, gradients, "input")
         self.of_output = None

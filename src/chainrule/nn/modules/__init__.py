@@ -44,7 +44,12 @@ from chainrule.nn.modules.loss import (  # all of it
     MultiLabelMarginLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NLLLoss, PoissonNLLLoss,
     SmoothL1Loss, SoftMarginLoss, TripletMarginLoss, TripletMarginWithDistanceLoss,
 )
-from chainrule.nn.modules.module import Module  # all of it
+from chainrule.nn.modules.module import (  # all of it
+    Module, register_module_backward_hook, register_module_buffer_registration_hook,
+    register_module_forward_hook, register_module_forward_pre_hook,
+    register_module_full_backward_hook, register_module_full_backward_pre_hook,
+    register_module_module_registration_hook, register_module_parameter_registration_hook,
+)
 from chainrule.nn.modules.normalization import (  # all of it
     GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm,
 )
@@ -96,7 +101,11 @@ __all__ = [
     "MultiheadAttention", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
     "NLLLoss", "normalization", "padding", "PairwiseDistance", "ParameterDict", "ParameterList",
     "PixelShuffle", "pixelshuffle", "PixelUnshuffle", "PoissonNLLLoss", "pooling", "PReLU",
-    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReLU", "ReLU6", "ReplicationPad1d",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "register_module_backward_hook",
+    "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "register_module_forward_pre_hook", "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook", "ReLU", "ReLU6", "ReplicationPad1d",
     "ReplicationPad2d", "ReplicationPad3d", "RMSNorm", "RNN", "rnn", "RNNBase", "RNNCell",
     "RNNCellBase", "RReLU", "SELU", "Sequential", "Sigmoid", "SiLU", "SmoothL1Loss",
     "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign",

@@ -20,8 +20,9 @@ from chainrule.typing import Number, Value
 
 if TYPE_CHECKING:
     from chainrule.ops.core.primitive import Op
+    from chainrule.typing import ArrayDType
 
-__all__ = ["INFERENCE", "apply", "as_operand", "trace_with", "watching", "wrap"]
+__all__ = ["INFERENCE", "apply", "as_operand", "round_with", "trace_with", "watching", "wrap"]
 
 Array = K.Array
 # Tensors made in inference mode share this storage: written to in the future, so never saved.
@@ -36,7 +37,7 @@ def as_operand(x: Value | Number | SupportsIndex) -> Tensor:
 
 def wrap(out: Any) -> Any:
     """Arrays that a kernel returned as tensors without history."""
-    if out.__class__ is K.Array or isinstance(out, Box):
+    if out.__class__ is Array or isinstance(out, Box):
         return of_array(out)
     if out.__class__ is tuple:
         return tuple([wrap(o) for o in out])
@@ -51,18 +52,33 @@ def apply(op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
     if op.takes_tensors:
         out = op.raw(*inputs)
     else:
-        out = op.raw(*[t.array for t in inputs], **params)
+        arrays = [t.array for t in inputs]
+        for a in arrays:
+            if a.itemsize == 2 and K.is_narrow(a.dtype):
+                return _apply_general(op, inputs, params, flags)
+        out = op.raw(*arrays, **params)
     if flags and op.differentiable:
         for t in inputs:
             if t.needs_grad or t._view is not None:
                 edges = tuple([edge_of(t) for t in inputs])
-                if any([e is not None for e in edges]):
-                    return record(op, inputs, edges, params, out)
+                for edge in edges:
+                    if edge is not None:
+                        return record(op, inputs, edges, params, out)
                 break
-    result = wrap(out)
+    result = of_array(out) if out.__class__ is Array else wrap(out)
     if op.is_view:
         note_view(result, inputs[0], op, params)
     return result
+
+
+Rounding = Callable[["Op", "tuple[ArrayDType, ...]"], "Op"]
+_rounding: list[Rounding] = []
+
+
+def round_with(rounded: Rounding) -> Rounding:
+    """Sets what becomes of an operation on inputs of which some are float16 or bfloat16."""
+    _rounding[:] = [rounded]
+    return rounded
 
 
 Trace = Callable[["Op", Any, tuple[Tensor, ...]], None]
@@ -96,7 +112,8 @@ def _edge_at(level: int, t: Tensor) -> Edge | None:
 
 
 def _apply_general(op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any], flags: int) -> Any:
-    """The way of every operation while a transformation, a trace or anomaly detection is on."""
+    """The way of every operation on float16 and bfloat16, and of every other while a
+    transformation, a trace or anomaly detection is on."""
     top, box, needs_grad = 0, None, False
     for t in inputs:
         if t._view is not None:
@@ -106,6 +123,8 @@ def _apply_general(op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any], f
         a = t.array
         if a.__class__ is not Array and isinstance(a, Box) and a.level > top:
             top, box = a.level, a
+    if op.rounds and any([K.is_narrow(t.array.dtype) for t in inputs]):
+        op = _rounding[0](op, tuple([t.array.dtype for t in inputs]))
     if box is not None:
         out = box.process(op, inputs, params)
     else:

@@ -19,7 +19,7 @@ from chainrule.ops.core.pointwise import F32, F64, BinaryFunction
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.ops.core.recording import edge_of, record
-from chainrule.ops.core.primitive import Op
+from chainrule.ops.core.primitive import REGISTRY, Op
 from chainrule.graph import Box, Edges, Mode, Node, Saved, View, mode, next_seq, repeated
 from chainrule.tensor import Size, Tensor, of_array
 from chainrule.typing import Gradients, Operand, Value
@@ -35,7 +35,7 @@ class Overlay(Op):
         self.batch = None
 
     def on_complex_numbers(self) -> Op:
-        return self  # whole elements are kept or replaced: there is nothing to conjugate
+        return self  # elements or parts of them are kept or replaced: nothing is to be conjugated
 
     def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
         return None
@@ -43,19 +43,42 @@ class Overlay(Op):
     def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         steps, shown = node.params["steps"], node.params["shown"]
         t = g if isinstance(g, Tensor) else of_array(g)
-        parts = where(shown, zeros_like_of(t), t), repeated(steps, t)
+        parts = _replaced(shown, zeros_like_of(t), t), repeated(steps, t)
         return parts if tensors else tuple(p.array for p in parts)
 
 
 overlay = Overlay()
 
 
-def _shown(view: View, shape: tuple[int, ...]) -> Tensor:
-    """Which elements of a base of this shape a view shows."""
+PARTS = {"imag", "real", "view_as_complex", "view_as_real"}  # views that take elements apart
+
+
+def _shown(view: View, base: Tensor) -> Tensor:
+    """Which elements of its base a view shows; of a complex base that it takes apart, which of
+    their real and imaginary parts, in a last dimension of size 2.
+
+    The elements are numbered, and the view shows their numbers.
+    """
+    shape = tuple(base.shape)
+    in_parts = any([op.name in PARTS for op, _ in view.steps])
+    pairs = in_parts and base.is_complex()
+    if pairs:
+        shape += (2,)
     size = Size(shape).numel()
-    numbers = of_array(K.arange(0, size, 1, "int64").reshape(shape))
-    shown = view.replay(numbers).array.reshape(-1)
-    return of_array(K.write_index(K.zeros(size, "bool"), shown, True).reshape(shape))
+    numbers = K.arange(0, size, 1, "float64" if in_parts else "int64").reshape(shape)
+    found = view.replay(of_array(K.view_as_complex(numbers) if pairs else numbers)).array
+    if in_parts:
+        found = K.astype(K.view_as_real(found) if found.dtype.kind == "c" else found, "int64")
+    mask = K.write_index(K.zeros(size, "bool"), found.reshape(-1), True)
+    return of_array(mask.reshape(shape))
+
+
+def _replaced(shown: Tensor, value: Tensor, base: Tensor) -> Tensor:
+    """``value`` where it is shown, ``base`` elsewhere."""
+    if shown.ndim == base.ndim:
+        return where(shown, value, base)
+    apart = REGISTRY["view_as_real"]
+    return REGISTRY["view_as_complex"](where(shown, apart(value), apart(base)))
 
 
 def check_writable(x: Tensor, op: str) -> None:
@@ -211,7 +234,7 @@ def _rebase(x: Tensor, value: Tensor) -> None:
             "in-place: a view was created in no_grad mode and is being modified inplace with grad "
             "mode enabled; take the view inside the same mode, or clone() it"
         )
-    shown = _shown(view, base.array.shape)
+    shown = _shown(view, base)
     params = {"steps": view.steps, "shown": shown}  # not the view: its base holds this node
     edges = (edge_of(base), edge_of(value))
     if isinstance(base.array, Box):
@@ -229,7 +252,7 @@ def _overlay_value(base: Tensor, value: Tensor, view: View, shown: Tensor) -> Te
         op, params = view.steps[i - 1]
         before = repeated(view.steps[: i - 1], base)
         value = op.transpose(value, tuple(before.shape), **params)
-    return where(shown, value, base)
+    return _replaced(shown, value, base)
 
 
 def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:

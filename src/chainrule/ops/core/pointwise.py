@@ -320,6 +320,10 @@ def _fitted(op: Binary, input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     return (to_floating(input), to_floating(other)) if op.floating else (input, other)
 
 
+ARITHMETIC = {"add", "sub", "mul", "div"}  # which PyTorch computes for two numbers, too
+PYTHON_NUMBERS = {bool, int, float, complex}  # scalars of NumPy are what derivative rules pass
+
+
 def _mixed(op: Binary, input: Any, other: Any) -> Any:
     """Operands of which at least one is no tensor."""
     for x in (input, other):
@@ -336,6 +340,11 @@ def _mixed(op: Binary, input: Any, other: Any) -> Any:
     elif isinstance(input, ARRAY) or isinstance(other, ARRAY):
         return op.raw(input, other)
     elif isinstance(input, numbers.Number) and isinstance(other, numbers.Number):
+        if op.name not in ARITHMETIC and {input.__class__, other.__class__} <= PYTHON_NUMBERS:
+            raise TypeError(
+                f"{op.name}(): one of the operands must be a Tensor, got the numbers {input!r} "
+                f"and {other!r}; make one of them a tensor with chainrule.tensor(...)"
+            )
         return op.raw(input, other)
     for x in (input, other):
         if not isinstance(x, (Tensor, ARRAY, numbers.Number)):

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from chainrule.backend import K, bind
+from chainrule.backend import K, bind, dtypes
 from chainrule.ops.core.apply import apply, as_operand
 from chainrule.ops.core.recording import keep_table, note_view, one, saved_values
 from chainrule.graph import ORDINARY, Edges, Node, Saved, mode
@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 ARRAY = K.Array
+F32, F64 = dtypes.float32.array_dtype, dtypes.float64.array_dtype
 REGISTRY: dict[str, Op] = {}
 # From a change of an input, and what else it reads, to the change of the output.
 Differential: TypeAlias = Callable[..., Value]
@@ -73,6 +74,7 @@ class Op:
     holomorphic = True  # complex differentiable, so that the rules for real numbers hold
     materializes_grads = True  # whether the gradient of an unused output is zeros, or None
     takes_tensors = False  # whether ``raw`` wants tensors, not arrays (the user's own operations)
+    rounds = True  # whether float16 and bfloat16 are computed with in float32
     recipe: tuple[bool, bool, tuple[int, ...], bool] | None = None  # see ops/core/recording.py
     raw: Callable[..., Any]
 
@@ -215,7 +217,10 @@ class Linear(Op):
                 return x.operate(self.name, (x,), params)
             return self.raw(x, **params)
         a, flags = x.array, mode.flags
-        if (flags > 1 and (flags > ORDINARY or a.__class__ is not K.Array)) or a.dtype.kind != "f":
+        dtype = a.dtype
+        if (flags > 1 and (flags > ORDINARY or a.__class__ is not K.Array)) or (
+            dtype is not F32 and dtype is not F64
+        ):
             return apply(self, (x,), params)
         out = one(self, x, self.raw(a, **params), flags, params)
         if self.is_view:

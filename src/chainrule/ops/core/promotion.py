@@ -16,6 +16,7 @@ __all__ = [
     "cast",
     "check_broadcast",
     "check_kind",
+    "is_complex_value",
     "promote",
     "result_type",
     "to_floating",
@@ -31,13 +32,16 @@ _cast = Linear(
 )
 
 
+_cast.rounds = False  # it is what rounds
+
+
 def cast(x: V, dtype: DType) -> V:
     """``x`` (tensor or bare array) with elements of another type; itself if it has that type."""
     target = dtypes.to_array_dtype(dtype)
     source = x.array.dtype if isinstance(x, Tensor) else x.dtype
     if source == target:
         return x
-    if target.kind in "fc":
+    if K.kind_of(target) in "fc":
         return _cast(x, dtype=target, source=source)
     return _round(x, dtype=target)
 
@@ -82,6 +86,11 @@ def _number_type(x: Number) -> dtypes.dtype:
     wide = default is dtypes.float64
     kinds = (dtypes.bool_, dtypes.int64, default, dtypes.complex128 if wide else dtypes.complex64)
     return kinds[dtypes.category(x)]
+
+
+def is_complex_value(x: Value) -> bool:
+    """Whether a tensor or a bare array holds complex numbers."""
+    return (x.array if isinstance(x, Tensor) else x).dtype.kind == "c"
 
 
 def to_floating(x: V) -> V:
@@ -161,7 +170,7 @@ _NAMES = {"b": "bool", "i": "integer", "u": "integer", "f": "floating-point", "c
 
 def check_kind(op: str, kinds: str, dtype: ArrayDType) -> None:
     """Refuses elements of a type that an operation is not for."""
-    if dtype.kind not in kinds:
+    if K.kind_of(dtype) not in kinds:
         wanted = " or ".join(dict.fromkeys(_NAMES[k] for k in kinds))
         got = dtypes.from_array_dtype(dtype)
         raise RuntimeError(f"{op}: not implemented for {got}; it is for {wanted} tensors")

@@ -40,6 +40,7 @@ __all__ = [
     "one",
     "output_tensor",
     "record",
+    "restated",
     "saved_values",
     "several",
     "two",
@@ -89,8 +90,15 @@ def saved_values(node: Node, tensors: bool) -> list[Any]:
 def output_tensor(node: Node) -> Any:
     """The saved output as a tensor that knows its history again."""
     if isinstance(node.out, tuple):
-        return tuple(_selected(node, i, array) for i, array in enumerate(node.out))
-    return _with_node(node.out, node)
+        return tuple(
+            a if isinstance(a, Tensor) else _selected(node, i, a) for i, a in enumerate(node.out)
+        )
+    return node.out if isinstance(node.out, Tensor) else _with_node(node.out, node)
+
+
+def restated(node: Node, op: Op, saved: Any, out: Any) -> Node:
+    """A node with the edges of another one, for a rule that reads other values than it saved."""
+    return Node(op, node.edges, saved, out, node.shapes, node.params)
 
 
 def _recipe(op: Op) -> tuple[bool, bool, tuple[int, ...], bool]:
@@ -279,7 +287,7 @@ def _with_node(array: Array | Box, node: Node) -> Tensor:
 
 
 def _selected(node: Node, i: int, array: Array | Box) -> Tensor:
-    if array.dtype.kind not in "fc":
+    if K.kind_of(array.dtype) not in "fc":
         return of_array(array)
     return _with_node(array, Node(SELECT, (node,), None, None, None, {"index": i}))
 
@@ -290,10 +298,9 @@ def record(
     """The output as a tensor with a node that remembers how it was made."""
     if out.__class__ is not ARRAY and not isinstance(out, (tuple, Box)):
         out = asarray(out)
-    if out.__class__ is not tuple and out.dtype.kind == "c":
-        op = op.on_complex_numbers()
     shapes = tuple([t.array.shape for t in inputs])
-    node = Node(op, edges, op.save(inputs, edges), out if op.saves_out else None, shapes, params)
+    rule = op.on_complex_numbers() if out.__class__ is not tuple and out.dtype.kind == "c" else op
+    node = Node(rule, edges, op.save(inputs, edges), out if op.saves_out else None, shapes, params)
     if out.__class__ is tuple:
         node.out = out
         return tuple([_selected(node, i, array) for i, array in enumerate(out)])

@@ -17,6 +17,7 @@ from chainrule.typing import DType, Device, V
 
 __all__ = ["clone", "is_complex", "is_floating_point", "is_nonzero", "is_tensor", "numel"]
 METHODS = (
+    "bfloat16",
     "bool",
     "byte",
     "cdouble",
@@ -147,6 +148,7 @@ _TENSOR_NAMES = {
     "int32": "IntTensor",
     "int64": "LongTensor",
     "float16": "HalfTensor",
+    "bfloat16": "BFloat16Tensor",
     "float32": "FloatTensor",
     "float64": "DoubleTensor",
     "complex64": "ComplexFloatTensor",
@@ -193,8 +195,9 @@ short, int, long = (
     _in_type(dtypes.int32, "int"),
     _in_type(dtypes.int64, "long"),
 )
-half, float, double = (
+half, bfloat16, float, double = (
     _in_type(dtypes.float16, "half"),
+    _in_type(dtypes.bfloat16, "bfloat16"),
     _in_type(dtypes.float32, "float"),
     _in_type(dtypes.float64, "double"),
 )

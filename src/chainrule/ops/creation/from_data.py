@@ -213,6 +213,11 @@ def from_dlpack(ext_tensor: HasMemory) -> Tensor:
         raise TypeError(
             f"from_dlpack: {type(ext_tensor).__name__} has no __dlpack__; pass the array itself"
         )
+    if "bfloat16" in str(getattr(ext_tensor, "dtype", "")):
+        raise BufferError(
+            "from_dlpack: NumPy imports no bfloat16; pass its 16 bits as int16 and view the tensor "
+            "as chainrule.bfloat16"
+        )
     return made(_converted(K.from_dlpack(ext_tensor), None, copy=False))
 
 

@@ -103,7 +103,7 @@ def stream(op: str, generator: Random) -> Any:
 def real_type(op: str, dtype: DType | None) -> Any:
     """The array type of continuous random numbers."""
     target = float_type(dtype)
-    if target.kind not in "fc":
+    if K.kind_of(target) not in "fc":
         raise NotImplementedError(
             f"{op}: not implemented for {dtypes.from_array_dtype(target)}; random numbers of this "
             "kind need a floating-point dtype"

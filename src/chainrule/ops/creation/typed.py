@@ -12,6 +12,7 @@ from chainrule.tensor import Size, Tensor, check_layout
 from chainrule.typing import Array
 
 __all__ = [
+    "BFloat16Tensor",
     "BoolTensor",
     "ByteTensor",
     "CharTensor",
@@ -132,6 +133,12 @@ class HalfTensor(metaclass=TypedTensor):
     dtype = dtypes.float16
 
 
+class BFloat16Tensor(metaclass=TypedTensor):
+    """A tensor of bfloat16."""
+
+    dtype = dtypes.bfloat16
+
+
 class FloatTensor(metaclass=TypedTensor):
     """A tensor of float32."""
 
@@ -147,7 +154,7 @@ class DoubleTensor(metaclass=TypedTensor):
 def set_default_tensor_type(t: str | TypedTensor) -> None:
     """Sets the floating type of new tensors by a class such as ``DoubleTensor`` or its name."""
     name = t.removeprefix("chainrule.") if isinstance(t, str) else t.__name__
-    classes = {c.__name__: c for c in (HalfTensor, FloatTensor, DoubleTensor)}
+    classes = {c.__name__: c for c in (HalfTensor, BFloat16Tensor, FloatTensor, DoubleTensor)}
     if name not in classes:
         raise TypeError(
             "set_default_tensor_type: only floating-point types are supported as the default, got "

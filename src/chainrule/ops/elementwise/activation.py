@@ -43,7 +43,7 @@ silu = unary(
     "silu",
     on_arrays("silu_backward", lambda d, x: d * _silu_slope(x)),
     "x / (1 + exp(-x))",
-    kinds="f",
+    kinds="fc",
 )
 normal_cdf = unary(
     "normal_cdf",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
+from chainrule.backend import dtypes
 from chainrule.ops.elementwise.functions import atan2, real_abs, sign, zeros_like_of
 from chainrule.ops.elementwise.logic import isnan, where
-from chainrule.ops.core.primitive import Op, Primitive
+from chainrule.ops.core.primitive import Linear, Op, Primitive
 from chainrule.ops.core.arguments import tensor_argument
-from chainrule.ops.core.promotion import broadcast_shapes, cast, to_floating
+from chainrule.ops.core.promotion import broadcast_shapes, cast, is_complex_value, to_floating
 from chainrule.tensor import Tensor
-from chainrule.typing import V, Value
+from chainrule.typing import V
 
 __all__ = [
     "abs",
@@ -49,20 +50,8 @@ _complex = RealLinear(
     kernel="make_complex",
     saves_out=False,
 )
-_real = Primitive(
-    "real",
-    lambda g, out, x, needs: (cast(g, x.dtype),),
-    lambda t, out, x: real(t[0]),
-    "align",
-    saves_out=False,
-)
-_imag = Primitive(
-    "imag",
-    lambda g, out, x, needs: (cast(g, x.dtype) * 1j,),
-    lambda t, out, x: imag(t[0]),
-    "align",
-    saves_out=False,
-)
+_real = Linear("real", lambda g, shape_in: _complex(g, zeros_like_of(g)), is_view=True)
+_imag = Linear("imag", lambda g, shape_in: _complex(zeros_like_of(g), g), is_view=True)
 _complex_abs = Primitive(
     "complex_abs",
     lambda g, out, x, needs: (cast(g, x.dtype) * _direction(x, out),),
@@ -77,33 +66,29 @@ def _direction(x: V, magnitude: V) -> V:
     return x / cast(where(magnitude == 0, 1.0, magnitude), x.dtype)
 
 
-def _is_complex(x: Value) -> bool:
-    return (x.array if isinstance(x, Tensor) else x).dtype.kind == "c"
-
-
 def abs(input: V) -> V:
     """The absolute value of each element."""
-    return _complex_abs(input) if _is_complex(input) else real_abs(input)
+    return _complex_abs(input) if is_complex_value(input) else real_abs(input)
 
 
 def sgn(input: V) -> V:
     """The sign, and for complex numbers x / |x| (0 at 0)."""
-    return _direction(input, abs(input)) if _is_complex(input) else sign(input)
+    return _direction(input, abs(input)) if is_complex_value(input) else sign(input)
 
 
 def conj(input: V) -> V:
     """The complex conjugate; a real tensor is returned as it is."""
-    return _conj(input) if _is_complex(input) else input
+    return _conj(input) if is_complex_value(input) else input
 
 
 def real(input: V) -> V:
-    """The real part; a real tensor is returned as it is."""
-    return _real(input) if _is_complex(input) else input
+    """The real part, a view; a real tensor is returned as it is."""
+    return _real(input) if is_complex_value(input) else input
 
 
 def imag(input: V) -> V:
-    """The imaginary part of a complex tensor."""
-    if not _is_complex(input):
+    """The imaginary part of a complex tensor, a view of it."""
+    if not is_complex_value(input):
         raise RuntimeError(
             f"imag: is not implemented for tensors with non-complex dtypes, got {input.dtype}"
         )
@@ -113,7 +98,7 @@ def imag(input: V) -> V:
 def angle(input: V) -> V:
     """The angle in the complex plane: pi for negative numbers, 0 for positive ones."""
     x = to_floating(input)
-    if _is_complex(x):
+    if is_complex_value(x):
         return atan2(imag(x), real(x))
     return where(isnan(x), x, where(x < 0, math.pi, zeros_like_of(x)))
 
@@ -126,6 +111,8 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
             "complex: expected both inputs to be floating tensors but got "
             f"{real.dtype} and {imag.dtype}"
         )
+    if real.dtype is dtypes.bfloat16:
+        raise RuntimeError("complex: not implemented for bfloat16; convert with .float() first")
     if real.dtype is not imag.dtype:
         raise RuntimeError(
             f"complex: expected {real.dtype}, as of real, but got {imag.dtype} for argument 'imag'"

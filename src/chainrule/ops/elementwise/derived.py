@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.elementwise.functions import log, log1p
@@ -49,6 +50,14 @@ def clamp_max(input: Tensor, max: Tensor | Real) -> Tensor:
 
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     """input + weight * (end - input)"""
+    change = end - input
+    if change.array.dtype.itemsize == 2:
+        return _narrow_lerp(input, end, weight)
+    return input + weight * change
+
+
+@rounds_once
+def _narrow_lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     return input + weight * (end - input)
 
 
@@ -68,6 +77,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     return input + (quotient if value == 1 else value * quotient)
 
 
+@rounds_once
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), with x first limited to [eps, 1 - eps] if ``eps`` is given."""
     x = to_floating(input) if eps is None else clamp(to_floating(input), eps, 1 - eps)

@@ -7,11 +7,13 @@ ones first, the trickier ones below.
 
 from __future__ import annotations
 
+import cmath
 import math
+from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.core.pointwise import binary, unary
-from chainrule.ops.core.promotion import NUMBERS, to_floating
+from chainrule.ops.core.promotion import NUMBERS, check_kind, is_complex_value, to_floating
 from chainrule.ops.core.primitive import Differential, Elementwise
 from chainrule.ops.elementwise.logic import where
 from chainrule.tensor import Tensor, of_array
@@ -154,12 +156,12 @@ sigmoid = unary(
     "sigmoid",
     on_arrays("sigmoid_backward", lambda d, out: d * (out - square(out))),
     "1 / (1 + exp(-x))",
-    kinds="biuf",
 )
 softplus = unary(
     "softplus",
     on_arrays("softplus_backward", lambda d, x: d * sigmoid(x)),
     "log(1 + exp(x)), without overflow.",
+    kinds="biuf",
 )
 # The slope at 0 is 0; not ``out > 0``, so that a NaN passes the gradient on, as in PyTorch.
 relu = unary(
@@ -302,8 +304,9 @@ logaddexp = binary(
     "logaddexp",
     lambda d, x, y: d * sigmoid(x - y),
     lambda d, x, y: d * sigmoid(y - x),
-    "log(exp(x) + exp(y)), without overflow.",
-    kinds="f",
+    "log(exp(x) + exp(y)), without overflow; of complex numbers, y + log1p(exp(x - y)) for the y "
+    "with the larger real part.",
+    kinds="fc",
 )
 logaddexp2 = binary(
     "logaddexp2",
@@ -364,12 +367,25 @@ def _power_slope(x: Value, y: Value | Number) -> Value:
     return where(y == 0, 0.0, y * pow(x, y - 1))
 
 
-def _exponent_slope(x: Value | Real, y: Value, out: Value) -> Value:
+def _exponent_slope(x: Value | Number, y: Value, out: Value) -> Value:
     """x^y log(x), and 0 at x = 0 where y >= 0."""
-    if isinstance(x, (int, float)):
-        return out * math.log(x) if x > 0 else where((y >= 0) & (x == 0), 0.0, out * math.nan)
-    at_zero = (x == 0) & (y >= 0)
+    if isinstance(x, NUMBERS):
+        if x == 0:
+            return where(_is_nonnegative(y), 0.0, out * math.nan)
+        return out * _log_of_number(x, is_complex_value(out))
+    at_zero = (x == 0) & _is_nonnegative(y)
     return where(at_zero, 0.0, out * log(where(at_zero, 1.0, x)))
+
+
+def _is_nonnegative(y: Any) -> Any:
+    """Where y >= 0, which no complex number is that is not real."""
+    return y == abs(y)
+
+
+def _log_of_number(x: Number, as_complex: bool) -> Number:
+    if isinstance(x, complex) or (x < 0 and as_complex):
+        return cmath.log(x)
+    return math.log(x) if x > 0 else math.nan
 
 
 def _squared_radius(x: Value, y: Value) -> Value:
@@ -402,6 +418,7 @@ def polygamma(n: int, input: V) -> V:
     """The n-th derivative of digamma at ``input``."""
     if n < 0:
         raise RuntimeError(f"polygamma: n must be nonnegative, got {n}")
+    check_kind("polygamma", "biuf", (input.array if isinstance(input, Tensor) else input).dtype)
     return _polygamma(to_floating(input), n=n)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import dtypes
 from chainrule.ops.core.pointwise import binary, unary
 from chainrule.ops.core.promotion import cast
@@ -19,8 +20,10 @@ gcd = binary("gcd", None, None, "The greatest common divisor of x and y.", kinds
 lcm = binary("lcm", None, None, "The least common multiple of x and y.", kinds="iu")
 _exponent = unary("frexp_exponent", None, "The exponent of x.", floating=False, kinds="f")
 nextafter = binary("nextafter", None, None, "The number next to x in direction of y.", kinds="f")
+nextafter.op.rounds = False  # the next number of the type itself
 
 
+@rounds_once
 def ldexp(input: Tensor, other: Tensor | Number) -> Tensor:
     """input * 2**other
 
@@ -31,6 +34,7 @@ def ldexp(input: Tensor, other: Tensor | Number) -> Tensor:
     return input * (exp2(other) if isinstance(other, Tensor) else 2.0**other)
 
 
+@rounds_once
 def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     """The mantissa, in [0.5, 1), and the int32 exponent of each number.
 

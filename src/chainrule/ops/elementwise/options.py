@@ -6,6 +6,7 @@ They check what they are told and then apply one of several primitives.
 from __future__ import annotations
 
 from chainrule.backend import dtypes
+from chainrule.backend.limits import finfo
 from chainrule.ops.core.primitive import Elementwise
 from chainrule.ops.core.promotion import cast, check_kind, result_type
 from chainrule.ops.elementwise.functions import (
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 METHODS = tuple(__all__)
-INPLACE = tuple(name for name in __all__ if name != "round")
+INPLACE = tuple(__all__)
 
 _round = Elementwise("round", [lambda d: zeros_like_of(d)])
 _clamp = Elementwise("clamp", [lambda d, x, low, high: where(_inside(x, low, high), d, 0.0)])
@@ -52,6 +53,10 @@ def nan_to_num(
     """``input`` with NaN replaced by ``nan`` and infinities by the given or largest numbers."""
     if input.dtype.category <= dtypes.INTEGER:
         return input.clone()
+    if input.itemsize == 2:  # computed in float32, whose largest number is another
+        largest = finfo(input.dtype).max
+        posinf = largest if posinf is None else posinf
+        neginf = -largest if neginf is None else neginf
     return _nan_to_num(input, nan=nan, posinf=posinf, neginf=neginf)
 
 
@@ -95,6 +100,7 @@ def clamp(
     if min is None and max is None:
         raise RuntimeError("clamp: at least one of 'min' or 'max' must not be None")
     d = result_type(*[v for v in (input, min, max) if v is not None])
+    check_kind("clamp", "biuf", d.array_dtype)
     out = cast(input, d)
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):
         return _clamp(out, low=min, high=max)

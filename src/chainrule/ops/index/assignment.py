@@ -68,7 +68,7 @@ def _is_boxed_mask(item: object, input: Tensor) -> TypeGuard[Tensor]:
 def as_value(op: str, input: Tensor, value: Operand) -> Tensor:
     """What is assigned, as a tensor of the type of the one it is written into."""
     if isinstance(value, NUMBERS):
-        real = input.array.dtype.kind == "f" and value.__class__ is not complex
+        real = K.kind_of(input.array.dtype) == "f" and value.__class__ is not complex
         value = of_array(K.asarray(value, dtype=input.array.dtype if real else None))
     elif not isinstance(value, Tensor):
         if not isinstance(value, K.Array) and not hasattr(value, "dtype"):

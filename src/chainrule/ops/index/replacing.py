@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.index.assignment import as_number, fitted, shaped, spread_to
@@ -80,6 +81,7 @@ def _check_source(op: str, input: Tensor, d: int, index: Tensor, source: Tensor)
         )
 
 
+@rounds_once
 @numpy_names
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1

@@ -22,13 +22,14 @@ from chainrule.ops.index.reading import (
     integer_index,
     with_dimensions,
 )
-from chainrule.ops.core.promotion import cast
+from chainrule.ops.core.promotion import cast, check_kind
 from chainrule.ops.core.primitive import Primitive, broadcast_to
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Gradients, Number, Tangents, V, Value
 
 __all__ = [
+    "index_reduce",
     "scatter",
     "scatter_add",
     "scatter_reduce",
@@ -137,10 +138,56 @@ def scatter_reduce(
             "scatter_reduce: reduce argument must be either sum, prod, mean, amax or amin, got "
             f"{reduce!r}"
         )
+    if reduce in ("amax", "amin"):
+        check_kind("scatter_reduce", "biuf", input.array.dtype)
     shape = tuple(input.shape)
     input, index, d, src = _checked("scatter_reduce", input, dim, index, src)
     out = _REDUCTIONS[reduce](input, src, index, d, include_self)
     return shaped(cast(out, input.dtype), shape)
+
+
+@numpy_names
+def index_reduce(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Tensor:
+    """:func:`scatter_reduce` of whole slices: those of ``source`` along ``dim``, grouped by a
+    vector of integers, reduced by "prod", "mean", "amax" or "amin".
+
+    >>> import chainrule
+    >>> x, i = chainrule.tensor([2.0, 3.0, 4.0]), chainrule.tensor([0, 1, 0])
+    >>> chainrule.index_reduce(chainrule.ones(2), 0, i, x, "prod")
+    tensor([8., 3.])
+    """
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(
+            f"index_reduce: reduce argument must be either prod, mean, amax or amin, got {reduce!r}"
+        )
+    shape, own = tuple(input.shape), tuple(source.shape)
+    d = canonical_dim("index_reduce", dim, input.ndim)
+    places = integer_index("index_reduce", index)
+    rest = [n for i, n in enumerate(shape, -len(shape)) if i != d]
+    if places.ndim > 1 or rest != [n for i, n in enumerate(own, -len(own)) if i != d]:
+        raise IndexError(
+            f"index_reduce: for input {shape} and dimension {dim}, index must be a vector and "
+            f"source have the same sizes but there, got {tuple(index.shape)} and {own}"
+        )
+    if (own[d] if own else 1) != places.numel():
+        raise IndexError(
+            f"index_reduce: number of indices ({places.numel()}) should be equal to the size of "
+            f"source along dimension {dim}, whose shape is {own}"
+        )
+    places = reshape(places, (-1, *[1] * (-d - 1))) if own else reshape(places, ())
+    if not source.numel():
+        return input.clone()
+    return scatter_reduce(
+        input, d, broadcast_to(places, shape=own), source, reduce, include_self=include_self
+    )
 
 
 def _ones(like: V) -> V:
@@ -153,7 +200,7 @@ def _own(input: V, src: V, index: V, dim: int, include_self: bool) -> V:
     """``input``, with zeros where a group does not count it."""
     if include_self:
         return input
-    return where(_placed(_ones(src), index, dim, input) > 0, _ones(input) * 0, input)
+    return where(_placed(_ones(src), index, dim, input) != 0, _ones(input) * 0, input)
 
 
 def _sum(input: Tensor, src: Tensor, index: Tensor, dim: int, include_self: bool) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from chainrule.backend import dtypes
+from chainrule.backend import K, dtypes
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.primitive import Nondifferentiable, Primitive
@@ -35,7 +35,6 @@ __all__ = [
 ]
 
 _I64, _U8 = dtypes.int64.array_dtype, dtypes.uint8.array_dtype
-_FLOATING = (dtypes.float16, dtypes.float32, dtypes.float64)
 
 _one_hot = Nondifferentiable("one_hot_classes", "carry")
 nll = Primitive(
@@ -173,8 +172,8 @@ def check_classes(
 
 def is_floating(x: Value) -> bool:
     """Whether the elements are floating-point numbers (not complex ones)."""
-    dtype = x.array.dtype if isinstance(x, Tensor) else x.dtype
-    return dtype.kind == "f" or dtypes.as_dtype(dtype) in _FLOATING
+    d = (x.array if isinstance(x, Tensor) else x).dtype
+    return d.kind == "f" or K.is_narrow(d)
 
 
 def check_floating(op: str, input: Value) -> None:

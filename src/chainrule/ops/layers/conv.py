@@ -6,6 +6,8 @@ from typing import Any
 
 from chainrule.graph import mode
 from chainrule.ops.core.pointwise import F32, F64
+from chainrule.ops.core.primitive import Bilinear
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.ops.core.recording import affine
 from chainrule.ops.layers.conv_primitives import (
     biased_convolution,
@@ -118,14 +120,14 @@ def _conv(
     def convolve(x: Tensor) -> Tensor:
         if mode.flags > 1 or not isinstance(bias, Tensor) or not isinstance(weight, Tensor):
             params = _conv_settings(op, nd, x, weight, bias, stride, padding, dilation, groups)
-            return _with_bias(convolution(x, weight, **params), bias, nd)
+            return _with_bias(x, convolution, weight, bias, params)
         shapes = (op, x.array.shape, weight.array.shape, bias.array.shape)
         params = _known.get(shapes, stride, padding, dilation, groups)
         if params is None:
             params = _conv_settings(op, nd, x, weight, bias, stride, padding, dilation, groups)
             _known.put(params, shapes, stride, padding, dilation, groups)
         out = _ordinaryconvolution(op, x, weight, bias, params)
-        return _with_bias(convolution(x, weight, **params), bias, nd) if out is None else out
+        return _with_bias(x, convolution, weight, bias, params) if out is None else out
 
     return batched(op, input, nd, convolve)
 
@@ -173,8 +175,12 @@ def _ordinaryconvolution(
     return affine(biased_convolution, input, weight, bias, array, mode.flags, params)
 
 
-def _with_bias(out: Tensor, bias: Tensor | None, nd: int) -> Tensor:
-    return out if bias is None else out + reshape(bias, (-1, *[1] * nd))
+@rounds_once
+def _with_bias(
+    x: Tensor, op: Bilinear, weight: Tensor, bias: Tensor | None, params: dict[str, Any]
+) -> Tensor:
+    out: Tensor = op(x, weight, **params)
+    return out if bias is None else out + reshape(bias, (-1, *[1] * len(params["size"])))
 
 
 def _steps(op: str, nd: int, stride: Sizes, dilation: Sizes) -> tuple[Ints, Ints]:
@@ -287,10 +293,8 @@ def _conv_transpose(
                 f"{op}: given input size per channel {listed(sizes)}, the calculated output size "
                 f"per channel is {listed(size)}; output size is too small: use less padding"
             )
-        out = convolution_input(
-            x, weight, size=size, stride=s, padding=p, dilation=d, groups=groups
-        )
-        return _with_bias(out, bias, nd)
+        params = {"size": size, "stride": s, "padding": p, "dilation": d, "groups": groups}
+        return _with_bias(x, convolution_input, weight, bias, params)
 
     return batched(op, input, nd, convolve)
 

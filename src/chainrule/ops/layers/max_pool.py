@@ -7,6 +7,7 @@ from typing import Literal, overload
 
 from chainrule.backend import dtypes
 from chainrule.ops.core.primitive import Nondifferentiable, Primitive
+from chainrule.ops.core.promotion import check_kind
 from chainrule.ops.layers.spatial import (
     Ints,
     Known,
@@ -210,6 +211,7 @@ def _max_pool(
     return_indices: bool,
 ) -> Tensor | tuple[Tensor, Tensor]:
     def pool(x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        check_kind(op, "biuf", x.array.dtype)
         given = (kernel_size, stride, padding, dilation, ceil_mode)
         found = _known.get((op, x.array.shape), *given)
         if found is None:
@@ -297,6 +299,7 @@ def _adaptive_max_pool(
     check_adaptive(op, input, nd, output_size)
 
     def pool(x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        check_kind(op, "biuf", x.array.dtype)
         size = adapted_size(op, x, nd, output_size)
         index = _adaptive_max_pool_indices(x, size=size)
         values = _gather(x, index, nd=nd, unique=divides(size, last_sizes(x.shape, size)))

@@ -9,6 +9,7 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.core.apply import apply
+from chainrule.ops.core.promotion import is_complex_value
 from chainrule.ops.core.recording import several
 from chainrule.ops.core.batching import align, spread
 from chainrule.ops.elementwise.functions import rsqrt
@@ -138,7 +139,7 @@ def _normalized(
         inputs = (x, weight) if bias is None else (x, weight, bias)
     params = {"dim": dim, "eps": eps, "center": center}
     flags = mode.flags
-    if flags > 1:
+    if flags > 1 or x.array.itemsize == 2 or is_complex_value(x):
         out, m, v = apply(_normalize, inputs, params), None, None
     else:
         array, m, rstd, v = K.normalize_parts(*[t.array for t in inputs], **params)

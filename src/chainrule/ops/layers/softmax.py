@@ -404,6 +404,7 @@ def binary_cross_entropy(
     loss = -weight * (y * log(x) + (1 - y) * log(1 - x)), each logarithm at least -100.
     """
     check_same_shape("binary_cross_entropy", input, target, reduction)
+    check_floating("binary_cross_entropy", input)
     if input.dtype != target.dtype:
         raise RuntimeError(
             f"binary_cross_entropy: expected the target to be {input.dtype} like the input, found "

@@ -110,7 +110,7 @@ def matrix_norm(
     """
     if dtype is not None:
         A = cast(A, dtype)
-    check_matrix("linalg.matrix_norm", A)
+    check_matrix("linalg.matrix_norm", A, few_bits=ord in ("fro", 1, -1, math.inf, -math.inf))
     dims = canonical_dims("linalg.matrix_norm", dim, A.ndim)
     if len(dims) != 2:
         raise RuntimeError(
@@ -282,7 +282,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     """A multiplied by itself n times; its inverse for negative n, the identity for 0."""
     if not isinstance(n, int):
         raise TypeError(f"linalg.matrix_power(): argument 'n' must be int, not {type(n).__name__}")
-    check_matrix("linalg.matrix_power", A, square=True)
+    check_matrix("linalg.matrix_power", A, square=True, few_bits=True)
     if n == 0:
         one = of_array(K.eye(A.shape[-1], dtype=A.array.dtype))
         return where(of_array(K.zeros((), "bool")), A, one)  # with a derivative, which is 0

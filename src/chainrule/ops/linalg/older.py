@@ -7,13 +7,24 @@ from chainrule.ops.elementwise.complex_numbers import conj
 from chainrule.ops.linalg.decompositions import QR, SVD
 from chainrule.ops.linalg.decompositions import qr as _qr
 from chainrule.ops.linalg.decompositions import svd as _svd
+from chainrule.ops.linalg.householder import geqrf, orgqr, ormqr
 from chainrule.ops.linalg.lu import LUFactor, lu_factor_ex, lu_unpack
 from chainrule.ops.linalg.lu import lu_solve as _lu_solve
 from chainrule.ops.linalg.solving import check_matrix, cholesky_solve
 from chainrule.tensor import Tensor
 
-__all__ = ["cholesky_inverse", "lu", "lu_solve", "lu_unpack", "qr", "svd"]
-METHODS = ("cholesky_inverse", "lu", "lu_solve", "qr", "svd")
+__all__ = [
+    "cholesky_inverse",
+    "geqrf",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
+    "orgqr",
+    "ormqr",
+    "qr",
+    "svd",
+]
+METHODS = ("cholesky_inverse", "geqrf", "lu", "lu_solve", "orgqr", "ormqr", "qr", "svd")
 INPLACE: tuple[str, ...] = ()
 
 
@@ -33,7 +44,7 @@ def lu(
 ) -> LUFactor | tuple[Tensor, Tensor, Tensor]:
     """What :func:`linalg.lu_factor` returns: both factors in one matrix, and the pivots; with
     ``get_infos`` also, for each matrix, the first pivot that is zero, from 1, or 0."""
-    packed, pivots, info = lu_factor_ex(A, pivot=pivot)
+    packed, pivots, info = lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
     return (packed, pivots, info) if get_infos else LUFactor(packed, pivots)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chainrule.backend import dtypes
 from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.ops.shape.diagonal import diagonal
 from chainrule.ops.elementwise.complex_numbers import conj
 from chainrule.ops.linalg.matmul import as_rows, check_fits, product
@@ -11,6 +12,7 @@ from chainrule.ops.core.promotion import broadcast_shapes, cast, promote, result
 from chainrule.ops.core.primitive import Bilinear, broadcast_to, sum_to
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import canonical_dim, reshape, unsqueeze
+from chainrule.tensor import Tensor
 from chainrule.typing import Number, V, Value
 
 __all__ = [
@@ -161,7 +163,8 @@ def trace(input: V) -> V:
 
 def _add_scaled(op: str, input: V, product: V, beta: Number, alpha: Number) -> V:
     check_fits(op, "input", input, tuple(product.shape))
-    if result_type(input, product).category <= dtypes.INTEGER:
+    kind = (product.array if isinstance(product, Tensor) else product).dtype.kind
+    if kind in "biu" and result_type(input, product).category <= dtypes.INTEGER:
         return _add_integers(op, input, product, beta, alpha)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
@@ -193,28 +196,33 @@ def _real(op: str, factor: Number) -> float:
     return factor
 
 
+@rounds_once
 def addmm(input: V, mat1: V, mat2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (mat1 @ mat2), for matrices."""
     _check_ranks("addmm", mat1=(mat1, 2), mat2=(mat2, 2))
     return _add_scaled("addmm", input, product("addmm", mat1, mat2), beta, alpha)
 
 
+@rounds_once
 def addmv(input: V, mat: V, vec: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (mat @ vec), for a matrix and a vector."""
     _check_ranks("addmv", mat=(mat, 2), vec=(vec, 1))
     return _add_scaled("addmv", input, product("addmv", mat, vec), beta, alpha)
 
 
+@rounds_once
 def addr(input: V, vec1: V, vec2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * outer(vec1, vec2)"""
     return _add_scaled("addr", input, outer(vec1, vec2), beta, alpha)
 
 
+@rounds_once
 def baddbmm(input: V, batch1: V, batch2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * bmm(batch1, batch2)"""
     return _add_scaled("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
+@rounds_once
 def addbmm(input: V, batch1: V, batch2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (the sum of bmm(batch1, batch2) over the batch)"""
     product = bmm(batch1, batch2)

@@ -44,8 +44,24 @@ __all__ = [
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def check_matrix(op: str, A: Value, *, square: bool = False, name: str = "A") -> None:
-    """Refuses what is not a batch of (square) floating-point or complex matrices."""
+# In PyTorch these refuse float16 and bfloat16 by themselves, the others have no kernel for them.
+_SAYS_SO_ITSELF = (
+    "linalg.inv",
+    "linalg.lstsq",
+    "linalg.matrix_norm",
+    "linalg.matrix_rank",
+    "linalg.pinv",
+    "linalg.slogdet",
+)
+
+
+def check_matrix(
+    op: str, A: Value, *, square: bool = False, name: str = "A", few_bits: bool = False
+) -> None:
+    """Refuses what is not a batch of (square) floating-point or complex matrices.
+
+    Only an operation for ``few_bits`` takes float16 and bfloat16.
+    """
     if not isinstance(A, (Tensor, K.Array)):
         check_layout(op, A)
         raise TypeError(
@@ -53,8 +69,10 @@ def check_matrix(op: str, A: Value, *, square: bool = False, name: str = "A") ->
             "chainrule.tensor(...)"
         )
     d = (A.array if isinstance(A, Tensor) else A).dtype
-    if d.kind not in "fc" or d.itemsize < 4:
-        error = NotImplementedError if d.kind == "f" else RuntimeError
+    if K.kind_of(d) not in "fc" or (K.is_narrow(d) and not few_bits):
+        error = (
+            NotImplementedError if K.is_narrow(d) and op not in _SAYS_SO_ITSELF else RuntimeError
+        )
         raise error(
             f"{op}: expected a tensor of float32, float64, complex64 or complex128, got "
             f"{dtypes.from_array_dtype(d)}; convert it with .float() first"
@@ -391,5 +409,5 @@ _matrix_exp = Primitive(
 
 def matrix_exp(A: V) -> V:
     """The matrix exponential I + A + A A / 2 + A A A / 6 + ..."""
-    check_matrix("linalg.matrix_exp", A, square=True)
+    check_matrix("linalg.matrix_exp", A, square=True, few_bits=True)
     return _matrix_exp(A)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
+from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import dtypes
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.promotion import cast, to_floating
-from chainrule.ops.elementwise.complex_numbers import conj, real
+from chainrule.ops.elementwise.complex_numbers import complex, conj, imag, real
 from chainrule.ops.elementwise.functions import sqrt
-from chainrule.ops.creation.patterns import triu_indices
+from chainrule.ops.elementwise.logic import where
+from chainrule.ops.elementwise.options import clamp
+from chainrule.ops.creation.patterns import full, triu_indices
 from chainrule.ops.index.reading import narrow
+from chainrule.ops.index.subscript import numbers_of
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.norms import p_norm
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.diagonal import diagonal
 from chainrule.ops.shape.stacking import cat
-from chainrule.ops.shape.views import canonical_dim, canonical_dims, reshape, unsqueeze
+from chainrule.ops.shape.views import canonical_dim, canonical_dims, reshape, squeeze, unsqueeze
 from chainrule.tensor import Tensor
 from chainrule.typing import Dims
 
@@ -76,37 +81,72 @@ def cov(
     """
     if input.ndim > 2:
         raise RuntimeError(f"cov: expected input to have two or fewer dimensions, got {input.ndim}")
-    x = to_floating(input)
-    rows = x if x.ndim == 2 else reshape(x, (1, -1))
-    w, total, count = None, float(rows.shape[1]), float(rows.shape[1])
-    for given in (fweights, aweights):
-        if given is not None:
-            g = cast(given, dtypes.promote_types(given.dtype, dtypes.get_default_dtype()))
-            w = g if w is None else w * g
+    if input.dtype is dtypes.bool_:
+        raise RuntimeError("cov: bool dtype is not supported; convert it with .float()")
+    rows = to_floating(input if input.ndim == 2 else reshape(input, (1, -1)))
+    n = rows.shape[1]
+    w = _weights_of_observations(n, fweights, aweights)
     if w is None:
-        centered = rows - sum(rows, -1, True) / total
-        scale = max(count - correction, 0.0)
-        out = matmul(centered, conj(centered).mT) / scale
+        centered = rows - sum(rows, -1, True) / n
+        weighted, freedom = centered, full((), n - correction)
     else:
-        w = cast(w, rows.dtype)
-        weight = sum(w)
-        centered = rows - sum(rows * w, -1, True) / weight
-        rest: Tensor | float = correction
-        if aweights is not None:
-            rest = correction * sum(w * cast(aweights, rows.dtype)) / weight
-        out = matmul(centered * w, conj(centered).mT) / (weight - rest)
-    return out if x.ndim == 2 else reshape(out, ())
+        total = sum(w)
+        centered = rows - sum(rows * w, -1, True) / total
+        weighted, freedom = centered * w, total - correction
+        if aweights is not None and correction:
+            freedom = total - correction * sum(w * aweights) / total
+    if _holds(freedom <= 0):
+        warnings.warn(
+            f"cov(): degrees of freedom is <= 0: {freedom.item()}, with correction {correction}; "
+            "the correction should be less than the number of observations",
+            stacklevel=2,
+        )
+    return squeeze(matmul(centered, conj(weighted).mT) / where(freedom <= 0, 0, freedom))
+
+
+def _holds(condition: Tensor) -> bool:
+    """Whether any element is true (not known inside vmap, where it counts as no)."""
+    numbers = numbers_of(condition)
+    return numbers is not None and bool(numbers.any())
+
+
+def _weights_of_observations(
+    n: int, fweights: Tensor | None, aweights: Tensor | None
+) -> Tensor | None:
+    """The product of how often and how much each of the n observations counts."""
+    kinds = (("fweights", fweights, "integral"), ("aweights", aweights, "floating point"))
+    product: Tensor | None = None
+    for name, w, kind in kinds:
+        if w is None:
+            continue
+        if w.ndim > 1 or w.numel() != n:
+            raise RuntimeError(
+                f"cov: expected {name} to be a vector of {n} numbers, one for each observation, "
+                f"got shape {tuple(w.shape)}"
+            )
+        if w.is_floating_point() is (kind == "integral") or w.is_complex():
+            raise RuntimeError(f"cov: expected {name} to have {kind} dtype, got {w.dtype}")
+        if n and _holds(w < 0):
+            raise RuntimeError(f"cov: {name} cannot be negative")
+        product = w if product is None else product * w
+    if product is not None and _holds(sum(product) == 0):
+        raise RuntimeError("cov: weights sum to zero, can't be normalized")
+    return product
 
 
 def corrcoef(input: Tensor) -> Tensor:
-    """The correlation coefficients of the rows of ``input``."""
+    """The correlation coefficients of the rows of ``input``, in both parts within [-1, 1]."""
     c = cov(input)
     if c.ndim == 0:
         return c / c
     d = sqrt(real(diagonal(c)))
-    return c / (unsqueeze(d, -1) * unsqueeze(d, 0))
+    c = c / unsqueeze(d, -1) / unsqueeze(d, 0)
+    if c.is_complex():
+        return complex(clamp(real(c), -1, 1), clamp(imag(c), -1, 1))
+    return clamp(c, -1, 1)
 
 
+@rounds_once
 @numpy_names
 def gradient(
     input: Tensor,

@@ -6,8 +6,8 @@ import math
 
 from chainrule.backend import dtypes
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.elementwise.complex_numbers import abs
-from chainrule.ops.elementwise.functions import pow, sign, zeros_like_of
+from chainrule.ops.elementwise.complex_numbers import abs, sgn
+from chainrule.ops.elementwise.functions import pow, zeros_like_of
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.reduce.order import amax, amin
 from chainrule.ops.reduce.reductions import _count, _over, need_floating, reduction
@@ -20,18 +20,18 @@ _norm = reduction("pnorm", lambda d, x, out, dim, p: _norm_change(d, x, out, p))
 
 
 def _norm_change(d: Value, x: Value, out: Value, p: float) -> Value:
-    """d sign(x) |x|^(p-1) / out^(p-1), and 0 at 0."""
+    """d sgn(x) |x|^(p-1) / out^(p-1), and 0 at 0."""
     if p == 0:
         return d * zeros_like_of(x)
     if p == 1:
-        return d * sign(x)
+        return d * sgn(x)
     if p == 2:
         return _over(d, out) * x
     zero = x == 0
     power = where(zero, 0.0, pow(where(zero, 1.0, abs(x)), p - 1))
     if p < 1:
-        return d * pow(out, 1 - p) * (sign(x) * power)
-    return _over(d, pow(out, p - 1)) * (sign(x) * power)
+        return d * pow(out, 1 - p) * (sgn(x) * power)
+    return _over(d, pow(out, p - 1)) * (sgn(x) * power)
 
 
 def _rest(input: Value, dims: tuple[int, ...]) -> list[int]:

@@ -3,7 +3,8 @@
 A reduction is declared by its differential, like an elementwise function: the change of the output
 that a change ``d`` of each element makes. Read backward, ``d`` is the gradient of the output,
 repeated along the reduced dimensions; read forward, it is the tangent of the input, and the changes
-are summed.
+are summed. A differential is linear in ``d``; that of a real function of complex numbers (a
+variance, a norm) is its gradient times a real ``d``.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from chainrule.backend import dtypes
+from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import NumPyNames, in_words_of_pytorch, numpy_names
+from chainrule.ops.elementwise.complex_numbers import conj, real
 from chainrule.ops.elementwise.derived import isclose
 from chainrule.ops.elementwise.functions import exp
 from chainrule.ops.elementwise.logic import isnan, where
-from chainrule.ops.core.promotion import cast, to_floating
+from chainrule.ops.core.promotion import cast, is_complex_value, to_floating
 from chainrule.ops.core.recording import one
 from chainrule.ops.core.primitive import Linear, Nondifferentiable, Primitive
 from chainrule.ops.shape.views import canonical_dims, reshape
@@ -91,7 +93,13 @@ def reduction(name: str, differential: Callable[..., Value], reads_out: bool = T
         keepdim: bool,
         **params: Any,
     ) -> Value:
-        changes = differential(tangents[0], x, kept(out, x, dim, keepdim), dim, **params)
+        value = kept(out, x, dim, keepdim)
+        if is_complex_value(x) and not is_complex_value(out):
+            # Of a real function the differential at 1 is the gradient, of which a change is the
+            # inner product with that of x.
+            changes = real(conj(differential(1.0, x, value, dim, **params)) * tangents[0])
+        else:
+            changes = differential(tangents[0], x, value, dim, **params)
         return _sum(changes, dim=dim, keepdim=keepdim)
 
     return Primitive(name, vjp, jvp, batch="carry", saves_out=reads_out)
@@ -212,8 +220,10 @@ def _reduce(op: Linear, input: V, dim: tuple[int, ...], keepdim: bool) -> V:
     flags = mode.flags
     if flags > 1 or not isinstance(input, Tensor):
         return op(input, dim=dim, keepdim=keepdim)
-    array = op.raw(input.array, dim, keepdim)
-    return one(op, input, array, flags, {"dim": dim, "keepdim": keepdim})
+    a = input.array
+    if a.itemsize == 2:
+        return op(input, dim=dim, keepdim=keepdim)
+    return one(op, input, op.raw(a, dim, keepdim), flags, {"dim": dim, "keepdim": keepdim})
 
 
 def _as_averaged(input: V, dtype: DType | None) -> V:
@@ -231,7 +241,7 @@ def _as_averaged(input: V, dtype: DType | None) -> V:
 @numpy_names
 def nansum(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
     """The sum with NaN counted as zero."""
-    kind = array_of("nansum", input).dtype.kind
+    kind = K.kind_of(array_of("nansum", input).dtype)
     if kind == "c":
         raise RuntimeError("nansum: does not support complex inputs; sum real and imag separately")
     numbers = where(isnan(input), 0.0, input) if kind == "f" else input
@@ -351,9 +361,6 @@ def std_mean(
     dims, correction = _spread_arguments("std_mean", input, dim, unbiased, correction)
     spread = _std(input, dim=dims, keepdim=keepdim, correction=correction)
     return spread, _mean(input, dim=dims, keepdim=keepdim)
-
-
-# --- norms ----------------------------------------------------------------------------------------
 
 
 # --- truth ----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.backend import dtypes
+from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.elementwise.functions import exp
 from chainrule.ops.elementwise.logic import logical_xor, where
@@ -159,7 +159,7 @@ def cumprod(input: V, dim: int, *, dtype: DType | None = None) -> V:
 def logcumsumexp(input: V, dim: int) -> V:
     """The running logsumexp: y[i] = log(exp(x[0]) + ... + exp(x[i])), without overflow."""
     d = array_of("logcumsumexp", input).dtype
-    if d.kind != "f":
+    if K.kind_of(d) not in "fc":
         raise NotImplementedError(
             f"logcumsumexp: not implemented for {dtypes.from_array_dtype(d)}; use .float() first"
         )

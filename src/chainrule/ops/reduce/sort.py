@@ -70,6 +70,7 @@ _kth = Nondifferentiable("kthvalue", "carry", kernel="kth_index")
 _unique = Nondifferentiable("unique", data_dependent)
 _unique_consecutive = Nondifferentiable("unique_consecutive", data_dependent)
 _bincount = Nondifferentiable("bincount", data_dependent)
+_bincount.rounds = False  # sums of float16 and bfloat16 are float64
 _searchsorted = Nondifferentiable("searchsorted", "carry")
 _histc = Nondifferentiable("histc", "carry")
 _isin = Nondifferentiable("isin", _batch_isin)

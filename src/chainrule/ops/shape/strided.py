@@ -145,8 +145,15 @@ def slice_scatter(
     step: int = 1,
 ) -> Tensor:
     """A copy of ``input`` with ``src`` in ``start:end:step`` along a dimension."""
-    shown = movedim(movedim(_numbers(input), dim, 0)[start:end:step], 0, dim)
+    shown = slice_view_of(_numbers(input), dim, start, end, step)
     return _replaced("slice_scatter", input, shown, src)
+
+
+def slice_view_of(
+    input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """A view of ``start:end:step`` along a dimension."""
+    return movedim(movedim(input, dim, 0)[start:end:step], 0, dim)
 
 
 # --- complex numbers as pairs ---------------------------------------------------------------------

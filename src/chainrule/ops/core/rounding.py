@@ -1,0 +1,142 @@
+"""Operations on float16 and bfloat16: computed in float32, rounded once.
+
+The one place where that happens. An operation that meets such a number is replaced by its
+:class:`Rounded` form before it is computed or recorded, so that no kernel and no rule has to know
+of these types. A function that is made of several operations would round after each of them;
+:func:`rounds_once` has it computed in float32 as a whole.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from chainrule.backend import K, dtypes
+from chainrule.graph import Edges, Node, Saved
+from chainrule.ops.core.apply import round_with
+from chainrule.ops.core.primitive import Op
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.core.recording import output_tensor, restated
+from chainrule.tensor import Tensor, of_array
+from chainrule.typing import ArrayDType, Gradients, Tangent, Tangents, Value
+
+__all__ = ["Rounded", "rounds_once"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Rounded(Op):
+    """An operation on float32 copies of its inputs, whose output is rounded once.
+
+    So are its rules: they run on float32 copies of what was saved, and each gradient is rounded to
+    the type of its input. A view is taken of the memory itself.
+    """
+
+    rounds = False
+
+    def __init__(self, op: Op, types: tuple[ArrayDType, ...]):
+        self.op, self.types = op, types
+        self.target = next(t for t in types if K.kind_of(t) in "fc")
+        self.name, self.batch, self.differentiable = op.name, op.batch, op.differentiable
+        self.aligns, self.saves_out = op.aligns, op.saves_out
+        self.is_view, self.may_copy = op.is_view, op.may_copy
+        self.materializes_grads = op.materializes_grads
+
+    def __getattr__(self, name: str) -> Any:
+        """What only some kinds of operations have."""
+        return getattr(self.op, name)
+
+    def raw(self, *arrays: Any, **params: Any) -> Any:
+        if self.is_view:
+            return self.op.raw(*arrays, **params)
+        out = self.op.raw(*map(K.widened, arrays), **params)
+        return _each(lambda a: K.narrowed(a, self.target), out)
+
+    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
+        return self.op.save(inputs, edges)
+
+    def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
+        out = output_tensor(node) if tensors and node.out is not None else node.out
+        saved = _each(_wide if tensors else _wide_constant, node.saved)
+        wide = restated(node, self.op, saved, _each(_wide, out))
+        parts = self.op.vjp(wide, _each(_wide, g), tensors)
+        return [_narrow(part, t) for part, t in zip(parts, self.types, strict=True)]
+
+    def jvp(
+        self, tangents: Tangents, out: Value, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> Tangent:
+        changes, values = _each(_wide, tuple(tangents)), _each(_wide, tuple(inputs))
+        tangent = self.op.jvp(changes, _each(_wide, out), values, params)
+        return _each(lambda t: _narrow(t, self.target), tangent)
+
+
+_made: dict[tuple[Op, tuple[ArrayDType, ...]], Rounded] = {}
+
+
+@round_with
+def rounded(op: Op, types: tuple[ArrayDType, ...]) -> Op:
+    """The operation for inputs of these types."""
+    if op.takes_tensors:  # the user's own operation, which is made of operations
+        return op
+    made = _made.get((op, types))
+    if made is None:
+        made = _made[op, types] = Rounded(op, types)
+    return made
+
+
+def rounds_once(function: F) -> F:
+    """The function, whose first argument is a tensor, computed in float32 where all floating
+    tensors among its arguments are float16, or all are bfloat16; its results are rounded to that
+    type.
+
+    >>> import chainrule
+    >>> from chainrule.ops.core.rounding import rounds_once
+    >>> f = rounds_once(lambda x: (x + 2048) - 2048)
+    >>> f(chainrule.ones(1, dtype=chainrule.float16) / 2)
+    tensor([0.5000], dtype=chainrule.float16)
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], Tensor) and args[0].array.dtype.itemsize != 2:
+            return function(*args, **kwargs)
+        target = _common_type(*args, *kwargs.values())
+        if target is None:
+            return function(*args, **kwargs)
+        out = function(*map(_wide, args), **{name: _wide(x) for name, x in kwargs.items()})
+        return _each(lambda y: _narrow(y, target), out)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _common_type(*arguments: Any) -> ArrayDType | None:
+    """The one narrow type that all floating tensors have, None if there is no such type."""
+    types = {x.array.dtype for x in arguments if isinstance(x, Tensor) and x.is_floating_point()}
+    return next(iter(types)) if len(types) == 1 and all(map(K.is_narrow, types)) else None
+
+
+def _each(function: Callable[[Any], Any], values: Any) -> Any:
+    """The function of a value, or of each one of several; None stays."""
+    if isinstance(values, (tuple, list)):
+        return type(values)([None if v is None else function(v) for v in values])
+    return None if values is None else function(values)
+
+
+def _wide(x: Any) -> Any:
+    """float16 and bfloat16 numbers, in a tensor or in an array, as float32; others as they are."""
+    if isinstance(x, Tensor):
+        return cast(x, dtypes.float32) if K.is_narrow(x.array.dtype) else x
+    return K.widened(x)
+
+
+def _wide_constant(x: Tensor) -> Tensor:
+    """The same for a tensor of which only the array will be read."""
+    return of_array(K.widened(x.array))
+
+
+def _narrow(x: Any, dtype: ArrayDType) -> Any:
+    """Floating numbers, in a tensor or in an array, rounded to a type."""
+    if isinstance(x, Tensor):
+        return cast(x, dtype) if x.is_floating_point() else x
+    return None if x is None else K.narrowed(x, dtype)
