@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import collections.abc
 import inspect
+import keyword
 import re
 import sys
 import typing
@@ -63,13 +64,15 @@ def shown(default: Any) -> str:
 def own_parameters(function: Callable[..., Any]) -> list[Parameter]:
     """Those after the first, which is the tensor; NumPy's words are told apart (``with_words``)."""
     _, *others = inspect.signature(function).parameters.values()
-    return [p for p in others if p.name != "names"]
+    return [p for p in others if p.name not in ("names", "out")]
 
 
 def synonyms_of(function: Callable[..., Any]) -> dict[str, str]:
-    """NumPy's words for parameters of a method, where it was declared to take them."""
+    """Other words for parameters of a method, where it was declared to take them."""
     declared = inspect.unwrap(function, stop=lambda f: hasattr(f, "synonyms"))
-    return getattr(declared, "synonyms", {})
+    words = getattr(declared, "synonyms", {})
+    own = {p.name for p in own_parameters(inspect.unwrap(function))} if words else ()
+    return {w: name for w, name in words.items() if name in own and not keyword.iskeyword(w)}
 
 
 def with_words(parameters: Sequence[Parameter], words: dict[str, str]) -> list[list[Parameter]]:

@@ -269,7 +269,11 @@ class TensorMethods:
         """The lower triangular L with LL* = A, for a Hermitian positive definite A (L* if ``upper``)."""
     def cholesky_inverse(self, upper: _bool = False) -> Tensor:
         """The inverse of LL* from its Cholesky factor (of L*L if ``upper``)."""
+    @overload
     def cholesky_solve(self, L: Tensor, upper: _bool = False) -> Tensor:
+        """The solution X of AX = B, given the Cholesky factor ``L`` of A (LL* = A, or L*L if upper)."""
+    @overload
+    def cholesky_solve(self, *, input2: Tensor, upper: _bool = False) -> Tensor:
         """The solution X of AX = B, given the Cholesky factor ``L`` of A (LL* = A, or L*L if upper)."""
     def chunk(self, chunks: _int, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """At most ``chunks`` pieces of one size, the last of which may be smaller."""
@@ -299,7 +303,11 @@ class TensorMethods:
         """The complex conjugate; a real tensor is returned as it is."""
     def contiguous(self) -> Tensor:
         """``input`` with its elements in memory one after the other: itself, or a copy."""
+    @overload
     def copy_(self, src: Operand, non_blocking: _bool = False) -> Self:
+        """Copies ``src``, broadcast and converted, into the tensor, in place."""
+    @overload
+    def copy_(self, *, other: Operand, non_blocking: _bool = False) -> Self:
         """Copies ``src``, broadcast and converted, into the tensor, in place."""
     def copysign(self, other: Tensor | Number) -> Tensor:
         """The magnitude of x with the sign of y."""
@@ -401,7 +409,14 @@ class TensorMethods:
         """The dot product of two vectors."""
     def double(self) -> Tensor:
         """This tensor as float64."""
+    @overload
     def dsplit(self, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
+        """Pieces one behind the other: along the third dimension."""
+    @overload
+    def dsplit(self, *, sections: Sizes | Tensor) -> tuple[Tensor, ...]:
+        """Pieces one behind the other: along the third dimension."""
+    @overload
+    def dsplit(self, *, indices: Sizes | Tensor) -> tuple[Tensor, ...]:
         """Pieces one behind the other: along the third dimension."""
     def eq(self, other: Tensor | Number) -> Tensor:
         """Whether x equals y."""
@@ -531,7 +546,14 @@ class TensorMethods:
         """How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max`` (the smallest and the largest element, if both are equal); elements outside do not count."""
     def histogram(self, bins: _int | Tensor, *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> Histogram:
         """How many elements lie in each interval; the last one includes its right end."""
+    @overload
     def hsplit(self, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
+        """Pieces side by side: along the second dimension, of a vector along the first."""
+    @overload
+    def hsplit(self, *, sections: Sizes | Tensor) -> tuple[Tensor, ...]:
+        """Pieces side by side: along the second dimension, of a vector along the first."""
+    @overload
+    def hsplit(self, *, indices: Sizes | Tensor) -> tuple[Tensor, ...]:
         """Pieces side by side: along the second dimension, of a vector along the first."""
     def hypot(self, other: Tensor | Number) -> Tensor:
         """sqrt(x*x + y*y)"""
@@ -1135,7 +1157,11 @@ class TensorMethods:
         """The number of sparse dimensions: 0."""
     def sparse_mask(self, mask: SparseTensor) -> SparseTensor:
         """What this tensor has at the places of a sparse one."""
+    @overload
     def split(self, split_size_or_sections: Sizes, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
+        """Views of pieces of a given size (the last may be smaller), or of the listed sizes."""
+    @overload
+    def split(self, *, split_size: Sizes, dim: _int = 0, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of pieces of a given size (the last may be smaller), or of the listed sizes."""
     def split_with_sizes(self, split_sizes: Shape, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of pieces of the listed sizes."""
@@ -1195,7 +1221,14 @@ class TensorMethods:
         """The hyperbolic tangent of x."""
     def tanh_(self) -> Self:
         """The hyperbolic tangent of x."""
+    @overload
     def tensor_split(self, indices_or_sections: Sizes | Tensor, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
+        """Views of as many pieces as asked for, equal if possible, or of the pieces between indices."""
+    @overload
+    def tensor_split(self, *, sections: Sizes | Tensor, dim: _int = 0, axis: _int = 0) -> tuple[Tensor, ...]:
+        """Views of as many pieces as asked for, equal if possible, or of the pieces between indices."""
+    @overload
+    def tensor_split(self, *, indices: Sizes | Tensor, dim: _int = 0, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of as many pieces as asked for, equal if possible, or of the pieces between indices."""
     def tile(self, *sizes: _int | Shape, dims: Shape | None = None) -> Tensor:
         """Like :func:`repeat`; missing numbers in front count as 1."""
@@ -1280,7 +1313,11 @@ class TensorMethods:
         """The elements (or slices along ``dim``) without repetitions of their left neighbour."""
     def unsafe_chunk(self, chunks: _int, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """At most ``chunks`` pieces of one size, the last of which may be smaller."""
+    @overload
     def unsafe_split(self, split_size_or_sections: Sizes, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
+        """Views of pieces of a given size (the last may be smaller), or of the listed sizes."""
+    @overload
+    def unsafe_split(self, *, split_size: Sizes, dim: _int = 0, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of pieces of a given size (the last may be smaller), or of the listed sizes."""
     @overload
     def unsqueeze(self, dim: _int) -> Tensor:
@@ -1302,7 +1339,14 @@ class TensorMethods:
         """Like :func:`reshape`, but never copies: the memory must allow it."""
     def view_as(self, other: Tensor) -> Tensor:
         """The elements of ``input`` in the shape of ``other``, without copying."""
+    @overload
     def vsplit(self, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
+        """Pieces one below the other: along the first dimension."""
+    @overload
+    def vsplit(self, *, sections: Sizes | Tensor) -> tuple[Tensor, ...]:
+        """Pieces one below the other: along the first dimension."""
+    @overload
+    def vsplit(self, *, indices: Sizes | Tensor) -> tuple[Tensor, ...]:
         """Pieces one below the other: along the first dimension."""
     def where(self, condition: Tensor, other: Tensor | Number) -> Tensor:
         """``input`` where the condition holds, ``other`` elsewhere."""

@@ -70,6 +70,17 @@ SAME = [
     f"torch.pow(2, exponent={X})",
     f"{X}.pow(exponent=2)",
     f"torch.heaviside(input={X} - 3, values=torch.tensor(0.5))",
+    f"{X}.split(split_size=2)",
+    f"torch.split({X}, split_size_or_sections=[1, 2], dim=0)",
+    f"torch.tensor_split({X}, sections=2)",
+    f"torch.hsplit({X}, indices=[1])",
+    f"torch.isin({X}, test_element=2)",
+    f"torch.isin(element=2, test_elements={X})",
+    f"torch.zeros(3, 4).copy_(other={X})",
+    "torch.det(input=torch.eye(2))",
+    "torch.cholesky_solve(input=torch.eye(2), input2=torch.eye(2))",
+    "torch.zeros(2).uniform_(**{'from': 3.0, 'to': 3.0})",
+    "torch.zeros(2).random_(**{'from': 3, 'to': 4})",
     # Names.
     f"torch.histogram({X}, 5, weight={X} + 1, density=True)",
     f"torch.histogramdd({X}[:, :2], [2, 3], range=[0.0, 8.0, 1.0, 9.0])",
@@ -146,6 +157,109 @@ def test_both_libraries_refuse(line: str) -> None:
     for library in (torch, chainrule):
         with pytest.raises(REFUSED[line]):
             run(library, line)
+
+
+# --- out= -----------------------------------------------------------------------------------------
+
+OUT = [
+    f"torch.add({X}, 2, alpha=3, out=z)",
+    f"torch.exp({X}, out=z)",
+    f"torch.mul({X}, {X}, out=z)",
+    f"torch.pow({X}, exponent=2, out=z)",
+    f"torch.div({X}, 3, rounding_mode='floor', out=z)",
+    f"torch.clamp({X}, 2, 5, out=z)",
+    f"torch.abs({X} - 3, out=z)",
+    f"torch.where({X} > 3, {X}, -{X}, out=z)",
+    f"torch.matmul({X}, {X}.T, out=z)",
+    f"torch.mm({X}, {X}.T, out=z)",
+    f"torch.addmm({X}, {X}[:, :3], {X}, out=z)",
+    f"torch.sum({X}, 1, out=z)",
+    f"torch.mean({X}, dim=0, keepdim=True, out=z)",
+    f"torch.amax({X}, 1, out=z)",
+    f"torch.max({X}, 1, out=(z, i))",
+    f"torch.sort({X}, descending=True, out=(z, i))",
+    f"torch.topk({X}, 2, out=(z, i))",
+    f"torch.cat([{X}, {X}], axis=1, out=z)",
+    f"torch.stack(({X}, {X}), out=z)",
+    f"torch.cumsum({X}, 0, out=z)",
+    f"torch.gather({X}, 1, torch.zeros(3, 2, dtype=torch.int64), out=z)",
+    f"torch.index_select({X}, 1, torch.tensor([0, 2]), out=z)",
+    f"torch.masked_select({X}, {X} > 2, out=z)",
+    "torch.arange(3, out=z)",
+    "torch.linspace(0, 1, 5, out=z)",
+    "torch.zeros(2, 3, out=z)",
+    "torch.full((2,), 4, out=z)",
+    "torch.randn(4, out=z).shape",
+    "torch.rand(2, 2, out=z).shape",
+    f"torch.argmax({X}, 1, out=i)",
+    f"torch.eq({X}, 2.0, out=z)",
+    f"torch.add({N}, {N}, out=z)",
+]
+
+
+@pytest.mark.parametrize("size", [(0,), (2, 5)], ids=["empty", "other size"])
+@pytest.mark.parametrize("line", OUT)
+def test_results_are_written_where_asked(line: str, size: tuple[int, ...]) -> None:
+    found = []
+    for library in (torch, chainrule):
+        z, i = library.zeros(size), library.zeros(size, dtype=library.int64)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = eval(line, {"torch": library, "z": z, "i": i})
+        if isinstance(result, tuple) and not isinstance(result, library.Size):
+            assert result[0] is z
+            assert result[1] is i
+        elif "i)" in line:
+            assert result is i
+        elif not isinstance(result, library.Size):
+            assert result is z
+        found.append((z if "rand" not in line else z.shape, i))
+    assert_same(found[1], found[0])
+
+
+NOT_WRITTEN = {
+    f"torch.exp({X}, out=i)": RuntimeError,  # floats do not become integers
+    f"torch.amax({X}, 1, out=z.double())": RuntimeError,  # this one must have the type
+    f"torch.exp({X}, out=[1.0])": TypeError,
+    f"torch.exp({X}.requires_grad_(), out=z)": RuntimeError,
+    f"torch.exp({X}, out=z.requires_grad_())": RuntimeError,
+    "torch.exp(torch.ones(4), out=torch.zeros(1).expand(4))": RuntimeError,
+    "torch.masked_select(z, z > -1, out=z[:3])": RuntimeError,
+    "torch.take(z, i, out=z)": RuntimeError,
+    "torch.arange(0, 4, 0.5, out=i)": ValueError,
+}
+
+
+@pytest.mark.parametrize("line", NOT_WRITTEN)
+def test_results_that_do_not_fit_are_refused(line: str) -> None:
+    for library in (torch, chainrule):
+        z, i = library.zeros(6), library.zeros(6, dtype=library.int64)
+        with pytest.raises(NOT_WRITTEN[line]):
+            eval(line, {"torch": library, "z": z, "i": i})
+
+
+def test_narrow_numbers_are_written_too() -> None:
+    x, z = chainrule.ones(2, 2, dtype="float16"), chainrule.empty(0, dtype="float16")
+    assert chainrule.addmm(x, x, x, out=z) is z
+    assert z.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+
+
+def test_another_shape_is_told() -> None:
+    with pytest.warns(UserWarning, match=r"exp: an output with .* was resized since it had shape"):
+        chainrule.exp(chainrule.ones(2), out=chainrule.ones(3))
+    with pytest.warns(UserWarning, match=r"zeros: an output with .* was resized") as told:
+        chainrule.zeros(2, out=chainrule.ones(3))
+    assert told[0].filename == __file__
+
+
+def test_a_write_is_seen_by_what_was_saved_and_by_views() -> None:
+    x = chainrule.ones(3, requires_grad=True)
+    w = chainrule.full((3,), 2.0)
+    y, view = (x * w).sum(), w[1:]
+    chainrule.add(w, 1, out=w)
+    assert view.tolist() == [3.0, 3.0]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
 
 
 # --- changes in place -----------------------------------------------------------------------------

@@ -38,6 +38,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "index_add": ((X,), {"index": WHICH, "source": SOURCE}),
     "index_copy": ((X,), {"index": WHICH, "source": SOURCE}),
     "index_fill": ((X,), {"index": WHICH, "value": 7.0}),
+    "index_reduce": ((X,), {"index": WHICH, "source": SOURCE, "reduce": "amax"}),
     "index_select": ((X,), {"index": WHICH}),
     "kthvalue": ((X, 2), {}),
     "nanquantile": ((X, 0.3), {}),
@@ -52,10 +53,14 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "scatter_add": ((X,), {"index": INDEX, "src": Y}),
     "scatter_reduce": ((X,), {"index": INDEX, "src": Y, "reduce": "amax"}),
     "select": ((X,), {"index": 1}),
+    "select_copy": ((X,), {"index": 1}),
     "select_scatter": ((X, Y[0]), {"index": 1}),
+    "slice_copy": ((X,), {"start": 1}),
     "slice_scatter": ((X, Y[:2]), {"start": 1}),
     "split": ((X, 2), {}),
+    "split_copy": ((X, 2), {}),
     "split_with_sizes": ((X, [1, 2]), {}),
+    "split_with_sizes_copy": ((X, [1, 2]), {}),
     "squeeze": ((X[:1],), {}),
     "stack": (([X, Y],), {}),
     "take_along_dim": ((X, INDEX), {}),
@@ -84,7 +89,8 @@ def synonyms(function: Any) -> dict[str, str]:
     if not inspect.isfunction(function):
         return {}
     found = inspect.unwrap(function, stop=lambda f: hasattr(f, "synonyms"))
-    return getattr(found, "synonyms", {})
+    words = getattr(found, "synonyms", {})
+    return {word: name for word, name in words.items() if word in ("axis", "keepdims")}
 
 
 def arguments(name: str, library: Any) -> tuple[list[Any], dict[str, Any]]:

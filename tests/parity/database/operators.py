@@ -15,7 +15,14 @@ import numpy as np
 import torch
 from parity.database.difference import difference, difference_of_arrays
 from parity.database.sides import Call, Refused, Side, tensors_in
-from parity.database.translate import Missing, function, method, of_chainrule, to_array
+from parity.database.translate import (
+    Missing,
+    function,
+    method,
+    of_chainrule,
+    sharing,
+    to_array,
+)
 from torch.testing._internal.common_device_type import precisionOverride
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
@@ -426,8 +433,7 @@ def errors(op: OpInfo, dtype: str) -> Iterator[str]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                args = of_chainrule([sample.input, *sample.args])
-                kwargs = of_chainrule(sample.kwargs)
+                args, kwargs = sharing(([sample.input, *sample.args], sample.kwargs))
                 ours(*args, **kwargs)
             found = f"accepted; PyTorch: {case.error_type.__name__} {case.error_regex}"
         except Missing:

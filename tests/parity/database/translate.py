@@ -12,7 +12,7 @@ import torch
 
 import chainrule
 
-__all__ = ["Missing", "function", "method", "of_chainrule", "to_array"]
+__all__ = ["Missing", "function", "method", "of_chainrule", "sharing", "to_array"]
 
 Function = Callable[..., Any]
 
@@ -53,6 +53,25 @@ def _tensor(x: torch.Tensor, requires_grad: bool) -> chainrule.Tensor:
     y = chainrule.as_tensor(_like_strides(array, x.stride()))
     inexact = x.is_floating_point() or x.is_complex()
     return y.requires_grad_(bool(requires_grad and inexact and x.requires_grad))
+
+
+def sharing(value: Any, memory: dict[int, np.ndarray] | None = None) -> Any:
+    """The same arguments for chainrule, in which tensors overlap where they do in PyTorch."""
+    memory = {} if memory is None else memory
+    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
+        return type(value)(sharing(v, memory) for v in value)
+    if isinstance(value, dict):
+        return {k: sharing(v, memory) for k, v in value.items()}
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.numel():
+        return of_chainrule(value)
+    if value.dtype == torch.bfloat16 or value.dim() > 64:  # NumPy's limit
+        raise Missing("no such array")
+    whole = torch.tensor([], dtype=value.dtype).set_(value.untyped_storage())
+    shared = memory.setdefault(value.untyped_storage().data_ptr(), to_array(whole))
+    strides = [n * shared.itemsize for n in value.stride()]
+    return chainrule.from_numpy(
+        np.lib.stride_tricks.as_strided(shared[value.storage_offset() :], value.shape, strides)
+    )
 
 
 def _like_strides(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:

@@ -18,6 +18,7 @@ from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.pointwise import F32, F64, BinaryFunction
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.apply import INFERENCE
+from chainrule.ops.core.out import check_memory, touch
 from chainrule.ops.core.recording import edge_of, record
 from chainrule.ops.core.primitive import REGISTRY, Op
 from chainrule.graph import Box, Edges, Mode, Node, Saved, View, mode, next_seq, repeated
@@ -84,14 +85,7 @@ def _replaced(shown: Tensor, value: Tensor, base: Tensor) -> Tensor:
 def check_writable(x: Tensor, op: str) -> None:
     """Refuses the changes in place that PyTorch refuses."""
     if not isinstance(x.array, Box):
-        if K.is_shared_inside(x.array):
-            raise RuntimeError(
-                f"{op}: unsupported operation: more than one element of the written-to tensor (an "
-                "expanded view) refers to a single memory location; clone() the tensor before "
-                "writing to it"
-            )
-        if x._store is not None or not x.array.size:
-            K.allow_writing(x.array)
+        check_memory(x, op)
     if not mode.flags & Mode.GRAD:
         return
     if x.requires_grad and x._node is None:
@@ -105,12 +99,6 @@ def check_writable(x: Tensor, op: str) -> None:
             f"{op}: a view of a leaf Variable that requires grad is being used in an in-place "
             "operation; update it under chainrule.no_grad(), or clone() first"
         )
-
-
-def touch(x: Tensor) -> None:
-    """Notes that the memory of a tensor was written."""
-    if x._store is not INFERENCE:
-        x.storage().last_write = next_seq()
 
 
 def touch_all(tensors: Sequence[Tensor]) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.apply import apply, as_operand
+from chainrule.ops.core.out import into
 from chainrule.ops.core.recording import one, output_tensor, two
 from chainrule.ops.core.primitive import Differential, Elementwise, Op, sum_to
 from chainrule.ops.core.promotion import (
@@ -75,7 +76,7 @@ class UnaryFunction(Protocol):
 
     __name__: str
 
-    def __call__(self, input: V) -> V: ...
+    def __call__(self, input: V, *, out: Tensor | None = None) -> V: ...
 
 
 def unary(
@@ -95,7 +96,9 @@ def unary(
     differentiable = op.differentiable
     f32, f64 = (F32, F64) if "f" in kinds else (None, None)  # need no check and no conversion
 
-    def function(input: Any) -> Any:
+    def function(input: Any, *, out: Any = None) -> Any:
+        if out is not None:
+            return into(name, out, function(input), (input,))
         if input.__class__ is not Tensor and not isinstance(input, Tensor):
             return _unary_bare(op, input, floating)
         a = input.array
@@ -106,7 +109,7 @@ def unary(
             return apply(op, (to_floating(input) if floating else input,), {})
         return one(op, input, op.raw(a), flags and differentiable)
 
-    return named(function, name, doc, {"input": "V", "return": "V"})
+    return named(function, name, doc, {"input": "V", "out": "Tensor | None", "return": "V"})
 
 
 def named(function: Callable[..., Any], name: str, doc: str, types: dict[str, str]) -> Any:
@@ -247,7 +250,7 @@ class BinaryFunction(Protocol):
     __name__: str
     op: Binary
 
-    def __call__(self, input: V | Number, other: V | Number) -> V: ...
+    def __call__(self, input: V | Number, other: V | Number, *, out: Tensor | None = None) -> V: ...
 
 
 def binary(
@@ -273,7 +276,9 @@ def binary(
     left, right, differentiable = op.left, op.right, op.differentiable
     f32, f64 = op.f32, op.f64
 
-    def function(input: Any, other: Any) -> Any:
+    def function(input: Any, other: Any, *, out: Any = None) -> Any:
+        if out is not None:
+            return into(name, out, function(input, other), (input, other))
         if input.__class__ is not Tensor or other.__class__ is not Tensor:
             kind = other.__class__
             if (kind is float or kind is int) and input.__class__ is Tensor:
@@ -296,9 +301,10 @@ def binary(
     if second != "other":  # the bytecode knows its variables by their numbers
         first, _, *rest = function.__code__.co_varnames
         function.__code__ = function.__code__.replace(co_varnames=(first, second, *rest))
-    out = named(function, name, doc, {"input": "V", second: "V | Number", "return": "V"})
-    out.op = op
-    return out
+    types = {"input": "V", second: "V | Number", "out": "Tensor | None", "return": "V"}
+    declared = named(function, name, doc, types)
+    declared.op = op
+    return declared
 
 
 def _general(op: Binary, input: Tensor, other: Tensor) -> Tensor:

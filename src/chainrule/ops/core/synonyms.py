@@ -1,9 +1,10 @@
-"""NumPy's words for arguments: ``axis`` for ``dim``, ``keepdims`` for ``keepdim``.
+"""Other words for arguments, ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``, and ``out``.
 
 :func:`numpy_names` declares that a function takes them, as PyTorch's do. The function keeps one
 name for each argument; the words are exchanged before it is called, and nothing happens where no
 keyword was given. ``sum`` and ``mean`` are called too often to pass through another function: they
 take the words as ``**names`` and ask :func:`in_words_of_pytorch` if there are any.
+:func:`also_named` is the same for further words, and :func:`takes_out` for a tensor to write into.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ import inspect
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, TypedDict, TypeVar
+from weakref import WeakSet
 
+from chainrule.ops.core.out import into
+from chainrule.tensor import Tensor
 from chainrule.typing import Dims
 
-__all__ = ["NumPyNames", "in_words_of_pytorch", "numpy_names"]
+__all__ = ["NumPyNames", "also_named", "in_words_of_pytorch", "numpy_names", "takes_out"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,6 +31,7 @@ class NumPyNames(TypedDict, total=False):
 
     axis: Dims
     keepdims: bool
+    out: Tensor | None
 
 
 def numpy_names(function: F) -> F:
@@ -43,9 +48,69 @@ def numpy_names(function: F) -> F:
     if code.co_flags & inspect.CO_VARKEYWORDS:
         function.synonyms = meant  # type: ignore[attr-defined]
         return function
+    return _called(function, meant)
+
+
+def also_named(**words: str) -> Callable[[F], F]:
+    """Makes further keywords for parameters, beside ``axis`` and ``keepdims``.
+
+    >>> import chainrule
+    >>> chainrule.arange(3).split(split_size=2)
+    (tensor([0, 1]), tensor([2]))
+    """
+
+    def declare(function: F) -> F:
+        code: Any = function.__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        numpy = {word: name for word, name in WORDS.items() if name in names}
+        return _called(function, numpy | words)
+
+    return declare
+
+
+def takes_out(exact: bool = True, typed: bool = False, apart: bool = False) -> Callable[[F], F]:
+    """Gives a function the keyword ``out``: a tensor, or several, for the result to be written to.
+
+    ``exact`` says that its type must be that of the result, ``typed`` that the function makes a
+    tensor of that type if no other is asked for, ``apart`` that it may not be one of the inputs.
+
+    >>> import chainrule
+    >>> chainrule.arange(3, out=chainrule.empty(0))
+    tensor([0., 1., 2.])
+    """
+
+    def declare(function: F) -> F:
+        declared: Any = function
+        op, words = declared.__name__, {}
+        if declared in _made:  # one call for both: around the function itself
+            declared, words = declared.__wrapped__, declared.synonyms
+
+        def write(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            out = kwargs.pop("out")
+            if out is None:
+                return call(*args, **kwargs)
+            if typed and kwargs.get("dtype") is None and isinstance(out, Tensor):
+                kwargs["dtype"] = out.dtype
+            inputs = (*args, *kwargs.values())
+            return into(op, out, call(*args, **kwargs), inputs, exact, apart, 4)
+
+        return _called(declared, words, write)
+
+    return declare
+
+
+_made: WeakSet[Callable[..., Any]] = WeakSet()
+
+
+def _called(function: F, meant: dict[str, str], write: Callable[..., Any] | None = None) -> F:
+    """The function under another call: with the words exchanged, its result written."""
+    code: Any = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
+            if write is not None and "out" in kwargs:
+                return write(call, args, kwargs)
             for word in kwargs:
                 if word in meant:
                     given = dict.fromkeys(names[: min(len(args), code.co_argcount)])
@@ -55,7 +120,9 @@ def numpy_names(function: F) -> F:
         return function(*args)
 
     update_wrapper(call, function)
-    call.synonyms = meant  # type: ignore[attr-defined]
+    if meant:
+        call.synonyms = meant  # type: ignore[attr-defined]
+    _made.add(call)
     return call  # type: ignore[return-value]
 
 

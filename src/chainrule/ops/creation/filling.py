@@ -8,6 +8,7 @@ from typing import Any
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import number
 from chainrule.ops.core.inplace import assign
+from chainrule.ops.core.synonyms import also_named
 from chainrule.ops.creation.sampling import (
     bits,
     draw,
@@ -42,6 +43,7 @@ def normal_(
     return _fill(input, "normal_", generator, K.random_normal, m, s)
 
 
+@also_named(**{"from": "from_"})
 def uniform_(
     input: Tensor, from_: float = 0, to: float = 1, *, generator: Generator | None = None
 ) -> Tensor:
@@ -118,6 +120,7 @@ def bernoulli_(
     return assign(input, out, "bernoulli_")
 
 
+@also_named(**{"from": "from_"})
 def random_(
     input: Tensor,
     from_: int | None = None,

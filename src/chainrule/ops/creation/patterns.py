@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import (
     check_device,
@@ -31,6 +32,7 @@ INPLACE: tuple[str, ...] = ()
 # --- filled ---------------------------------------------------------------------------------------
 
 
+@takes_out(typed=True)
 def zeros(
     *sizes: int | Shape,
     size: Shape | None = None,
@@ -49,6 +51,7 @@ def zeros(
     return made(K.zeros(size_argument("zeros", sizes, size), float_type(dtype)), requires_grad)
 
 
+@takes_out(typed=True)
 def ones(
     *sizes: int | Shape,
     size: Shape | None = None,
@@ -61,6 +64,7 @@ def ones(
     return made(K.ones(size_argument("ones", sizes, size), float_type(dtype)), requires_grad)
 
 
+@takes_out(typed=True)
 def empty(
     *sizes: int | Shape,
     size: Shape | None = None,
@@ -73,6 +77,7 @@ def empty(
     return made(K.empty(size_argument("empty", sizes, size), float_type(dtype)), requires_grad)
 
 
+@takes_out(typed=True)
 def full(
     size: Shape,
     fill_value: Number | Tensor,
@@ -176,6 +181,7 @@ def scalar_tensor(
 # --- patterns -------------------------------------------------------------------------------------
 
 
+@takes_out(typed=True)
 def arange(
     *bounds: Real | Tensor,
     start: Real | Tensor | None = None,
@@ -246,6 +252,7 @@ def _range_argument(
     )
 
 
+@takes_out(typed=True)
 def linspace(
     start: Number | Tensor,
     end: Number | Tensor,
@@ -260,6 +267,7 @@ def linspace(
     return made(K.linspace(first, last, count, d), requires_grad)
 
 
+@takes_out(typed=True)
 def logspace(
     start: Number | Tensor,
     end: Number | Tensor,
@@ -302,6 +310,7 @@ def _cut(op: str, value: Number) -> int:
     return int(value)
 
 
+@takes_out(typed=True)
 def eye(
     n: int,
     m: int | None = None,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import random
+from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import (
     check_device,
@@ -118,6 +119,7 @@ def _finished(out: Tensor, requires_grad: bool) -> Tensor:
 # --- new tensors ----------------------------------------------------------------------------------
 
 
+@takes_out(typed=True)
 def rand(
     *sizes: int | Shape,
     size: Shape | None = None,
@@ -138,6 +140,7 @@ def rand(
     return _finished(out, requires_grad)
 
 
+@takes_out(typed=True)
 def randn(
     *sizes: int | Shape,
     size: Shape | None = None,
@@ -153,6 +156,7 @@ def randn(
     return _finished(out, requires_grad)
 
 
+@takes_out(typed=True)
 def randint(
     *bounds: int | Shape,
     low: int | None = None,
@@ -205,6 +209,7 @@ def draw_integers(
     return draw(shape, lambda shape: K.random_integers(g, shape, d.array_dtype, first, end))
 
 
+@takes_out(typed=True)
 def randperm(
     n: int,
     *,
@@ -276,6 +281,7 @@ def randint_like(
 # --- numbers that depend on tensors ---------------------------------------------------------------
 
 
+@takes_out()
 def normal(
     mean: Real | Tensor,
     std: Real | Tensor = 1.0,
@@ -326,6 +332,7 @@ def _detached_std(std: Tensor) -> Tensor:
     return std
 
 
+@takes_out(exact=False)
 def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None
 ) -> Tensor:
@@ -370,6 +377,7 @@ _with_replacement = Nondifferentiable("pick_with_replacement", "carry")
 _without_replacement = Nondifferentiable("pick_without_replacement", "carry")
 
 
+@takes_out()
 def multinomial(
     input: Tensor,
     num_samples: int,

@@ -6,6 +6,7 @@ import builtins
 import warnings
 from collections.abc import Sequence
 
+from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import (
     check_device,
@@ -119,6 +120,7 @@ def frombuffer(
 # --- numbers --------------------------------------------------------------------------------------
 
 
+@takes_out(typed=True)
 def range(
     start: Real,
     end: Real | None = None,

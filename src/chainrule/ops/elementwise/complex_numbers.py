@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from chainrule.backend import dtypes
+from chainrule.ops.core.out import into
+from chainrule.ops.core.synonyms import takes_out
 from chainrule.ops.elementwise.functions import atan2, real_abs, sign, zeros_like_of
 from chainrule.ops.elementwise.logic import isnan, where
 from chainrule.ops.core.primitive import Linear, Op, Primitive
@@ -66,11 +68,14 @@ def _direction(x: V, magnitude: V) -> V:
     return x / cast(where(magnitude == 0, 1.0, magnitude), x.dtype)
 
 
-def abs(input: V) -> V:
+def abs(input: V, *, out: Tensor | None = None) -> V:
     """The absolute value of each element."""
+    if out is not None:
+        return into("abs", out, abs(input), (input,))
     return _complex_abs(input) if is_complex_value(input) else real_abs(input)
 
 
+@takes_out(exact=False)
 def sgn(input: V) -> V:
     """The sign, and for complex numbers x / |x| (0 at 0)."""
     return _direction(input, abs(input)) if is_complex_value(input) else sign(input)
@@ -95,6 +100,7 @@ def imag(input: V) -> V:
     return _imag(input)
 
 
+@takes_out(exact=False)
 def angle(input: V) -> V:
     """The angle in the complex plane: pi for negative numbers, 0 for positive ones."""
     x = to_floating(input)
@@ -103,6 +109,7 @@ def angle(input: V) -> V:
     return where(isnan(x), x, where(x < 0, math.pi, zeros_like_of(x)))
 
 
+@takes_out()
 def complex(real: Tensor, imag: Tensor) -> Tensor:
     """Complex numbers from their real and imaginary parts."""
     real, imag = tensor_argument("complex", real), tensor_argument("complex", imag)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from chainrule.ops.core.rounding import rounds_once
+from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.elementwise.functions import log, log1p
@@ -38,16 +39,19 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
+@takes_out(exact=False)
 def clamp_min(input: Tensor, min: Tensor | Real) -> Tensor:
     """``input``, at least ``min``."""
     return clamp(input, min=min)
 
 
+@takes_out(exact=False)
 def clamp_max(input: Tensor, max: Tensor | Real) -> Tensor:
     """``input``, at most ``max``."""
     return clamp(input, max=max)
 
 
+@takes_out(exact=False)
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     """input + weight * (end - input)"""
     change = end - input
@@ -61,12 +65,14 @@ def _narrow_lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     return input + weight * (end - input)
 
 
+@takes_out(exact=False)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """input + value * tensor1 * tensor2"""
     product = tensor1 * tensor2
     return input + (product if value == 1 else value * product)
 
 
+@takes_out(exact=False)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """input + value * tensor1 / tensor2"""
     if not result_type(tensor1, tensor2).category > dtypes.INTEGER:
@@ -77,6 +83,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     return input + (quotient if value == 1 else value * quotient)
 
 
+@takes_out(exact=False)
 @rounds_once
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), with x first limited to [eps, 1 - eps] if ``eps`` is given."""
@@ -84,11 +91,13 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     return log(x) - log1p(-x)
 
 
+@takes_out(exact=False)
 def deg2rad(input: Tensor) -> Tensor:
     """Degrees to radians."""
     return to_floating(input) * (math.pi / 180)
 
 
+@takes_out(exact=False)
 def rad2deg(input: Tensor) -> Tensor:
     """Radians to degrees."""
     return to_floating(input) * (180 / math.pi)

@@ -11,6 +11,7 @@ import cmath
 import math
 from typing import Any
 
+from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import K
 from chainrule.ops.core.pointwise import binary, unary
 from chainrule.ops.core.promotion import NUMBERS, check_kind, is_complex_value, to_floating
@@ -414,6 +415,7 @@ def _times_log(d: Value, x: Value, y: Value | Real) -> Value:
 _polygamma = Elementwise("polygamma", [lambda d, x, n: d * polygamma(n + 1, x)])
 
 
+@takes_out(exact=False)
 def polygamma(n: int, input: V) -> V:
     """The n-th derivative of digamma at ``input``."""
     if n < 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chainrule.ops.core.rounding import rounds_once
+from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import dtypes
 from chainrule.ops.core.pointwise import binary, unary
 from chainrule.ops.core.promotion import cast
@@ -23,6 +24,7 @@ nextafter = binary("nextafter", None, None, "The number next to x in direction o
 nextafter.op.rounds = False  # the next number of the type itself
 
 
+@takes_out(exact=False)
 @rounds_once
 def ldexp(input: Tensor, other: Tensor | Number) -> Tensor:
     """input * 2**other
@@ -34,6 +36,7 @@ def ldexp(input: Tensor, other: Tensor | Number) -> Tensor:
     return input * (exp2(other) if isinstance(other, Tensor) else 2.0**other)
 
 
+@takes_out()
 @rounds_once
 def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     """The mantissa, in [0.5, 1), and the int32 exponent of each number.
@@ -49,6 +52,7 @@ def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     return ldexp(ldexp(input, -half), half - exponent), exponent
 
 
+@takes_out(exact=False)
 def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """``input`` to the power ``exponent``, in float64 (complex128 for complex numbers)."""
     return pow(_wide(input), _wide(exponent))

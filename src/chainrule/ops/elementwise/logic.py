@@ -7,6 +7,7 @@ from typing import Any, overload
 
 from chainrule.backend import K
 from chainrule.ops.core.apply import apply, as_operand
+from chainrule.ops.core.out import into
 from chainrule.ops.core.pointwise import comparison, unary
 from chainrule.ops.core.primitive import REGISTRY, Elementwise
 from chainrule.ops.core.promotion import NUMBERS, broadcast_shapes, promote
@@ -96,7 +97,9 @@ def where(condition: Tensor) -> tuple[Tensor, ...]: ...
 def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> Tensor: ...
 @overload
 def where(condition: Value | bool, input: V | Number, other: V | Number) -> V: ...
-def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+def where(
+    condition: Any, input: Any = None, other: Any = None, *, out: Tensor | None = None
+) -> Any:
     """``input`` where the condition holds, ``other`` elsewhere; both are broadcast. Without them
     the indices at which it holds, a vector for each dimension.
 
@@ -107,6 +110,8 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     >>> chainrule.where(x > 0)
     (tensor([1]),)
     """
+    if out is not None:
+        return into("where", out, where(condition, input, other), (condition, input, other))
     if not any(isinstance(v, Tensor) for v in (condition, input, other)):
         return K.where(condition, input, other)
     condition = as_operand(condition)

@@ -5,8 +5,10 @@ They check what they are told and then apply one of several primitives.
 
 from __future__ import annotations
 
+from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import dtypes
 from chainrule.backend.limits import finfo
+from chainrule.ops.core.out import into
 from chainrule.ops.core.primitive import Elementwise
 from chainrule.ops.core.promotion import cast, check_kind, result_type
 from chainrule.ops.elementwise.functions import (
@@ -41,12 +43,14 @@ _clamp = Elementwise("clamp", [lambda d, x, low, high: where(_inside(x, low, hig
 _nan_to_num = Elementwise("nan_to_num", [lambda d, x: where(isfinite(x), d, 0.0)])
 
 
+@takes_out(exact=False)
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest number with that many decimals; halves go to the even neighbour."""
     check_kind("round", "iuf", input.array.dtype)
     return _round(input, decimals=decimals)
 
 
+@takes_out(exact=False)
 def nan_to_num(
     input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
@@ -60,13 +64,17 @@ def nan_to_num(
     return _nan_to_num(input, nan=nan, posinf=posinf, neginf=neginf)
 
 
-def add(input: V | Number, other: V | Number, *, alpha: Number = 1) -> V:
+def add(input: V | Number, other: V | Number, *, alpha: Number = 1, out: Tensor | None = None) -> V:
     """input + alpha * other"""
+    if out is not None:
+        return into("add", out, add(input, other, alpha=alpha), (input, other))
     return plus(input, other if alpha == 1 else _scaled("add", input, other, alpha))
 
 
-def sub(input: V | Number, other: V | Number, *, alpha: Number = 1) -> V:
+def sub(input: V | Number, other: V | Number, *, alpha: Number = 1, out: Tensor | None = None) -> V:
     """input - alpha * other"""
+    if out is not None:
+        return into("sub", out, sub(input, other, alpha=alpha), (input, other))
     return minus(input, other if alpha == 1 else _scaled("sub", input, other, alpha))
 
 
@@ -79,8 +87,17 @@ def _scaled(op: str, input: Value | Number, other: V | Number, alpha: Number) ->
     return other * alpha
 
 
-def div(input: V | Number, other: V | Number, *, rounding_mode: str | None = None) -> V:
+def div(
+    input: V | Number,
+    other: V | Number,
+    *,
+    rounding_mode: str | None = None,
+    out: Tensor | None = None,
+) -> V:
     """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
+    if out is not None:
+        result = div(input, other, rounding_mode=rounding_mode)
+        return into("div", out, result, (input, other))
     if rounding_mode is None:
         return true_divide(input, other)
     if rounding_mode == "floor":
@@ -94,21 +111,27 @@ def div(input: V | Number, other: V | Number, *, rounding_mode: str | None = Non
 
 
 def clamp(
-    input: Tensor, min: Tensor | Real | None = None, max: Tensor | Real | None = None
+    input: Tensor,
+    min: Tensor | Real | None = None,
+    max: Tensor | Real | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
+    if out is not None:
+        return into("clamp", out, clamp(input, min, max), (input, min, max))
     if min is None and max is None:
         raise RuntimeError("clamp: at least one of 'min' or 'max' must not be None")
     d = result_type(*[v for v in (input, min, max) if v is not None])
     check_kind("clamp", "biuf", d.array_dtype)
-    out = cast(input, d)
+    x = cast(input, d)
     if not isinstance(min, Tensor) and not isinstance(max, Tensor):
-        return _clamp(out, low=min, high=max)
+        return _clamp(x, low=min, high=max)
     if min is not None:
-        out = where(out < min, min, out)
+        x = where(x < min, min, x)
     if max is not None:
-        out = where(out > max, max, out)
-    return out
+        x = where(x > max, max, x)
+    return x
 
 
 def _inside(x: Value, low: Real | None, high: Real | None) -> Value:

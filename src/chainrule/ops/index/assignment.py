@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeGuard
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.synonyms import also_named
 from chainrule.ops.index.choice import index_put as put
 from chainrule.ops.index.choice import slice_view
 from chainrule.ops.elementwise.logic import where
@@ -156,6 +157,7 @@ def zero_(input: Tensor) -> Tensor:
     return _write("zero_", input, _whole(input), as_value("zero_", input, 0))
 
 
+@also_named(other="src")
 def copy_(input: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
     """Copies ``src``, broadcast and converted, into the tensor, in place."""
     return _write("copy_", input, _whole(input), as_value("copy_", input, src))

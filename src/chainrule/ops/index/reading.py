@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, overload
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.index.choice import (
     FULL,
     gather_along,
@@ -178,6 +178,7 @@ def integer_index(op: str, index: V, error: type[Exception] = RuntimeError) -> V
     return cast(index, dtypes.int64)
 
 
+@takes_out(apart=True)
 @numpy_names
 def index_select(input: V, dim: int, index: V) -> V:
     """The slices of ``input`` along ``dim`` that a vector of integers names.
@@ -229,6 +230,7 @@ def check_range(
 # --- gather ---------------------------------------------------------------------------------------
 
 
+@takes_out(apart=True)
 @numpy_names
 def gather(input: V, dim: int, index: V) -> V:
     """Elements chosen along ``dim``: ``out[i][j] = input[index[i][j]][j]`` for ``dim=0``.
@@ -280,6 +282,7 @@ def check_index_shape(op: str, input: Value, dim: int, index: Value) -> None:
             )
 
 
+@takes_out()
 @numpy_names
 def take_along_dim(input: V, indices: V, dim: int | None = None) -> V:
     """Elements chosen along ``dim`` with broadcasting: what ``argsort`` and ``argmax`` return fits.
@@ -326,6 +329,7 @@ def _numel(input: Value) -> int:
     return n
 
 
+@takes_out(apart=True)
 def take(input: V, index: V) -> V:
     """Elements of the flattened input, in the shape of ``index``.
 
@@ -346,6 +350,7 @@ def take(input: V, index: V) -> V:
 def nonzero(input: Tensor, *, as_tuple: Literal[False] = False) -> Tensor: ...
 @overload
 def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
+@takes_out()
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Where the elements are not zero: a row for each, or with ``as_tuple`` a vector per dimension.
 
@@ -367,6 +372,7 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
+@takes_out(apart=True)
 def masked_select(input: V, mask: V) -> V:
     """The elements where the mask holds, as a vector; both are broadcast.
 

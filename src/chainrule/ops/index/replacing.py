@@ -7,7 +7,7 @@ from typing import Any
 
 from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.index.assignment import as_number, fitted, shaped, spread_to
 from chainrule.ops.index.choice import (
     FULL,
@@ -81,6 +81,7 @@ def _check_source(op: str, input: Tensor, d: int, index: Tensor, source: Tensor)
         )
 
 
+@takes_out()
 @rounds_once
 @numpy_names
 def index_add(
@@ -107,6 +108,7 @@ def index_add(
     )
 
 
+@takes_out()
 @numpy_names
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with the slices at the places in ``index`` replaced by those of ``source``."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.index.assignment import as_value, shaped
 from chainrule.ops.index.choice import (
     gather_along,
@@ -66,6 +66,7 @@ def _checked(
     return input, index, d, src
 
 
+@takes_out()
 @numpy_names
 def scatter(
     input: Tensor,
@@ -104,6 +105,7 @@ def scatter(
     return shaped(scatter_along(input, source, index, dim=d), shape)
 
 
+@takes_out()
 @numpy_names
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with the elements of ``src`` added where ``index`` says along ``dim``.
@@ -121,6 +123,7 @@ def _placed(src: V, index: V, dim: int, input: Value) -> V:
     return gather_place(src, index, dim=dim, shape=tuple(input.shape))
 
 
+@takes_out()
 @numpy_names
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
@@ -146,6 +149,7 @@ def scatter_reduce(
     return shaped(cast(out, input.dtype), shape)
 
 
+@takes_out()
 @numpy_names
 def index_reduce(
     input: Tensor,

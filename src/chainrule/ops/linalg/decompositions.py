@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from chainrule.backend import K
+from chainrule.ops.core.synonyms import also_named
 from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril, triu
 from chainrule.ops.elementwise.complex_numbers import imag
 from chainrule.ops.elementwise.logic import where
@@ -75,6 +76,7 @@ def _cholesky_jvp(tangents: Sequence[Value], out: Value, x: Value) -> Value:
 _cholesky = WithAdjoints("cholesky", _cholesky_vjp, _cholesky_jvp, batch="carry")
 
 
+@also_named(input="A")
 def cholesky(A: V, *, upper: bool = False) -> V:
     """The lower triangular L with LL* = A, for a Hermitian positive definite A (L* if ``upper``).
 

@@ -133,6 +133,10 @@ def _sizes(
         dims = tuple(range(-len(s), 0))
     else:
         dims = canonical_dims(f"fft.{op}", dim, input.ndim)
+        if not input.ndim and dim is not None:
+            raise IndexError(
+                f"fft.{op}: dimension specified as {dim}, but tensor has no dimensions"
+            )
     sizes = [None if s is None or n == -1 else n for n in (dims if s is None else s)]
     if len(sizes) != len(dims) or len(dims) > input.ndim:
         raise RuntimeError(

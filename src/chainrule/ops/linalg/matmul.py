@@ -13,6 +13,7 @@ from operator import add
 from typing import Any
 
 from chainrule.backend import K, dtypes
+from chainrule.ops.core.out import into
 from chainrule.ops.core.apply import apply, as_operand
 from chainrule.ops.core.recording import affine
 from chainrule.ops.core.batching import ON_ARRAYS, spread
@@ -111,7 +112,7 @@ _matmul = _MatMul("matmul", (_from_left, _from_right), _batch_of_products)
 ON_ARRAYS.add(_batch_of_products)
 
 
-def matmul(input: V, other: V) -> V:
+def matmul(input: V, other: V, *, out: Tensor | None = None) -> V:
     """The product of two tensors, ``input @ other``.
 
     Vectors and matrices multiply as usual (two vectors give a number); dimensions before the last
@@ -122,6 +123,8 @@ def matmul(input: V, other: V) -> V:
     >>> (x @ y).shape
     chainrule.Size([5, 2, 4])
     """
+    if out is not None:
+        return into("matmul", out, matmul(input, other), (input, other), exact=True)
     x: Any = input  # a tensor, unless a rule computes on arrays
     y: Any = other
     if x.__class__ is not Tensor or y.__class__ is not Tensor:
@@ -142,8 +145,8 @@ def matmul(input: V, other: V) -> V:
         array = _matmul.raw(a, b)
     except ValueError:
         raise _shape_error("matmul", x, y) from None
-    out: Any = affine(_matmul, x, y, None, array, flags, _NOTHING)
-    return out
+    result: Any = affine(_matmul, x, y, None, array, flags, _NOTHING)
+    return result
 
 
 def _matmul_bare(input: Any, other: Any) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import also_named, numpy_names
 from chainrule.ops.linalg.decompositions import cholesky, eigvalsh, svdvals
 from chainrule.ops.shape.diagonal import diagonal as _diagonal
 from chainrule.ops.elementwise.complex_numbers import abs, conj, real
@@ -278,6 +278,7 @@ def pinverse(input: V, rcond: float = 1e-15) -> V:
     return pinv(input, rcond)
 
 
+@also_named(input="A")
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """A multiplied by itself n times; its inverse for negative n, the identity for 0."""
     if not isinstance(n, int):

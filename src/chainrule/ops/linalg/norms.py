@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.linalg.matrices import matrix_norm
 from chainrule.ops.reduce.norms import p_norm
@@ -15,6 +15,7 @@ METHODS = tuple(__all__)
 INPLACE = ("renorm",)
 
 
+@takes_out()
 @numpy_names
 def norm(
     input: V,
@@ -46,6 +47,7 @@ def dist(input: V, other: V, p: float = 2) -> V:
     return norm(input - other, p)
 
 
+@takes_out()
 @numpy_names
 def renorm(input: V, p: float, dim: int, maxnorm: float) -> V:
     """The slices along ``dim`` scaled down to a p-norm of ``maxnorm`` where theirs is larger.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chainrule.ops.core.synonyms import also_named
 from chainrule.ops.creation.patterns import eye
 from chainrule.ops.elementwise.complex_numbers import conj
 from chainrule.ops.linalg.decompositions import QR, SVD
@@ -48,11 +49,13 @@ def lu(
     return (packed, pivots, info) if get_infos else LUFactor(packed, pivots)
 
 
+@also_named(input="b")
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """:func:`linalg.lu_solve` with the right side first."""
     return _lu_solve(LU_data, LU_pivots, b)
 
 
+@also_named(input="L")
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """The inverse of LL* from its Cholesky factor (of L*L if ``upper``)."""
     check_matrix("cholesky_inverse", L, square=True)

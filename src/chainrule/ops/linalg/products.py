@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chainrule.backend import dtypes
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.out import into
+from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.core.rounding import rounds_once
 from chainrule.ops.shape.diagonal import diagonal
 from chainrule.ops.elementwise.complex_numbers import conj
@@ -47,14 +48,18 @@ def _check_ranks(op: str, **tensors: tuple[Value, int]) -> None:
             )
 
 
-def mm(input: V, mat2: V) -> V:
+def mm(input: V, mat2: V, *, out: Tensor | None = None) -> V:
     """The product of two matrices."""
+    if out is not None:
+        return into("mm", out, mm(input, mat2), (input, mat2), exact=True)
     _check_ranks("mm", input=(input, 2), mat2=(mat2, 2))
     return product("mm", input, mat2)
 
 
-def bmm(input: V, mat2: V) -> V:
+def bmm(input: V, mat2: V, *, out: Tensor | None = None) -> V:
     """The products of the matrices of two batches of the same size, without broadcasting."""
+    if out is not None:
+        return into("bmm", out, bmm(input, mat2), (input, mat2), exact=True)
     _check_ranks("bmm", input=(input, 3), mat2=(mat2, 3))
     if input.shape[0] != mat2.shape[0]:
         raise RuntimeError(
@@ -64,24 +69,28 @@ def bmm(input: V, mat2: V) -> V:
     return product("bmm", input, mat2)
 
 
+@takes_out()
 def mv(input: V, vec: V) -> V:
     """The product of a matrix and a vector."""
     _check_ranks("mv", input=(input, 2), vec=(vec, 1))
     return product("mv", input, vec)
 
 
+@takes_out()
 def dot(input: V, tensor: V) -> V:
     """The dot product of two vectors."""
     _check_ranks("dot", input=(input, 1), tensor=(tensor, 1))
     return product("dot", input, tensor)
 
 
+@takes_out()
 def vdot(input: V, other: V) -> V:
     """The dot product of two vectors, the first conjugated."""
     _check_ranks("vdot", input=(input, 1), other=(other, 1))
     return product("vdot", conj(input), other)
 
 
+@takes_out()
 def inner(input: V, other: V) -> V:
     """The products summed along the last dimensions; with a number, the product."""
     if input.ndim == 0 or other.ndim == 0:
@@ -97,12 +106,14 @@ def inner(input: V, other: V) -> V:
     return reshape(out, (*input.shape[:-1], *other.shape[:-1]))
 
 
+@takes_out()
 def outer(input: V, vec2: V) -> V:
     """All products of an element of one vector and an element of another."""
     _check_ranks("outer", input=(input, 1), vec2=(vec2, 1))
     return unsqueeze(input, -1) * vec2
 
 
+@takes_out()
 def kron(input: V, other: V) -> V:
     """The Kronecker product: every element of ``input`` times the whole of ``other``."""
     rank = max(input.ndim, other.ndim)
@@ -123,6 +134,7 @@ _cross = Bilinear(
 )
 
 
+@takes_out()
 @numpy_names
 def cross(input: V, other: V, dim: int | None = None) -> V:
     """The cross product of vectors along ``dim`` (the first dimension of size 3 if not given)."""
@@ -196,6 +208,7 @@ def _real(op: str, factor: Number) -> float:
     return factor
 
 
+@takes_out()
 @rounds_once
 def addmm(input: V, mat1: V, mat2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (mat1 @ mat2), for matrices."""
@@ -203,6 +216,7 @@ def addmm(input: V, mat1: V, mat2: V, *, beta: Number = 1, alpha: Number = 1) ->
     return _add_scaled("addmm", input, product("addmm", mat1, mat2), beta, alpha)
 
 
+@takes_out()
 @rounds_once
 def addmv(input: V, mat: V, vec: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (mat @ vec), for a matrix and a vector."""
@@ -210,18 +224,21 @@ def addmv(input: V, mat: V, vec: V, *, beta: Number = 1, alpha: Number = 1) -> V
     return _add_scaled("addmv", input, product("addmv", mat, vec), beta, alpha)
 
 
+@takes_out()
 @rounds_once
 def addr(input: V, vec1: V, vec2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * outer(vec1, vec2)"""
     return _add_scaled("addr", input, outer(vec1, vec2), beta, alpha)
 
 
+@takes_out()
 @rounds_once
 def baddbmm(input: V, batch1: V, batch2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * bmm(batch1, batch2)"""
     return _add_scaled("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
+@takes_out()
 @rounds_once
 def addbmm(input: V, batch1: V, batch2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (the sum of bmm(batch1, batch2) over the batch)"""

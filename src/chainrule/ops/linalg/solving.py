@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from chainrule.backend import K, dtypes
 from chainrule.backend.numpy_kernels.linalg import LinAlgError
+from chainrule.ops.core.synonyms import also_named
 from chainrule.ops.core.batching import RULES
 from chainrule.ops.shape.diagonal import tril, triu
 from chainrule.ops.elementwise.complex_numbers import conj, imag, real
@@ -131,6 +132,7 @@ inverse_of = Primitive(
 )
 
 
+@also_named(input="A")
 def inv(A: V) -> V:
     """The inverse of a square matrix. Raises :class:`LinAlgError` if it is singular.
 
@@ -249,6 +251,7 @@ def solve_triangular(
     return solve_by_substitution(a, b, upper=upper, unitriangular=unitriangular)
 
 
+@also_named(input="B", input2="L")
 def cholesky_solve(B: V, L: V, upper: bool = False) -> V:
     """The solution X of AX = B, given the Cholesky factor ``L`` of A (LL* = A, or L*L if upper)."""
     first, second = (adjoint(L), L) if upper else (L, adjoint(L))
@@ -283,6 +286,7 @@ def _cofactor_jvp(tangents: Sequence[Value], out: Value, x: Value) -> Value:
 _cofactor = Primitive("cofactor", _cofactor_vjp, _cofactor_jvp, batch="carry")
 
 
+@also_named(input="A")
 def det(A: V) -> V:
     """The determinant. Its gradient, the matrix of cofactors, is exact for singular matrices, too.
 
@@ -323,6 +327,7 @@ def _slogdet_jvp(
 _slogdet = WithAdjoints("slogdet", _slogdet_vjp, _slogdet_jvp, batch="carry")
 
 
+@also_named(input="A")
 def slogdet(A: Tensor) -> Slogdet:
     """The sign of the determinant and the logarithm of its absolute value (-inf if singular).
 
@@ -407,6 +412,7 @@ _matrix_exp = Primitive(
 )
 
 
+@also_named(input="A")
 def matrix_exp(A: V) -> V:
     """The matrix exponential I + A + A A / 2 + A A A / 6 + ..."""
     check_matrix("linalg.matrix_exp", A, square=True, few_bits=True)

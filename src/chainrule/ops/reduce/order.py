@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.index.choice import gather_along, gather_place
 from chainrule.ops.elementwise.functions import maximum, minimum
 from chainrule.ops.elementwise.logic import isnan
@@ -163,6 +163,7 @@ def _all_dims(
 # --- extremes -------------------------------------------------------------------------------------
 
 
+@takes_out()
 @numpy_names
 def amax(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """The largest element (along some dimensions); ties share the gradient evenly.
@@ -175,6 +176,7 @@ def amax(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     return _amax(input, dim=_all_dims("amax", input, dim), keepdim=keepdim)
 
 
+@takes_out()
 @numpy_names
 def amin(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """The smallest element (along some dimensions); ties share the gradient evenly."""
@@ -182,6 +184,7 @@ def amin(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     return _amin(input, dim=_all_dims("amin", input, dim), keepdim=keepdim)
 
 
+@takes_out()
 @numpy_names
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
     """The smallest and the largest element (along one dimension), as ``(min, max)``."""
@@ -200,6 +203,7 @@ def max(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
 def max(input: Tensor, other: Tensor, /) -> Tensor: ...
 @overload
 def max(input: Tensor, *, other: Tensor) -> Tensor: ...
+@takes_out()
 @numpy_names
 def max(
     input: Tensor,
@@ -237,6 +241,7 @@ def min(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
 def min(input: Tensor, other: Tensor, /) -> Tensor: ...
 @overload
 def min(input: Tensor, *, other: Tensor) -> Tensor: ...
+@takes_out()
 @numpy_names
 def min(
     input: Tensor,
@@ -260,12 +265,14 @@ def min(
     return select("min", _min_along, input, dim, keepdim)
 
 
+@takes_out()
 @numpy_names
 def argmax(input: V, dim: int | None = None, keepdim: bool = False) -> V:
     """The index of the largest element (the first), in the flattened tensor or along ``dim``."""
     return _place("argmax", _argmax, input, dim, keepdim)
 
 
+@takes_out()
 @numpy_names
 def argmin(input: V, dim: int | None = None, keepdim: bool = False) -> V:
     """The index of the smallest element (the first), in the flattened tensor or along ``dim``."""
@@ -294,6 +301,7 @@ def _place(op: str, index_of: Nondifferentiable, input: V, dim: int | None, keep
 def median(input: Tensor) -> Tensor: ...
 @overload
 def median(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
+@takes_out()
 @numpy_names
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | ValuesIndices:
     """The median of all elements; with ``dim``, the medians along it and their indices.
@@ -307,6 +315,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 def nanmedian(input: Tensor) -> Tensor: ...
 @overload
 def nanmedian(input: Tensor, dim: int, keepdim: bool = False) -> ValuesIndices: ...
+@takes_out()
 @numpy_names
 def nanmedian(
     input: Tensor, dim: int | None = None, keepdim: bool = False
@@ -328,6 +337,7 @@ def _middle(
     return _median(reshape(input, (-1,)), dim=(-1,), keepdim=False, skip_nan=skip_nan)
 
 
+@takes_out()
 @numpy_names
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """The most frequent element along ``dim`` (the smallest of several) and its last index."""

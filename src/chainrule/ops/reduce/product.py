@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.reduce.reductions import as_summands, reduction
 from chainrule.ops.reduce.scan import product_after, product_before
 from chainrule.ops.shape.views import canonical_dim, reshape
@@ -20,6 +20,7 @@ def _product_of_others(x: V, dim: int) -> V:
     return product_before(x, dim) * product_after(x, dim)
 
 
+@takes_out(exact=False)
 @numpy_names
 def prod(
     input: V, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None

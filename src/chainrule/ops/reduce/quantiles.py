@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.elementwise.functions import ceil, floor
 from chainrule.ops.elementwise.logic import isnan, where
@@ -20,6 +20,7 @@ METHODS = tuple(__all__)
 INPLACE: tuple[str, ...] = ()
 
 
+@takes_out()
 @numpy_names
 def quantile(
     input: Tensor,
@@ -41,6 +42,7 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
 
 
+@takes_out()
 @numpy_names
 def nanquantile(
     input: Tensor,

@@ -15,7 +15,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.synonyms import NumPyNames, in_words_of_pytorch, numpy_names
+from chainrule.ops.core.out import into
+from chainrule.ops.core.synonyms import (
+    NumPyNames,
+    in_words_of_pytorch,
+    numpy_names,
+    takes_out,
+)
 from chainrule.ops.elementwise.complex_numbers import conj, real
 from chainrule.ops.elementwise.derived import isclose
 from chainrule.ops.elementwise.functions import exp
@@ -185,6 +191,10 @@ def sum(
     tensor([3., 3.])
     """
     if names:
+        if "out" in names:
+            out = names.pop("out")
+            total = sum(input, dim, keepdim, dtype=dtype, **names)
+            return total if out is None else into("sum", out, total, (input,))
         dim, keepdim = in_words_of_pytorch("sum", names, dim, keepdim)
     array = input.array if input.__class__ is Tensor else array_of("sum", input)
     if dtype is not None or array.dtype.kind in "iub":
@@ -208,6 +218,10 @@ def mean(
     tensor([3., 5.])
     """
     if names:
+        if "out" in names:
+            out = names.pop("out")
+            total = mean(input, dim, keepdim, dtype=dtype, **names)
+            return total if out is None else into("mean", out, total, (input,))
         dim, keepdim = in_words_of_pytorch("mean", names, dim, keepdim)
     array = input.array if input.__class__ is Tensor else array_of("mean", input)
     if dtype is not None or array.dtype.kind in "iub":
@@ -238,6 +252,7 @@ def _as_averaged(input: V, dtype: DType | None) -> V:
     return cast(input, d)
 
 
+@takes_out()
 @numpy_names
 def nansum(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
     """The sum with NaN counted as zero."""
@@ -249,6 +264,7 @@ def nansum(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | 
     return _sum(as_summands("nansum", numbers, dtype), dim=dims, keepdim=keepdim)
 
 
+@takes_out()
 @numpy_names
 def nanmean(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> V:
     """The mean of the elements that are not NaN."""
@@ -258,6 +274,7 @@ def nanmean(input: V, dim: Dims = None, keepdim: bool = False, *, dtype: DType |
     return total / _sum(cast(~isnan(input), total.dtype), dim=dims, keepdim=keepdim)
 
 
+@takes_out()
 @numpy_names
 def logsumexp(input: V, dim: Dims, keepdim: bool = False) -> V:
     """log(sum(exp(input))), without overflow.
@@ -298,6 +315,7 @@ def _spread_arguments(
     return dims, correction
 
 
+@takes_out()
 @numpy_names
 def var(
     input: V,
@@ -319,6 +337,7 @@ def var(
     return _var(input, dim=dims, keepdim=keepdim, correction=correction)
 
 
+@takes_out()
 @numpy_names
 def std(
     input: V,
@@ -366,12 +385,14 @@ def std_mean(
 # --- truth ----------------------------------------------------------------------------------------
 
 
+@takes_out(exact=False)
 @numpy_names
 def all(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """Whether all elements (along some dimensions) are nonzero."""
     return _truth("all", _all, input, dim, keepdim)
 
 
+@takes_out(exact=False)
 @numpy_names
 def any(input: V, dim: Dims = None, keepdim: bool = False) -> V:
     """Whether any element (along some dimensions) is nonzero."""

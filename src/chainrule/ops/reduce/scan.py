@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.elementwise.functions import exp
 from chainrule.ops.elementwise.logic import logical_xor, where
 from chainrule.ops.reduce.order import Selection, ValuesIndices, select
@@ -138,6 +138,7 @@ def _along(op: Op, name: str, input: V, dim: int, **params: Any) -> V:
     return op(input, dim=d, **params)
 
 
+@takes_out(exact=False)
 @numpy_names
 def cumsum(input: V, dim: int, *, dtype: DType | None = None) -> V:
     """The running sum: y[i] = x[0] + ... + x[i].
@@ -149,12 +150,14 @@ def cumsum(input: V, dim: int, *, dtype: DType | None = None) -> V:
     return _along(_cumsum, "cumsum", as_summands("cumsum", input, dtype), dim, reverse=False)
 
 
+@takes_out(exact=False)
 @numpy_names
 def cumprod(input: V, dim: int, *, dtype: DType | None = None) -> V:
     """The running product: y[i] = x[0] * ... * x[i]; its gradient is exact also at zeros."""
     return _along(_cumprod, "cumprod", as_summands("cumprod", input, dtype), dim, reverse=False)
 
 
+@takes_out()
 @numpy_names
 def logcumsumexp(input: V, dim: int) -> V:
     """The running logsumexp: y[i] = log(exp(x[0]) + ... + exp(x[i])), without overflow."""
@@ -166,6 +169,7 @@ def logcumsumexp(input: V, dim: int) -> V:
     return _along(_logcumsumexp, "logcumsumexp", input, dim)
 
 
+@takes_out()
 @numpy_names
 def cummax(input: Tensor, dim: int) -> ValuesIndices:
     """The largest element so far and its (latest) index.
@@ -178,6 +182,7 @@ def cummax(input: Tensor, dim: int) -> ValuesIndices:
     return select("cummax", _cummax, input, dim)
 
 
+@takes_out()
 @numpy_names
 def cummin(input: Tensor, dim: int) -> ValuesIndices:
     """The smallest element so far and its (latest) index."""
@@ -188,6 +193,7 @@ def cummin(input: Tensor, dim: int) -> ValuesIndices:
 # --- differences and integrals --------------------------------------------------------------------
 
 
+@takes_out()
 @numpy_names
 def diff(
     input: V, n: int = 1, dim: int = -1, prepend: V | None = None, append: V | None = None

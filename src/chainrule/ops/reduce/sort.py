@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import also_named, numpy_names, takes_out
 from chainrule.ops.index.choice import data_dependent, gather_along
 from chainrule.ops.elementwise.logic import logical_not
 from chainrule.ops.index.reading import gather, integer_index
@@ -92,6 +92,7 @@ def _chosen(input: Tensor, index_of: Op, dim: int, **params: Any) -> ValuesIndic
     return ValuesIndices(gather_along(input, indices, dim=dim), indices)
 
 
+@takes_out()
 @numpy_names
 def sort(
     input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None
@@ -108,6 +109,7 @@ def sort(
     return _chosen(input, _argsort, d, descending=descending)
 
 
+@takes_out()
 @numpy_names
 def argsort(
     input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False
@@ -120,11 +122,13 @@ def argsort(
     return _argsort(input, dim=d, descending=descending)
 
 
+@takes_out()
 def msort(input: Tensor) -> Tensor:
     """The elements in order along the first dimension."""
     return sort(input, dim=0)[0]
 
 
+@takes_out()
 @numpy_names
 def topk(
     input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
@@ -148,6 +152,7 @@ def topk(
     return _chosen(input, _topk, d, k=int(k), largest=largest)
 
 
+@takes_out()
 @numpy_names
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """The ``k``-th smallest element along ``dim`` (``k=1`` is the smallest), and where it is.
@@ -315,6 +320,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return _bincount(input, weights, minlength=minlength)
 
 
+@takes_out()
 def searchsorted(
     sorted_sequence: Tensor,
     input: Tensor | Number,
@@ -364,6 +370,7 @@ def _in_order(sequence: Tensor, sorter: Tensor) -> Tensor:
     return gather(sequence, -1, integer_index("searchsorted: sorter", sorter))
 
 
+@takes_out()
 def bucketize(
     input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
@@ -381,6 +388,7 @@ def bucketize(
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
+@takes_out()
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max`` (the
     smallest and the largest element, if both are equal); elements outside do not count.
@@ -411,6 +419,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     return _histc(reshape(input, (-1,)), bins=int(bins), low=min, high=max)
 
 
+@also_named(element="elements", test_element="test_elements")
 def isin(
     elements: Tensor | Number,
     test_elements: Tensor | Number,

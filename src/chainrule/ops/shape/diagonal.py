@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 
+from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import K
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.promotion import promote
@@ -74,6 +75,7 @@ def diag_embed(input: V, offset: int = 0, dim1: int = -2, dim2: int = -1) -> V:
     return _diagonal_place(input, shape=tuple(sizes), offset=int(offset), dim1=d1, dim2=d2)
 
 
+@takes_out()
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix with a given diagonal."""
     if input.ndim == 1:
@@ -107,11 +109,13 @@ def diagonal_scatter(
     return where(on_diagonal, _diagonal_place(src, **place), input)
 
 
+@takes_out()
 def tril(input: V, diagonal: int = 0) -> V:
     """The lower triangle of each matrix, the other elements zero."""
     return _triangle(_matrices("tril", input), diagonal=int(diagonal), upper=False)
 
 
+@takes_out()
 def triu(input: V, diagonal: int = 0) -> V:
     """The upper triangle of each matrix, the other elements zero."""
     return _triangle(_matrices("triu", input), diagonal=int(diagonal), upper=True)

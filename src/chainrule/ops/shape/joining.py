@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import also_named, numpy_names, takes_out
 from chainrule.ops.index.reading import narrow, select
 from chainrule.ops.shape.rearrange import atleast_1d, atleast_2d, atleast_3d, existing_dim
 from chainrule.ops.shape.views import canonical_dim, reshape
@@ -44,6 +44,7 @@ INPLACE: tuple[str, ...] = ()
 # --- joining --------------------------------------------------------------------------------------
 
 
+@takes_out(exact=False)
 @numpy_names
 def concat(tensors: Sequence[V], dim: int = 0) -> V:
     """Tensors joined along an existing dimension: another name of :func:`cat`."""
@@ -59,22 +60,26 @@ def _listed(op: str, tensors: Sequence[V]) -> list[V]:
     return list(tensors)
 
 
+@takes_out(exact=False)
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors joined side by side: along the second dimension, vectors along the first."""
     several = [atleast_1d(x) for x in _listed("hstack", tensors)]
     return cat(several, 0 if several[0].ndim == 1 else 1)
 
 
+@takes_out(exact=False)
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors joined one below the other, along the first dimension; vectors are rows."""
     return cat([atleast_2d(x) for x in _listed("vstack", tensors)], 0)
 
 
+@takes_out(exact=False)
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors joined one behind the other, along the third dimension."""
     return cat([atleast_3d(x) for x in _listed("dstack", tensors)], 2)
 
 
+@takes_out(exact=False)
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Vectors as the columns of a matrix; matrices are joined side by side."""
     several = _listed("column_stack", tensors)
@@ -86,7 +91,7 @@ row_stack = vstack
 # --- splitting ------------------------------------------------------------------------------------
 
 
-@numpy_names
+@also_named(split_size="split_size_or_sections", input="tensor")
 def split(tensor: V, split_size_or_sections: Sizes, dim: int = 0) -> tuple[V, ...]:
     """Views of pieces of a given size (the last may be smaller), or of the listed sizes.
 
@@ -137,7 +142,7 @@ def chunk(input: V, chunks: int, dim: int = 0) -> tuple[V, ...]:
     return split(input, -(-n // chunks), d)
 
 
-@numpy_names
+@also_named(sections="indices_or_sections", indices="indices_or_sections")
 def tensor_split(input: V, indices_or_sections: Sizes | Tensor, dim: int = 0) -> tuple[V, ...]:
     """Views of as many pieces as asked for, equal if possible, or of the pieces between indices."""
     if input.ndim == 0:
@@ -177,16 +182,19 @@ def _split_evenly(
     return tensor_split(input, pieces, dim)
 
 
+@also_named(sections="indices_or_sections", indices="indices_or_sections")
 def hsplit(input: V, indices_or_sections: Sizes | Tensor) -> tuple[V, ...]:
     """Pieces side by side: along the second dimension, of a vector along the first."""
     return _split_evenly("hsplit", input, indices_or_sections, 1 if input.ndim > 1 else 0, 1)
 
 
+@also_named(sections="indices_or_sections", indices="indices_or_sections")
 def vsplit(input: V, indices_or_sections: Sizes | Tensor) -> tuple[V, ...]:
     """Pieces one below the other: along the first dimension."""
     return _split_evenly("vsplit", input, indices_or_sections, 0, 2)
 
 
+@also_named(sections="indices_or_sections", indices="indices_or_sections")
 def dsplit(input: V, indices_or_sections: Sizes | Tensor) -> tuple[V, ...]:
     """Pieces one behind the other: along the third dimension."""
     return _split_evenly("dsplit", input, indices_or_sections, 2, 3)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.graph import Edges, Node, Saved
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.core.primitive import Op
 from chainrule.ops.core.promotion import promote
 from chainrule.ops.elementwise.functions import zeros_like_of
@@ -57,6 +57,7 @@ class _Cat(Op):
 _cat = _Cat("cat", batch="carry")
 
 
+@takes_out(exact=False)
 @numpy_names
 def cat(tensors: Sequence[V], dim: int = 0) -> V:
     """Tensors joined along an existing dimension.
@@ -65,6 +66,10 @@ def cat(tensors: Sequence[V], dim: int = 0) -> V:
     >>> chainrule.cat([chainrule.ones(1, 2), chainrule.zeros(2, 2)]).shape
     chainrule.Size([3, 2])
     """
+    if tensors.__class__ is Tensor:
+        raise TypeError(
+            "cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"
+        )
     tensors = list(tensors)
     if not tensors:
         raise ValueError("cat: expected a non-empty list of tensors")
@@ -110,6 +115,7 @@ def _check_sizes(shapes: Sequence[tuple[int, ...]], d: int) -> None:
             )
 
 
+@takes_out(exact=False)
 @numpy_names
 def stack(tensors: Sequence[V], dim: int = 0) -> V:
     """Tensors of one shape joined along a new dimension."""

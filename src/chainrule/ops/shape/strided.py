@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.graph import Box
-from chainrule.ops.core.synonyms import numpy_names
+from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.core.arguments import checked_size
 from chainrule.ops.core.primitive import Linear, Op
 from chainrule.ops.elementwise.complex_numbers import complex
@@ -149,6 +149,7 @@ def slice_scatter(
     return _replaced("slice_scatter", input, shown, src)
 
 
+@numpy_names
 def slice_view_of(
     input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -210,6 +211,7 @@ def view_as_complex(input: V) -> V:
     return _view_as_complex(input)
 
 
+@takes_out()
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """Complex numbers by their absolute values and angles.
 
