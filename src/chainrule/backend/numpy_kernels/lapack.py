@@ -9,6 +9,7 @@ import numpy as np
 
 __all__ = [
     "cholesky_info",
+    "first_zero",
     "geqrf",
     "inverse_order",
     "ldl_factor",
@@ -95,6 +96,14 @@ def lu_factors(a: np.ndarray) -> np.ndarray:
     return out
 
 
+def first_zero(a: np.ndarray) -> np.ndarray:
+    """The place (from 1) of the first zero on the diagonal of each matrix; 0 if there is none."""
+    zero = a.diagonal(0, -2, -1) == 0
+    if not zero.shape[-1]:
+        return np.zeros(a.shape[:-2], np.int32)
+    return np.where(zero.any(-1), zero.argmax(-1) + 1, 0).astype(np.int32)
+
+
 # --- Householder vectors --------------------------------------------------------------------------
 
 
@@ -148,7 +157,7 @@ def _ldl_solve_one(packed: np.ndarray, pivots: np.ndarray, x: np.ndarray, hermit
     for block in blocks:
         _exchange(x, block, pivots)
         x[block.stop :] -= packed[block.stop :, block] @ x[block]
-        d = packed[block, block]
+        d = np.tril(packed[block, block])
         x[block] = np.linalg.solve(d + np.tril(other[block, block], -1).T, x[block])
     for block in reversed(blocks):
         x[block] -= other[block.stop :, block].T @ x[block.stop :]

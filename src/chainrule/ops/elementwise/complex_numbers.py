@@ -64,8 +64,8 @@ _complex_abs = Primitive(
 
 
 def _direction(x: V, magnitude: V) -> V:
-    """x / |x|, 0 at 0."""
-    return x / cast(where(magnitude == 0, 1.0, magnitude), x.dtype)
+    """x / |x|, 0 at 0, and so is its derivative there."""
+    return x / cast(where(magnitude == 0, math.inf, magnitude), x.dtype)
 
 
 def abs(input: V, *, out: Tensor | None = None) -> V:

@@ -12,7 +12,7 @@ from chainrule.ops.shape.diagonal import diagonal
 from chainrule.tensor import Tensor
 from chainrule.typing import V, Value
 
-__all__ = ["WithAdjoints", "adjoint", "check_phase", "hermitian", "is_complex", "real_diagonal"]
+__all__ = ["WithAdjoints", "adjoint", "check_phase", "hermitian", "real_diagonal"]
 
 
 class WithAdjoints(Primitive):
@@ -23,14 +23,10 @@ class WithAdjoints(Primitive):
         return self
 
 
-def is_complex(x: Value) -> bool:
-    """Whether the elements are complex numbers."""
-    return (x.array if isinstance(x, Tensor) else x).dtype.kind == "c"
-
-
 def adjoint(x: V) -> V:
     """x*: the matrices transposed and conjugated."""
-    return conj(x).mT
+    kind = (x.array if isinstance(x, Tensor) else x).dtype.kind
+    return conj(x).mT if kind == "c" else x.mT
 
 
 def hermitian(x: V) -> V:

@@ -20,13 +20,13 @@ from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril, triu
 from chainrule.ops.elementwise.complex_numbers import imag
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import narrow
+from chainrule.ops.core.promotion import is_complex_value
 from chainrule.ops.core.primitive import Primitive
 from chainrule.ops.linalg.adjoint import (
     WithAdjoints,
     adjoint,
     check_phase,
     hermitian,
-    is_complex,
     real_diagonal,
 )
 from chainrule.ops.shape.views import unsqueeze
@@ -117,7 +117,7 @@ def _qr_jvp(
     scaled = _solve(r.mT, tangents[0].mT, upper=False).mT
     inside = adjoint(q) @ scaled
     change = triu(inside + adjoint(tril(inside, -1)))
-    if is_complex(change):
+    if is_complex_value(change):
         change = change - 1j * diag_embed(imag(diagonal(change, 0, -2, -1)))
     return scaled - q @ change, change @ r
 
@@ -125,7 +125,7 @@ def _qr_jvp(
 def _from_below(m: V) -> V:
     """The Hermitian matrix with this lower triangle and the real part of the diagonal."""
     below = tril(m, -1)
-    if is_complex(m):
+    if is_complex_value(m):
         return below + adjoint(below) + diag_embed(real_diagonal(m))
     return tril(m) + below.mT
 
@@ -226,7 +226,7 @@ def _rotation(p: V, s: V) -> V:
     """
     scaled = _padded(_first(p, s.shape[-1]) * unsqueeze(s, -2), p.shape[-2])
     out = over_gaps(scaled + adjoint(scaled), _square_gaps(s, p.shape[-2]))
-    if not is_complex(p):
+    if not is_complex_value(p):
         return out
     turn = over_gaps(imag(diagonal(p, 0, -2, -1)), s + s)
     return out + 1j * diag_embed(_padded(turn, p.shape[-2]))
@@ -237,7 +237,7 @@ def _rotation_adjoint(g: V, s: V, n: int) -> V:
     k = s.shape[-1]
     turned = over_gaps(g - adjoint(g), _square_gaps(s, g.shape[-1]))
     out = _first(turned, k) * unsqueeze(s, -2)
-    if is_complex(g):
+    if is_complex_value(g):
         turn = over_gaps(_first(imag(diagonal(g, 0, -2, -1)), k), s + s)
         out = out + 1j * _first(diag_embed(_padded(turn, out.shape[-2])), k)
     return _padded(out, n)
@@ -259,7 +259,7 @@ def _svd_vjp(
     (gu, gs, gvh), (u, s, vh) = g, out
     v, gv, k = adjoint(vh), adjoint(gvh), s.shape[-1]
     inside_u, inside_v = adjoint(u) @ gu, vh @ gv
-    if is_complex(x):
+    if is_complex_value(x):
         turn = _first(imag(diagonal(inside_u, 0, -2, -1)), k)
         check_phase("linalg.svd", turn + _first(imag(diagonal(inside_v, 0, -2, -1)), k))
     core = _rotation_adjoint(inside_u, s, v.shape[-1])
@@ -335,7 +335,7 @@ def _eigh_vjp(
     (gl, gv), (values, v) = g, out
     vh = adjoint(v)
     inside = vh @ gv
-    if is_complex(x):
+    if is_complex_value(x):
         check_phase("linalg.eigh", imag(diagonal(inside, 0, -2, -1)))
     turned = over_gaps(inside, gaps_of(values))
     return (hermitian(v @ (turned + diag_embed(gl)) @ vh),)

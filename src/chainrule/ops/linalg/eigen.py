@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chainrule.ops.core.promotion import cast
+from chainrule.ops.core.promotion import cast, is_complex_value
 from chainrule.ops.elementwise.complex_numbers import conj, imag, real
 from chainrule.ops.linalg.adjoint import (
     WithAdjoints,
     adjoint,
     check_phase,
-    is_complex,
     real_diagonal,
 )
 from chainrule.ops.linalg.decompositions import Eigen, gaps_of, over_gaps
@@ -33,7 +32,7 @@ def _pulled_back(core: V, v: V, x: V) -> V:
     """V^-* core V*, the gradient of x; its real part if x is real."""
     vh = adjoint(v)
     out = solve(vh, core @ vh)
-    return out if is_complex(x) else real(out)
+    return out if is_complex_value(x) else real(out)
 
 
 def _eig_vjp(

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from chainrule.backend import K, dtypes
+from chainrule.backend import K
 from chainrule.graph import Box
 from chainrule.ops.core.primitive import Nondifferentiable, Primitive
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.patterns import eye
 from chainrule.ops.elementwise.complex_numbers import conj
-from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import narrow, one_hot, take_along_dim
 from chainrule.ops.linalg.solving import (
     LinAlgError,
@@ -25,9 +24,7 @@ from chainrule.ops.linalg.solving import (
     solve_by_substitution,
     solve_triangular,
 )
-from chainrule.ops.reduce.order import argmax
-from chainrule.ops.reduce.reductions import any, sum
-from chainrule.ops.shape.diagonal import diagonal, tril, triu
+from chainrule.ops.shape.diagonal import tril, triu
 from chainrule.ops.shape.stacking import cat
 from chainrule.ops.shape.views import expand, unsqueeze
 from chainrule.tensor import Tensor, of_array
@@ -94,6 +91,7 @@ def _lu_vjp(g: Value, out: Value, a: Value, needs: Sequence[bool]) -> tuple[Valu
 _factors = Primitive("lu_factors", _lu_vjp, _lu_jvp, batch="carry")
 _pivots = Nondifferentiable("lu_pivots", batch="carry")
 _rows = Nondifferentiable("lu_rows", batch="carry")
+_first_zero = Nondifferentiable("first_zero", batch="carry")
 
 
 def _permuted(x: Tensor, rows: Tensor) -> Tensor:
@@ -152,7 +150,8 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     Raises :class:`LinAlgError` if U has a zero on its diagonal, with which nothing can be solved;
     :func:`lu` and :func:`lu_factor_ex` do not.
     """
-    packed, pivots, _ = lu_factor_ex(A, pivot=pivot, check_errors=True)
+    packed, pivots, _ = lu_packed("linalg.lu_factor", A, pivot)
+    _refuse_zeros(packed)
     return LUFactor(packed, pivots)
 
 
@@ -160,18 +159,20 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     """What :func:`lu_factor` returns, and ``info``: for each matrix the place (from 1) of the first
     zero on the diagonal of U, or 0. With ``check_errors`` such a zero is an error."""
     packed, pivots, _ = lu_packed("linalg.lu_factor", A, pivot)
-    zero = diagonal(packed.detach(), 0, -2, -1) == 0
-    if zero.shape[-1]:
-        info = where(any(zero, -1), argmax(cast(zero, dtypes.int32), -1) + 1, 0)
-    else:
-        info = sum(zero, -1)
-    if check_errors and not isinstance(info.array, Box) and info.array.any():
+    if check_errors:
+        _refuse_zeros(packed)
+    return LUFactorEx(packed, pivots, _first_zero(packed.detach()))
+
+
+def _refuse_zeros(packed: Tensor) -> None:
+    """Raises an error if U has a zero on its diagonal (inside vmap that cannot be seen)."""
+    array = packed.array
+    if not isinstance(array, Box) and not array.diagonal(0, -2, -1).all():
         raise LinAlgError(
-            f"linalg.lu_factor: the element {int(info.array.max())} on the diagonal of U is zero, "
-            f"with which lu_solve would divide (the input has shape {tuple(A.shape)}); linalg.lu "
-            "and linalg.lu_factor_ex return the factors all the same"
+            f"linalg.lu_factor: the element {int(_first_zero.raw(array).max())} on the diagonal of "
+            f"U is zero, with which lu_solve would divide (the input has shape {array.shape}); "
+            "linalg.lu and linalg.lu_factor_ex return the factors all the same"
         )
-    return LUFactorEx(packed, pivots, cast(info, dtypes.int32))
 
 
 def lu_unpack(

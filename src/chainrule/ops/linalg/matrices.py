@@ -21,10 +21,9 @@ from chainrule.ops.elementwise.functions import log
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import narrow
-from chainrule.ops.linalg.adjoint import is_complex
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.order import amax, amin
-from chainrule.ops.core.promotion import cast
+from chainrule.ops.core.promotion import cast, is_complex_value
 from chainrule.ops.linalg.products import cross_along
 from chainrule.ops.reduce.norms import p_norm
 from chainrule.ops.reduce.reductions import sum
@@ -78,7 +77,7 @@ def vector_norm(
 ) -> V:
     """(sum |x|^ord)^(1/ord) over all elements or along ``dim``; see :func:`chainrule.norm`."""
     order = _as_number(ord)
-    return p_norm(abs(x) if is_complex(x) else x, order, dim, keepdim, dtype)
+    return p_norm(abs(x) if is_complex_value(x) else x, order, dim, keepdim, dtype)
 
 
 def _as_number(ord: float | str) -> float:
@@ -245,8 +244,9 @@ def lstsq(
         )
     solution = matmul(pinv(A, rcond), B)
     rank = matrix_rank(A, rtol=rcond)
-    residuals = reshape(narrow(real(solution), -1, 0, 0), (-1,))
-    values = residuals.detach()
+    residuals = values = of_array(K.zeros((0,), A.array.dtype).real)
+    if solution.requires_grad:  # an output of a differentiable function, even if empty
+        residuals = reshape(narrow(real(solution), -1, 0, 0), (-1,))
     rows, columns = A.shape[-2:]
     if driver != "gelsy" and rows > columns and _all_equal(rank, columns):
         rest = matmul(A, solution) - B
@@ -270,7 +270,7 @@ def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant: NaN if that is negative, -inf if it is zero; the complex
     logarithm of a complex determinant."""
     sign, value = slogdet(input)
-    return value + log(sign) if is_complex(sign) else where(sign < 0, math.nan, value)
+    return value + log(sign) if is_complex_value(sign) else where(sign < 0, math.nan, value)
 
 
 def pinverse(input: V, rcond: float = 1e-15) -> V:

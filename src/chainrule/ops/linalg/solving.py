@@ -19,8 +19,9 @@ from chainrule.ops.shape.diagonal import tril, triu
 from chainrule.ops.elementwise.complex_numbers import conj, imag, real
 from chainrule.ops.elementwise.functions import zeros_like_of
 from chainrule.ops.index.reading import narrow
-from chainrule.ops.linalg.adjoint import WithAdjoints, adjoint, is_complex
+from chainrule.ops.linalg.adjoint import WithAdjoints, adjoint
 from chainrule.ops.linalg.matmul import check_batch
+from chainrule.ops.core.promotion import is_complex_value
 from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.reduce.reductions import sum
 from chainrule.ops.shape.views import movedim, reshape, squeeze, unsqueeze
@@ -308,9 +309,9 @@ class Slogdet(NamedTuple):
 def _slogdet_vjp(
     g: tuple[Value, Value], out: tuple[Value, Value], x: Value, needs: Sequence[bool]
 ) -> tuple[Value]:
-    (gs, gl), inverse = g, adjoint(inverse_of(x, check=False))
-    if is_complex(x):
-        gl = gl + 1j * imag(gs * conj(out[0]))
+    (gs, gl), inverse = g, inverse_of(x, check=False).mT
+    if is_complex_value(x):
+        gl, inverse = gl + 1j * imag(gs * conj(out[0])), conj(inverse)
     return (_as_factor(gl) * inverse,)
 
 
@@ -318,7 +319,7 @@ def _slogdet_jvp(
     tangents: Sequence[Value], out: tuple[Value, Value], x: Value
 ) -> tuple[Value, Value]:
     change = _total(inverse_of(x, check=False).mT * tangents[0])
-    if is_complex(x):
+    if is_complex_value(x):
         return 1j * imag(change) * out[0], real(change)
     return zeros_like_of(out[0]), change
 
