@@ -352,3 +352,23 @@ def test_diagonals() -> None:
         sparse.spdiags(d, chainrule.tensor([0, 0, 1]), (4, 4))
     with pytest.raises(ValueError, match="a row of diagonals for each of 2 offsets"):
         sparse.spdiags(d, chainrule.tensor([0, 1]), (4, 4))
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 10**5), (10**6, 10**6), (2**40, 2**40), (2**20, 2**30, 2**20)]
+)
+def test_large_shapes(shape: tuple[int, ...]) -> None:
+    """Of which the elements have more numbers than int64 holds, in the end."""
+    places = np.stack([r.integers(0, n, 300) for n in shape])
+    places = np.concatenate([places, places[:, ::3]], axis=1)
+    values = r.normal(size=400)
+    expected: dict[tuple[int, ...], float] = {}
+    for place, value in zip(places.T.tolist(), values, strict=True):
+        expected[tuple(place)] = expected.get(tuple(place), 0.0) + value
+    a = chainrule.sparse_coo_tensor(places, Tensor(values), shape)
+    total = a.coalesce()
+    assert list(map(tuple, total.indices().T.tolist())) == sorted(expected)
+    assert_close(total.values(), np.array([expected[k] for k in sorted(expected)]), 1e-12, 1e-12)
+    assert_close((a + a.coalesce()).values(), 2 * total.values(), 1e-12, 1e-12)
+    assert_close((a * total).values(), total.values() ** 2, 1e-12, 1e-12)
+    assert_close(a.sum(), values.sum(), 1e-12, 1e-12)

@@ -63,7 +63,7 @@ class SparsePattern:
         if self._compressed is None:
             order = None
             if self.rows.size and (self.rows[1:] < self.rows[:-1]).any():
-                order = np.argsort(self.rows, kind="stable")
+                order = _order(self.rows)
             starts = compressed_rows(self.rows, self.shape[0]).astype(self.rows.dtype)
             self._compressed = starts, self.cols if order is None else self.cols[order], order
         return self._compressed
@@ -140,13 +140,36 @@ def sparse_keys(indices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return np.unique(indices, axis=1, return_inverse=True)[1].reshape(-1)
 
 
-def entries_by_key(keys: np.ndarray, always: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
+def entries_by_key(keys: Integers, always: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
     """For each entry the number of its key among the different ones in their order, and for each
     key its first entry. None where the keys are different and sorted already, unless ``always``."""
-    if not always and (keys[1:] > keys[:-1]).all():
+    steps = np.diff(keys)
+    if not always and (steps > 0).all():
         return None
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-    return group.reshape(-1), first
+    order = None if (steps >= 0).all() else _order(keys)
+    new = np.ones(keys.size, bool)
+    np.not_equal(steps if order is None else np.diff(keys[order]), 0, out=new[1:])
+    numbers, first = np.cumsum(new) - 1, np.flatnonzero(new)
+    if order is None:
+        return numbers, first
+    group = np.empty_like(numbers)
+    group[order] = numbers
+    return group, order[first]
+
+
+def _order(keys: Integers) -> Integers:
+    """What sorts the keys, none negative; equal ones keep their order.
+
+    NumPy sorts 16 bits by counting: digit by digit that takes a tenth of the time of a comparison
+    sort for ten thousand keys.
+    """
+    largest, shift = int(keys.max(initial=0)), 16
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    while largest >> shift:
+        digits = (keys[order] >> shift).astype(np.uint16)
+        order = order[np.argsort(digits, kind="stable")]
+        shift += 16
+    return order
 
 
 def common_entries(left: np.ndarray, right: np.ndarray) -> tuple[Any, Any]:
@@ -155,11 +178,11 @@ def common_entries(left: np.ndarray, right: np.ndarray) -> tuple[Any, Any]:
     return a, b
 
 
-def matching_entries(left: np.ndarray, right: np.ndarray, count: int) -> tuple[Any, Any]:
+def matching_entries(left: Integers, right: Integers, count: int) -> tuple[Any, Any]:
     """All pairs (a, b) of entries with left[a] == right[b], numbers below ``count``, sorted by a,
     then by b."""
     starts = compressed_rows(right, count)
-    order = np.argsort(right, kind="stable")
+    order = _order(right)
     many = starts[left + 1] - starts[left]
     a = np.repeat(np.arange(left.size), many)
     within = np.arange(a.size) - np.repeat(np.cumsum(many) - many, many)
