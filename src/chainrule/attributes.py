@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 __all__ = [
+    "LayoutError",
     "OtherLayout",
     "Size",
     "check_layout",
@@ -95,6 +96,10 @@ sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
 
 
+class LayoutError(TypeError):
+    """An operation on arrays was given a tensor that has none."""
+
+
 class OtherLayout:
     """A tensor whose elements are not the elements of one array, such as a sparse one.
 
@@ -111,6 +116,10 @@ class OtherLayout:
         """The gradient of this tensor from that of its entries."""
         raise self.refusal("this derivative")
 
+    def to_dense(self) -> Any:
+        """The same elements in one array."""
+        raise self.refusal("to_dense")
+
     def copy_(self, src: Any) -> Any:
         """Takes the elements of another tensor, in place."""
         raise self.refusal("copy_")
@@ -119,9 +128,9 @@ class OtherLayout:
         """What the operation of this name makes of operands of which this is one."""
         raise self.refusal(name)
 
-    def refusal(self, name: str) -> TypeError:
+    def refusal(self, name: str) -> LayoutError:
         """The error for an operation on arrays."""
-        return TypeError(
+        return LayoutError(
             f"{name}: expected dense tensors, got one of layout {self.layout} and shape "
             f"{tuple(self.shape)}; convert it with .to_dense()"
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from chainrule.attributes import (
+    LayoutError,
     OtherLayout,
     Size,
     check_layout,
@@ -34,6 +35,7 @@ else:
     TensorMethods = object
 
 __all__ = [
+    "LayoutError",
     "OtherLayout",
     "Size",
     "Tensor",
@@ -237,16 +239,16 @@ class Tensor(TensorMethods):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
-            if not isinstance(value, Tensor):
+            if not isinstance(value, (Tensor, OtherLayout)):
                 raise TypeError(
                     f"grad: assigned grad expected to be a Tensor or None but got {type(value)}"
                 )
-            if value.array.shape != self.array.shape:
+            if tuple(value.shape) != self.array.shape:
                 raise RuntimeError(
                     f"grad: assigned grad has shape {tuple(value.shape)}, but the tensor has shape "
                     f"{tuple(self.shape)}"
                 )
-            if value.array.dtype != self.array.dtype:
+            if value.dtype is not self.dtype:
                 raise RuntimeError(
                     f"grad: assigned grad has dtype {value.dtype}, but the tensor has {self.dtype}"
                 )

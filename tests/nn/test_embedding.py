@@ -170,9 +170,3 @@ def test_bags_refuse(arguments: Any, error: type[Exception], message: str) -> No
         embedding_bag(
             **({"input": chainrule.tensor([[0, 1], [2, 3]]), "weight": table()} | arguments)
         )
-
-
-def test_sparse_gradients_are_refused() -> None:
-    for make in (nn.Embedding, nn.EmbeddingBag):
-        with pytest.raises(ValueError, match=f"{make.__name__}: sparse=True is not available"):
-            make(3, 2, sparse=True)

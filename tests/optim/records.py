@@ -152,6 +152,8 @@ TORCH_CASES: list[Case] = [
 
 # What PyTorch does not have, or (LBFGS) has as one group with a closure.
 BEYOND_TORCH: list[Case] = [
+    Case("SparseAdam", {"lr": 0.05}),  # PyTorch's refuses dense gradients: test_sparse_gradients
+    Case("SparseAdam", {"lr": 0.02, "betas": (0.8, 0.9), "eps": 1e-3}, {"betas": (0.7, 0.99)}),
     Case("Adagrad", {"lr": 0.1, "eps": 1e-8, "eps_in_root": True}),
     Case("RMSprop", {"lr": 0.02, "eps_in_root": True}),
     Case("Adam", {"lr": 0.05, "eps_in_root": True}),

@@ -41,6 +41,15 @@ def bag(note: str, args: Any, **kwargs: Any) -> Sample:
 SAMPLES: list[Sample] = [
     Sample("nn.functional.embedding", table(2, 4), reference=lambda x, w: w[x]),
     Sample("nn.functional.embedding", table(), reference=lambda x, w: w[x], note="no dimensions"),
+    Sample(
+        "nn.functional.embedding",
+        table(2, 4),
+        {"sparse": True},
+        reference=lambda x, w, sparse: w[x],
+        torch_call=lambda torch, x, w, **options: torch.nn.functional.embedding(x, w),
+        prepare=lambda x, w: (x, 1.0 * w),  # of a leaf the gradient is sparse
+        note="sparse",
+    ),
     bag("mean", table(2, 4)),
     bag("sum", table(2, 4), mode="sum"),
     bag("max", table(2, 4), mode="max"),

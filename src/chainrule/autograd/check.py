@@ -176,7 +176,8 @@ class _Point:
         if not used:
             return K.zeros(count(self.inputs), g.dtype)
         outputs, parts = zip(*used, strict=True)
-        grads = grad(outputs, self.inputs, parts, retain_graph=True, materialize_grads=True)
+        found = grad(outputs, self.inputs, parts, retain_graph=True, materialize_grads=True)
+        grads = [g.to_dense() for g in found]  # of a table they may be sparse
         for i, x, gradient in zip(self.places, self.inputs, grads, strict=True):
             _check_like(f"the gradient of input {i}", gradient, x)
         return flat(grads)

@@ -13,9 +13,11 @@ from chainrule.autograd.walk import leading_to, walk, youngest_first
 from chainrule.backend import K
 from chainrule.graph import Node
 from chainrule.ops.core.recording import edge_of
-from chainrule.tensor import Tensor, of_array
+from chainrule.tensor import OtherLayout, Tensor, of_array
 
 __all__ = ["backward", "grad", "watch_backward"]
+
+ARRAY = K.Array
 
 
 def backward(
@@ -61,7 +63,7 @@ def backward(
         return
     owned = K.owned
     for leaf, g in gradients.items():
-        if leaf._grad is None and leaf._hooks is None and not on_tensors:
+        if leaf._grad is None and leaf._hooks is None and not on_tensors and g.__class__ is ARRAY:
             # What _accumulate does, for the leaves of a network in training.
             key = id(g)
             leaf._grad = of_array(owned(g, key in given))
@@ -83,7 +85,10 @@ def _accumulate(leaf: Tensor, g: Any, on_tensors: bool, given: set[int]) -> None
     if leaf._hooks is not None:
         g = run_hooks(leaf._hooks, g, on_tensors)
     old = leaf._grad
-    if on_tensors:
+    if isinstance(old, OtherLayout) or isinstance(g, OtherLayout):
+        own = g if isinstance(g, (Tensor, OtherLayout)) else of_array(g)
+        leaf._grad = own if old is None else own + old
+    elif on_tensors:
         leaf._grad = g if old is None else old + g
     elif old is None:
         # The gradient becomes the user's own: no memory shared with another leaf or an input.
@@ -183,6 +188,7 @@ def grad(
     else:
         walk(gradients, order, wanted, False, keep)
     results: list[Any] = []
+    g: Any
     for i, (t, edge) in enumerate(zip(inputs, wanted_edges, strict=True)):
         g = gradients.get(edge)
         if g is None:
@@ -193,7 +199,7 @@ def grad(
                     "allow_unused=True if this is the desired behavior"
                 )
             g = of_array(K.zeros(t.array.shape, t.array.dtype)) if materialize_grads else None
-        elif not isinstance(g, Tensor):
+        elif not isinstance(g, (Tensor, OtherLayout)):
             g = of_array(K.asarray(g))
         if g is not None:
             g = run_hooks(hooks_left(edge, order), g, True)

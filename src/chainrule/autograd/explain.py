@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainrule.autograd.engine import watch_backward
+from chainrule.autograd.walk import dense_gradient
 from chainrule.backend import K
 from chainrule.ops.core.primitive import Bilinear, Elementwise
 from chainrule.graph import Node
@@ -149,7 +150,8 @@ def _local(node: Node, i: int, g: Any, values: _Values) -> tuple[str, Any]:
     if g.size * size_in > _JACOBIAN_LIMIT:
         return "", None
     rows = K.eye(g.size, dtype=g.dtype).reshape((g.size, *g.shape))
-    jacobian = [op.vjp(node, rows[k], False)[i].reshape(-1) for k in range(g.size)]
+    parts = [dense_gradient(op.vjp(node, rows[k], False)[i]) for k in range(g.size)]
+    jacobian = [part.reshape(-1) for part in parts]
     return "jacobian", K.asarray(jacobian)
 
 

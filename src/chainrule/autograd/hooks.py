@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.graph import Edge, Node
-from chainrule.tensor import Tensor, of_array
+from chainrule.tensor import OtherLayout, Tensor, of_array
 from chainrule.typing import Value
 
 __all__ = [
@@ -26,9 +26,10 @@ def run_hooks(
 ) -> Any:
     """The gradient after all hooks; they get tensors, also where the walk is on arrays."""
     for hook in list(hooks.values()):
-        result = hook(g if isinstance(g, (Tensor, list)) else of_array(K.asarray(g)))
+        kept = isinstance(g, (Tensor, list, OtherLayout))
+        result = hook(g if kept else of_array(K.asarray(g)))
         if result is not None:
-            g = result if tensors else result.array
+            g = result if tensors or isinstance(result, OtherLayout) else result.array
     return g
 
 

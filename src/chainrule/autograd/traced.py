@@ -13,7 +13,7 @@ from chainrule.backend import K
 from chainrule.graph import Node
 from chainrule.ops.core.recording import edge_of
 from chainrule.ops.creation.conversion import clone
-from chainrule.tensor import Tensor, of_array
+from chainrule.tensor import OtherLayout, Tensor, of_array
 
 T = TypeVar("T")
 
@@ -109,6 +109,8 @@ class Traced:
 
     def settled(self, gradient: Tensor) -> Tensor:
         """A gradient with its history only if that reaches something outside."""
+        if isinstance(gradient, OtherLayout):
+            return gradient.to_dense()
         if gradient.needs_grad and not _depends_on_others([gradient], self.inputs):
             return without_history(gradient)
         return gradient

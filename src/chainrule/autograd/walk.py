@@ -19,9 +19,9 @@ from chainrule.backend import K
 from chainrule.graph import Edge, Mode, Node, Storage, mode
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.ops.core.recording import SELECT
-from chainrule.tensor import of_array
+from chainrule.tensor import LayoutError, OtherLayout, of_array
 
-__all__ = ["leading_to", "walk", "youngest_first"]
+__all__ = ["dense_gradient", "leading_to", "walk", "youngest_first"]
 
 _by_age = operator.attrgetter("seq")
 FREED = ("freed",)  # stands in place of what a node saved once the graph has been used
@@ -83,16 +83,31 @@ def walk(
             g = _fill_missing(node, g, tensors)
         parts = op.vjp(node, g, tensors)
         if observe is not None:
-            observe(node, g, parts)
+            observe(node, g, [dense_gradient(part) for part in parts])
         for edge, part in zip(node.edges, parts):  # noqa: B905 (a check at every node is too dear)
             if edge is not None and part is not None:
                 if edge in gradients:
-                    gradients[edge] = add(gradients[edge], part)
+                    try:
+                        gradients[edge] = add(gradients[edge], part)
+                    except LayoutError:
+                        gradients[edge] = _sum_of_layouts(gradients[edge], part)
                 else:
                     gradients[edge] = part
         if not keep and (saved is not None or node.out is not None):
             node.saved = FREED
             node.out = None
+
+
+def dense_gradient(g: Any) -> Any:
+    """The array of a gradient, also of a sparse one."""
+    return g.to_dense().array if isinstance(g, OtherLayout) else g
+
+
+def _sum_of_layouts(a: Any, b: Any) -> Any:
+    """The sum of two gradients of which at least one is sparse: sparse if both are."""
+    if isinstance(a, OtherLayout) and isinstance(b, OtherLayout):
+        return a.operate("add", (a, b), {})
+    return K.add(dense_gradient(a), dense_gradient(b))
 
 
 def _extra_work(

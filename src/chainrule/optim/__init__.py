@@ -6,7 +6,7 @@ from typing import Any
 
 from chainrule.absent import absent
 from chainrule.optim import lr_scheduler, swa_utils, theory
-from chainrule.optim.adam import Adam, AdamW
+from chainrule.optim.adam import Adam, AdamW, SparseAdam
 from chainrule.optim.adam_variants import Adamax, NAdam, RAdam
 from chainrule.optim.adaptive import Adadelta, Adagrad, RMSprop
 from chainrule.optim.adaptive_rates import DeltaBarDelta, DeltaDelta
@@ -95,6 +95,7 @@ __all__ = [
     "SGD",
     "SGDW",
     "SaddleFreeNewton",
+    "SparseAdam",
     "SteepestDescent",
     "delta_rule",
     "hebbian_change",
@@ -118,9 +119,6 @@ __all__ = [
 ]
 
 ABSENT = {
-    "SparseAdam": (
-        "gradients are dense here; Adam has the same steps where no row of a gradient is left out"
-    ),
     "swap_in_optimizer_params_and_state": (
         "it belongs to the inside of PyTorch; load_state_dict puts another state in"
     ),

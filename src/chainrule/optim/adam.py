@@ -15,7 +15,7 @@ from chainrule.optim.settings import (
 )
 from chainrule.typing import Params, Rates, Value
 
-__all__ = ["Adam", "AdamW", "Moments", "moments", "shrunk"]
+__all__ = ["Adam", "AdamW", "Moments", "SparseAdam", "moments", "shrunk"]
 
 
 class Moments(Optimizer):
@@ -209,3 +209,68 @@ class AdamW(Adam):
             eps_in_root=eps_in_root,
             **implementation,
         )
+
+
+class SparseAdam(Moments):
+    """Adam of the rows that have a gradient: the moments of all others stay as they are.
+
+    m <- beta1 m + (1 - beta1) g; v <- beta2 v + (1 - beta2) g^2;
+    p <- p - lr sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + eps)
+
+    For the sparse gradients of ``nn.Embedding(sparse=True)``; a dense gradient is one of all rows.
+    Kingma and Ba, 2015.
+
+    Args:
+        params: the parameters, or groups of them.
+        lr: the learning rate (default 1e-3).
+        betas: beta1 and beta2 (default (0.9, 0.999)).
+        eps: keeps the denominator from zero (default 1e-8).
+        maximize: whether to climb.
+
+    >>> import chainrule
+    >>> from chainrule import nn, optim
+    >>> table = nn.Embedding(3, 1, sparse=True, _weight=chainrule.zeros(3, 1))
+    >>> optimizer = optim.SparseAdam(table.parameters(), lr=0.1)
+    >>> table(chainrule.tensor([2])).sum().backward()
+    >>> optimizer.step()
+    >>> table.weight.detach().flatten()
+    tensor([ 0.0000,  0.0000, -0.1000])
+    """
+
+    implementation_keys = ()
+
+    def __init__(
+        self,
+        params: Params,
+        lr: Rates = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+
+    def takes_rows(self, group: dict[str, Any]) -> bool:
+        return True
+
+    def constants(self, group: dict[str, Any], step: int, **scalars: float) -> dict[str, Any]:
+        beta1, beta2 = group["betas"]
+        correction = (1 - beta2**step) ** 0.5 / (1 - beta1**step)
+        chosen = {"eps": group["eps"], "maximize": group["maximize"]}
+        return {"beta1": beta1, "beta2": beta2, "correction": correction, **chosen}
+
+    @staticmethod
+    def rule(
+        p: Value,
+        g: Value,
+        lr: Value | float,
+        m: Value,
+        v: Value,
+        *,
+        beta1: float,
+        beta2: float,
+        correction: float,
+        eps: float,
+        maximize: bool,
+    ) -> tuple[Value, ...]:
+        m, v = moments(decayed(p, g, 0, maximize), m, v, beta1, beta2)
+        return p - lr * correction * (m / root(v, eps)), m, v

@@ -81,6 +81,9 @@ class Adagrad(Optimizer):
         for p in group["params"]:  # at once, as in PyTorch, whose files have the state of all
             self._make_state(group, p, self.states(group))
 
+    def takes_rows(self, group: dict[str, Any]) -> bool:
+        return not group["weight_decay"]
+
     def states(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("sum",)
 

@@ -25,11 +25,13 @@ from chainrule.ops.core.inplace import assign, touch_all
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import expand
 from chainrule.optim.param_groups import (
+    NotFiniteError,
     check_names,
     check_order,
     check_params,
     check_rates,
     named_group,
+    step_rows,
 )
 from chainrule.optim.settings import (
     IMPLEMENTATION,
@@ -39,17 +41,13 @@ from chainrule.optim.settings import (
     check_range,
 )
 from chainrule.optim.state_dict import StateDict
-from chainrule.tensor import Tensor
+from chainrule.tensor import LayoutError, OtherLayout, Tensor
 from chainrule.typing import Params, Rate, Value
 
 __all__ = ["Loss", "NotFiniteError", "Optimizer", "check_range", "decayed", "fused", "root"]
 
 Loss = TypeVar("Loss", bound=SupportsFloat)  # what a closure returns: a tensor or a number
 _Rule = TypeVar("_Rule", bound=Callable[..., Sequence[Any]])
-
-
-class NotFiniteError(RuntimeError):
-    """A loss or a gradient is NaN or infinite; no parameter was changed."""
 
 
 def decayed(p: Value, g: Value, weight_decay: float, maximize: bool = False) -> Value:
@@ -227,7 +225,7 @@ class Optimizer(StateDict):
                 if set_to_none:
                     p._grad = None
                 elif p._grad is not None:
-                    p._grad = zeros_like(p._grad.detach())
+                    p._grad = zeros_like(p.detach())
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -243,7 +241,12 @@ class Optimizer(StateDict):
                 loss = closure()
         active = [[p for p in g["params"] if p._grad is not None] for g in self.param_groups]
         if self.check_finite:
-            self._check_gradients(active)
+            try:
+                self._check_gradients(active)
+            except LayoutError:
+                active = step_rows(self, active)
+        elif any(isinstance(p._grad, OtherLayout) for params in active for p in params):
+            active = step_rows(self, active)
         self._steps_taken += 1
         for group, params in zip(self.param_groups, active, strict=True):
             if params:
@@ -270,6 +273,13 @@ class Optimizer(StateDict):
                         "operation with autograd.detect_anomaly(), lower the learning rate, or "
                         "clip with nn.utils.clip_grad_norm_"
                     )
+
+    # --- sparse gradients -------------------------------------------------------------------------
+
+    def takes_rows(self, group: dict[str, Any]) -> bool:
+        """Whether a row whose gradient is zero stays as it is, so that a step needs the others
+        alone."""
+        return False
 
     def _place(self, group: dict[str, Any], p: Tensor) -> str:
         i = next(i for i, q in enumerate(group["params"]) if q is p)

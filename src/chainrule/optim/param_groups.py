@@ -1,17 +1,33 @@
-"""Groups of parameters: what may be in one."""
+"""Groups of parameters: what may be in one, and steps of those whose gradients are sparse."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chainrule.backend import K
 from chainrule.graph import Box
+from chainrule.ops.core.inplace import touch_all
 from chainrule.ops.shape.views import expand
-from chainrule.tensor import Tensor
+from chainrule.tensor import OtherLayout, Tensor
 from chainrule.typing import Rates
 
-__all__ = ["check_names", "check_order", "check_params", "check_rates", "named_group"]
+if TYPE_CHECKING:
+    from chainrule.optim.optimizer import Optimizer
+
+__all__ = [
+    "NotFiniteError",
+    "check_names",
+    "check_order",
+    "check_params",
+    "check_rates",
+    "named_group",
+    "step_rows",
+]
+
+
+class NotFiniteError(RuntimeError):
+    """A loss or a gradient is NaN or infinite; no parameter was changed."""
 
 
 def check_order(name: str, params: object) -> None:
@@ -108,3 +124,64 @@ def _fits(rate: Tensor, p: Tensor) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+# --- sparse gradients: only the rows that have one are read and written ---------------------------
+
+
+def step_rows(optimizer: Optimizer, active: list[list[Tensor]]) -> list[list[Tensor]]:
+    """Updates the parameters with sparse gradients; returns the others, group by group."""
+    sparse = [[p for p in params if isinstance(p._grad, OtherLayout)] for params in active]
+    rest = [[p for p in params if not isinstance(p._grad, OtherLayout)] for params in active]
+    pairs = list(zip(optimizer.param_groups, sparse, strict=True))
+    for group, params in pairs:
+        for p in params:
+            _check_rows(optimizer, group, p)
+    if optimizer.check_finite:
+        optimizer._check_gradients(rest)
+    for group, params in pairs:
+        for p in params:
+            _update_rows(optimizer, group, p)
+    return rest
+
+
+def _check_rows(optimizer: Optimizer, group: dict[str, Any], p: Tensor) -> None:
+    """Refuses a sparse gradient that this optimizer has no rule for."""
+    name, place, g = type(optimizer).__name__, optimizer._place(group, p), p._grad
+    if not optimizer.takes_rows(group) or group.get("differentiable"):
+        raise RuntimeError(
+            f"{name}.step: the gradient of {place} is sparse, and a step with these settings "
+            "changes rows without a gradient, too; use SGD without momentum and weight decay, "
+            "Adagrad without weight decay or SparseAdam, or make it with sparse=False"
+        )
+    if g.sparse_dim() != 1 or p.dtype.is_complex:
+        raise RuntimeError(
+            f"{name}.step: the sparse gradient of {place} must have real rows as entries, got "
+            f"{g.sparse_dim()} sparse dimensions and {g.dtype}; use p.grad = p.grad.to_dense()"
+        )
+    if not isinstance(group["lr"], (int, float)):
+        raise RuntimeError(
+            f"{name}.step: with sparse gradients the learning rate must be a number, got "
+            f"{type(group['lr']).__name__}"
+        )
+    if optimizer.check_finite and not K.all_finite([g.entries.array]):
+        raise NotFiniteError(
+            f"{name}.step: the sparse gradient of {place} has NaN or infinite values; no parameter "
+            "was changed"
+        )
+
+
+def _update_rows(optimizer: Optimizer, group: dict[str, Any], p: Tensor) -> None:
+    """Applies the rule of an optimizer to the rows of a parameter that have a gradient."""
+    names, lr = optimizer.states(group), float(group["lr"])
+    fresh = optimizer._make_state(group, p, names)
+    (step,) = optimizer._count([optimizer.state[p]], [fresh])
+    constants = optimizer.constants(group, step)
+    g: Any = p._grad.distinct()
+    rows = g.structure.indices[0]
+    held = [p, *[optimizer.state[p][name] for name in names]]
+    values = [K.take_rows(t.array, rows) for t in held]
+    new: Any = optimizer.rule(values[0], g.entries.array, lr, *values[1:], **constants)
+    for t, value in zip(held, new, strict=True):
+        t.array = K.write_index(t.array, rows, value)
+    touch_all(held)

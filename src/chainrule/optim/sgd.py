@@ -79,6 +79,9 @@ class SGD(Optimizer):
                 f"momentum={momentum}, dampening={dampening}"
             )
 
+    def takes_rows(self, group: dict[str, Any]) -> bool:
+        return not group["momentum"] and not group["weight_decay"]
+
     def states(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("momentum_buffer",) if group["momentum"] else ()
 

@@ -95,11 +95,16 @@ def sparse_product(values: np.ndarray, dense: np.ndarray, pattern: SparsePattern
     return out
 
 
+def _is_narrow(dtype: np.dtype) -> bool:
+    """float16 or bfloat16."""
+    return dtype.itemsize == 2 and dtype.kind not in "iu"
+
+
 def _product(values: np.ndarray, dense: np.ndarray, pattern: SparsePattern) -> np.ndarray:
     from scipy.sparse import csr_array
 
     dtype = values.dtype
-    if dtype == np.float16:  # which SciPy has no products for
+    if _is_narrow(dtype):  # which SciPy has no products for
         wide = _product(values.astype(np.float32), dense.astype(np.float32), pattern)
         return wide.astype(dtype)
     starts, cols, order = pattern.compressed()
@@ -112,9 +117,9 @@ def _product(values: np.ndarray, dense: np.ndarray, pattern: SparsePattern) -> n
 def sparse_sampled(x: np.ndarray, y: np.ndarray, pattern: SparsePattern) -> np.ndarray:
     """out[e] = sum over k of x[i, k] y[j, k] for each entry e = (i, j): of the product x y' what
     stands at the pattern. Dimensions in front of x and y are a batch."""
-    if x.dtype == np.float16:  # summed as float32, as in a product of matrices
+    if _is_narrow(x.dtype):  # summed as float32, as in a product of matrices
         wide = sparse_sampled(x.astype(np.float32), y.astype(np.float32), pattern)
-        return wide.astype(np.float16)
+        return wide.astype(x.dtype)
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     count = pattern.rows.size
     out = np.empty((*batch, count), np.result_type(x, y))

@@ -10,7 +10,7 @@ from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import arange, empty, ones, zeros
 from chainrule.ops.elementwise.logic import eq, ne, where
 from chainrule.ops.elementwise.options import clamp
-from chainrule.ops.index.reading import choose, index_select, integer_index, one_hot
+from chainrule.ops.index.reading import check_range, choose, index_select, integer_index, one_hot
 from chainrule.ops.reduce.order import amax
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.reductions import mean
@@ -24,11 +24,6 @@ from chainrule.tensor import Tensor
 from chainrule.typing import Device, DType
 
 __all__ = ["Embedding", "EmbeddingBag", "embedding", "embedding_bag", "one_hot"]
-
-
-def _refuse_sparse(op: str, sparse: bool) -> None:
-    if sparse:
-        raise ValueError(f"{op}: sparse=True is not available, gradients are dense; leave it out")
 
 
 # --- one row for each integer ---------------------------------------------------------------------
@@ -47,7 +42,8 @@ def embedding(
 
     Row ``padding_idx`` gets no gradient. Rows in use whose norm exceeds ``max_norm`` are first
     shortened to it, in place. ``scale_grad_by_freq`` divides a row's gradient by how often it is
-    named. Gradients are dense: ``sparse=True`` is refused.
+    named. With ``sparse`` the gradient of a weight that is a leaf is a sparse tensor of the rows in
+    use, for ``optim.SGD``, ``Adagrad`` and ``SparseAdam``.
 
     >>> import chainrule
     >>> from chainrule.nn.functional import embedding
@@ -55,18 +51,24 @@ def embedding(
     tensor([[0., 0., 1.],
             [1., 0., 0.]])
     """
-    _refuse_sparse("embedding", sparse)
     input = _indices("embedding", input, weight)
     padding_idx = _row("embedding", "padding_idx", padding_idx, weight.shape[0])
     if max_norm is not None:
         _shorten_rows(weight, input, max_norm, norm_type)
-    out = choose(weight, -2, input, "embedding")
+    out = _chosen_rows(weight, input) if sparse else choose(weight, -2, input, "embedding")
     if scale_grad_by_freq:
         fixed = out.detach()
         out = fixed + (out - fixed) / unsqueeze(_frequency(input, weight), -1)
     if padding_idx is not None:
         out = where(unsqueeze(eq(input, padding_idx), -1), out.detach(), out)
     return out
+
+
+def _chosen_rows(weight: Tensor, input: Tensor) -> Tensor:
+    from chainrule.sparse.rows import sparse_rows  # late: few networks have sparse gradients
+
+    check_range("embedding", input, weight.shape[0], 0)
+    return sparse_rows(weight, input)
 
 
 def _indices(op: str, input: Tensor, weight: Tensor) -> Tensor:
@@ -176,7 +178,7 @@ class Embedding(_Table):
         max_norm: vectors longer than this are shortened when they are used.
         norm_type: the p of the p-norm for max_norm.
         scale_grad_by_freq: divide a row's gradient by how often it is used in the batch.
-        sparse: must be False: gradients are dense.
+        sparse: whether the gradient of the weight is sparse, an entry for each row in use.
 
     >>> from chainrule import nn, tensor
     >>> nn.Embedding(10, 3)(tensor([[1, 2], [4, 5]])).shape
@@ -201,7 +203,6 @@ class Embedding(_Table):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        _refuse_sparse(type(self).__name__, sparse)
         self.sparse = sparse
         self._make(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, device, dtype)
 
@@ -260,18 +261,17 @@ def embedding_bag(
     tensor([[1., 1., 0.],
             [0., 1., 1.]])
     """
-    _refuse_sparse("embedding_bag", sparse)
     _check_bag(input, weight, offsets, mode, per_sample_weights, scale_grad_by_freq)
     input = _indices("embedding_bag", input, weight)
     padding_idx = _row("embedding_bag", "padding_idx", padding_idx, weight.shape[0])
     if offsets is None and padding_idx is None and input.shape[1]:
-        rows = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq)
+        rows = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
         if per_sample_weights is not None:
             rows = rows * unsqueeze(per_sample_weights, -1)
         return _OF_ROWS[mode](rows, 1)
     bags, bag = _bags(input, offsets, include_last_offset)
     flat = reshape(input, (-1,))
-    rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq)
+    rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
     kept = None if padding_idx is None else ne(flat, padding_idx)
     return _pooled(rows, bag, bags, mode, per_sample_weights, kept)
 
@@ -395,7 +395,6 @@ class EmbeddingBag(_Table):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.mode = mode
-        _refuse_sparse(type(self).__name__, sparse)
         self.sparse = sparse
         self.include_last_offset = include_last_offset
         self._make(num_embeddings, embedding_dim, padding_idx, _weight, False, device, dtype)

@@ -25,6 +25,7 @@ __all__ = [
     "data_dependent",
     "gather_along",
     "gather_place",
+    "index_batch",
     "index_place",
     "index_put",
     "mask_select",
@@ -115,9 +116,10 @@ def _consumed(entries: tuple[Any, ...]) -> int:
     return sum([e is not None for e in entries])
 
 
-def _batch_index(
+def index_batch(
     op: Op, size: int, values: Sequence[Tensor], mapped: Sequence[bool], params: dict[str, Any]
 ) -> Tensor:
+    """vmap: the batch is one more leading dimension, or one more integer where indices have it."""
     x, indices = values[0], values[1:]
     entries, tail = params["entries"], params["tail"]
     if not any(mapped[1:]):
@@ -193,7 +195,7 @@ def read(x: V, *indices: V, entries: tuple[Any, ...], tail: int, distinct: bool 
 _index = Choice(
     "index",
     lambda g, shape, *indices, **params: index_place(g, *indices, shape=shape, **params),
-    _batch_index,
+    index_batch,
 )
 index_place = Choice(
     "index_place",
