@@ -317,6 +317,10 @@ class Sparse(OtherLayout):
         """float16"""
         return self.to(dtypes.float16)
 
+    def bfloat16(self) -> Self:
+        """bfloat16"""
+        return self.to(dtypes.bfloat16)
+
     def float(self) -> Self:
         """float32"""
         return self.to(dtypes.float32)
