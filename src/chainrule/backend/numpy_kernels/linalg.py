@@ -235,6 +235,8 @@ def cofactor(a: np.ndarray) -> np.ndarray:
     """
     if a.shape[-1] == 0:
         return np.zeros_like(a)
+    if not np.isfinite(a).all():
+        return np.full_like(a, np.nan)
     u, s, vh = np.linalg.svd(a)
     others = np.where(np.eye(s.shape[-1], dtype=bool), s.dtype.type(1), s[..., None, :]).prod(-1)
     orientation = np.linalg.det(u) * np.linalg.det(vh)
@@ -307,8 +309,19 @@ def _no_convergence(op: str, a: np.ndarray) -> LinAlgError:
     )
 
 
+def _refuse_not_finite(op: str, a: np.ndarray) -> None:
+    """LAPACK may search for the singular values of an infinite number for ever."""
+    if not np.isfinite(a).all():
+        raise _no_convergence(op, a)
+
+
+def _triangle(a: np.ndarray, uplo: Literal["L", "U"]) -> np.ndarray:
+    return np.tril(a) if uplo == "L" else np.triu(a)
+
+
 def svd(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """a = u diag(s) vh, the largest of s first; u and vh are square if ``full``."""
+    _refuse_not_finite("svd", a)
     try:
         u, s, vh = np.linalg.svd(a, full_matrices=full)
     except np.linalg.LinAlgError:
@@ -318,6 +331,7 @@ def svd(a: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def svdvals(a: np.ndarray) -> np.ndarray:
     """The singular values (..., min(m, n)), the largest first."""
+    _refuse_not_finite("svdvals", a)
     try:
         return np.linalg.svd(a, compute_uv=False)
     except np.linalg.LinAlgError:
@@ -329,6 +343,7 @@ def eigh(a: np.ndarray, uplo: Literal["L", "U"]) -> tuple[np.ndarray, np.ndarray
 
     Reads its lower (``uplo`` "L") or upper ("U") triangle.
     """
+    _refuse_not_finite("eigh", _triangle(a, uplo))
     try:
         values, vectors = np.linalg.eigh(a, UPLO=uplo)
     except np.linalg.LinAlgError:
@@ -338,6 +353,7 @@ def eigh(a: np.ndarray, uplo: Literal["L", "U"]) -> tuple[np.ndarray, np.ndarray
 
 def eigvalsh(a: np.ndarray, uplo: Literal["L", "U"]) -> np.ndarray:
     """The eigenvalues of ``eigh``."""
+    _refuse_not_finite("eigvalsh", _triangle(a, uplo))
     try:
         return np.linalg.eigvalsh(a, UPLO=uplo)
     except np.linalg.LinAlgError:
