@@ -56,7 +56,7 @@ def test_a_subclass_of_tensor_takes_the_short_way_too() -> None:
 
     w = Parameter(weight((3, 4)))
     w.requires_grad_()
-    x = tensor(2, 4)
+    x = tensor(2, 4).to(w.dtype)
     (x @ w.mT).sum().backward()
     first = w.grad
     w.grad = None
