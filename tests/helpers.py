@@ -200,7 +200,8 @@ def accepted(function: Callable[..., Any], kwargs: dict[str, Any]) -> dict[str, 
 
 def torch_dtype(torch: Any, d: Any) -> Any:
     """``chainrule.float32`` is ``torch.float32``; anything else is passed through."""
-    return getattr(torch, d.name) if isinstance(d, chainrule.dtype) else d
+    named = isinstance(d, (chainrule.dtype, chainrule.memory_format))
+    return getattr(torch, d.name) if named else d
 
 
 def torch_call(torch: Any, sample: Sample, args: Sequence[Any]) -> Any:

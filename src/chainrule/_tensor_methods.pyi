@@ -1,7 +1,7 @@
 """What rooms above attach to Tensor: methods, operators, properties. See tools/stub.py."""
 
 import builtins
-from chainrule.attributes import layout
+from chainrule.attributes import layout, memory_format
 from chainrule.autograd.hooks import RemovableHandle
 from chainrule.backend import dtypes
 from chainrule.ops.linalg.decompositions import QR, SVD
@@ -13,9 +13,9 @@ from chainrule.ops.reduce.order import MinMax, ValuesIndices
 from chainrule.random import Generator
 from chainrule.sparse.sparse_tensor import SparseTensor
 from chainrule.tensor import Tensor
-from chainrule.typing import Array, ArrayLike, DType, Device, Dims, Index, Number, Operand, Real, Shape, Sizes
+from chainrule.typing import Array, ArrayLike, DType, Device, Dims, Index, Memory, Number, Operand, Real, Shape, Sizes
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, Unpack, overload
 
 _bool = bool
 _float = float
@@ -217,7 +217,7 @@ class TensorMethods:
         """1 with the probability that ``input`` holds (or with probability p), else 0."""
     def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with ones (with probability p, a number or a tensor) and zeros."""
-    def bfloat16(self) -> Tensor:
+    def bfloat16(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as bfloat16."""
     def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
         """How often each of the numbers 0, 1, 2, ... occurs (or the sum of its weights)."""
@@ -247,23 +247,23 @@ class TensorMethods:
         """The bits set in exactly one of x and y."""
     def bmm(self, mat2: Tensor) -> Tensor:
         """The products of the matrices of two batches of the same size, without broadcasting."""
-    def bool(self) -> Tensor:
+    def bool(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as bool."""
     def broadcast_to(self, size: Shape) -> Tensor:
         """``input`` expanded to a shape, without copying."""
-    def byte(self) -> Tensor:
+    def byte(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as uint8."""
     def cauchy_(self, median: _float = 0, sigma: _float = 1, *, generator: Generator | None = None) -> Self:
         """Fills the tensor with numbers from the Cauchy distribution."""
-    def cdouble(self) -> Tensor:
+    def cdouble(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as complex128."""
     def ceil(self) -> Tensor:
         """The integer at or above x."""
     def ceil_(self) -> Self:
         """The integer at or above x."""
-    def cfloat(self) -> Tensor:
+    def cfloat(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as complex64."""
-    def char(self) -> Tensor:
+    def char(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as int8."""
     def cholesky(self, *, upper: _bool = False) -> Tensor:
         """The lower triangular L with LL* = A, for a Hermitian positive definite A (L* if ``upper``)."""
@@ -293,7 +293,7 @@ class TensorMethods:
         """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
     def clip_(self, min: Tensor | Real | None = None, max: Tensor | Real | None = None) -> Self:
         """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
-    def clone(self) -> Tensor:
+    def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
         """A copy of ``input`` with its own memory, through which gradients flow back to ``input``."""
     def conj(self) -> Tensor:
         """The complex conjugate; a real tensor is returned as it is."""
@@ -301,7 +301,7 @@ class TensorMethods:
         """The complex conjugate; a real tensor is returned as it is."""
     def conj_physical_(self) -> Self:
         """The complex conjugate; a real tensor is returned as it is."""
-    def contiguous(self) -> Tensor:
+    def contiguous(self, *, memory_format: memory_format = ...) -> Tensor:
         """``input`` with its elements in memory one after the other: itself, or a copy."""
     @overload
     def copy_(self, src: Operand, non_blocking: _bool = False) -> Self:
@@ -327,8 +327,8 @@ class TensorMethods:
         """How many elements (along some dimensions) are not zero."""
     def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
         """The covariances of the rows of ``input``, whose columns are observations."""
-    def cpu(self) -> Tensor:
-        """``input`` itself: tensors live on the CPU."""
+    def cpu(self, *, memory_format: memory_format = ...) -> Tensor:
+        """``input`` itself, or in another order: tensors live on the CPU."""
     def cross(self, other: Tensor, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
         """The cross product of vectors along ``dim`` (the first dimension of size 3 if not given)."""
     def cuda(self, device: Device | _int | None = None, non_blocking: _bool = False) -> Tensor:
@@ -407,7 +407,7 @@ class TensorMethods:
         """input / other, rounded towards zero (``"trunc"``) or down (``"floor"``) if asked."""
     def dot(self, tensor: Tensor) -> Tensor:
         """The dot product of two vectors."""
-    def double(self) -> Tensor:
+    def double(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as float64."""
     @overload
     def dsplit(self, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
@@ -470,7 +470,7 @@ class TensorMethods:
         """The columns in reverse order."""
     def flipud(self) -> Tensor:
         """The rows in reverse order."""
-    def float(self) -> Tensor:
+    def float(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as float32."""
     def float_power(self, exponent: Tensor | Number) -> Tensor:
         """``input`` to the power ``exponent``, in float64 (complex128 for complex numbers)."""
@@ -536,7 +536,7 @@ class TensorMethods:
         """Whether x > y."""
     def gt_(self, other: Tensor | Number) -> Self:
         """Whether x > y."""
-    def half(self) -> Tensor:
+    def half(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as float16."""
     def heaviside(self, values: Tensor | Number) -> Tensor:
         """0 for x < 0, y at x = 0, 1 for x > 0."""
@@ -634,7 +634,7 @@ class TensorMethods:
         """The slices of ``input`` along ``dim`` that a vector of integers names."""
     def inner(self, other: Tensor) -> Tensor:
         """The products summed along the last dimensions; with a number, the product."""
-    def int(self) -> Tensor:
+    def int(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as int32."""
     def inverse(self) -> Tensor:
         """The inverse of a square matrix. Raises :class:`LinAlgError` if it is singular."""
@@ -768,7 +768,7 @@ class TensorMethods:
     @overload
     def logsumexp(self, *, axis: Dims, keepdim: _bool = False, keepdims: _bool = False) -> Tensor:
         """log(sum(exp(input))), without overflow."""
-    def long(self) -> Tensor:
+    def long(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as int64."""
     def lt(self, other: Tensor | Number) -> Tensor:
         """Whether x < y."""
@@ -926,17 +926,17 @@ class TensorMethods:
         """The number of elements."""
     def new(self, *args: Any) -> Tensor:
         """A new tensor of this one's type: ``x.new(2, 3)`` by its sizes, ``x.new([1, 2])`` by values."""
-    def new_empty(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
+    def new_empty(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False, **memory: Unpack[Memory]) -> Tensor:
         """An uninitialized tensor of the given size in the type of this tensor."""
     def new_empty_strided(self, size: Shape, stride: Shape, *, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
         """:func:`empty_strided` in the type of this tensor."""
-    def new_full(self, size: Shape, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
+    def new_full(self, size: Shape, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False, **memory: Unpack[Memory]) -> Tensor:
         """One value everywhere, of the given size, in the type of this tensor."""
-    def new_ones(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
+    def new_ones(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False, **memory: Unpack[Memory]) -> Tensor:
         """Ones of the given size in the type of this tensor."""
     def new_tensor(self, data: ArrayLike, *, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
         """A new tensor with a copy of ``data`` in the type of this one."""
-    def new_zeros(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False) -> Tensor:
+    def new_zeros(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False, **memory: Unpack[Memory]) -> Tensor:
         """Zeros of the given size in the type of this tensor."""
     def nextafter(self, other: Tensor | Number) -> Tensor:
         """The number next to x in direction of y."""
@@ -1115,7 +1115,7 @@ class TensorMethods:
         """The sign, and for complex numbers x / |x| (0 at 0)."""
     def share_memory_(self) -> Self:
         """Refused: workers get copies."""
-    def short(self) -> Tensor:
+    def short(self, *, memory_format: memory_format = ...) -> Tensor:
         """This tensor as int16."""
     def sigmoid(self) -> Tensor:
         """1 / (1 + exp(-x))"""
@@ -1233,13 +1233,13 @@ class TensorMethods:
     def tile(self, *sizes: _int | Shape, dims: Shape | None = None) -> Tensor:
         """Like :func:`repeat`; missing numbers in front count as 1."""
     @overload
-    def to(self, dtype: DType, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
+    def to(self, dtype: DType, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: memory_format | None = None) -> Tensor:
         """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``."""
     @overload
-    def to(self, device: Device | None = None, dtype: DType | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
+    def to(self, device: Device | None = None, dtype: DType | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: memory_format | None = None) -> Tensor:
         """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``."""
     @overload
-    def to(self, other: Tensor, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
+    def to(self, other: Tensor, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: memory_format | None = None) -> Tensor:
         """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``."""
     def to_dense(self, dtype: DType | None = None, *, masked_grad: _bool | None = None) -> Tensor:
         """``input``, which is dense, in another type if one is given."""

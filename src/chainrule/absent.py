@@ -115,8 +115,8 @@ REASONS: tuple[tuple[str, str], ...] = (
         "int64, uint8 are here",
     ),
     (
-        r"memory_format|channels_last.*|.*contiguous_format|preserve_format|dim_order",
-        "elements lie in the order of the dimensions; leave the memory format out, or permute()",
+        r"dim_order",
+        "x.stride() tells the order of the dimensions in memory",
     ),
     (
         r"(get|set|is|clear|autocast)_.*autocast.*|autocast_.*|GradScaler",

@@ -1,4 +1,4 @@
-"""What a tensor has besides its numbers: a size, a place and a layout."""
+"""What a tensor has besides its numbers: a size, a place, a layout and an order in memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ __all__ = [
     "LayoutError",
     "OtherLayout",
     "Size",
+    "channels_last",
+    "channels_last_3d",
+    "check_format",
     "check_layout",
+    "contiguous_format",
     "device",
     "layout",
+    "memory_format",
+    "no_dimension",
+    "one_name",
+    "preserve_format",
     "sparse_coo",
     "sparse_csr",
     "strided",
@@ -28,6 +36,18 @@ class Size(tuple[int, ...]):
 
     def __repr__(self) -> str:
         return f"chainrule.Size({list(self)})"
+
+
+def no_dimension(op: str, dim: int, shape: tuple[int, ...]) -> IndexError:
+    """The error for a dimension that is not there."""
+    return IndexError(f"{op}: dimension {dim} is out of range for a tensor of shape {shape}")
+
+
+def one_name(op: str, dim: int | None, axis: int) -> int:
+    """A dimension under NumPy's name for it."""
+    if dim is not None:
+        raise TypeError(f"{op}(): 'dim' and 'axis' are the same argument; give one of them")
+    return axis
 
 
 class device:
@@ -94,6 +114,45 @@ class layout:
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
+
+
+class memory_format:
+    """In which order the elements of a tensor lie in memory. It changes strides and no result.
+
+    ``order`` names the dimensions from the outermost to the innermost, counted from the end.
+
+    >>> import chainrule
+    >>> chainrule.zeros(1, 3, 2, 2).to(memory_format=chainrule.channels_last).stride()
+    (12, 1, 6, 3)
+    """
+
+    __slots__ = ("name", "order")
+
+    def __init__(self, name: str, order: tuple[int, ...] | None = None):
+        self.name = name
+        self.order = order
+
+    def __repr__(self) -> str:
+        return f"chainrule.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name  # one object for each, also after a copy
+
+
+def check_format(op: str, value: object) -> memory_format:
+    """A memory format as it is; refuses anything else."""
+    if not isinstance(value, memory_format):
+        raise TypeError(
+            f"{op}(): argument 'memory_format' must be chainrule.memory_format, not "
+            f"{type(value).__name__}"
+        )
+    return value
+
+
+contiguous_format = memory_format("contiguous_format")  # the last dimension is the innermost
+preserve_format = memory_format("preserve_format")  # as in the tensor that is copied
+channels_last = memory_format("channels_last", (-4, -2, -1, -3))
+channels_last_3d = memory_format("channels_last_3d", (-5, -3, -2, -1, -4))
 
 
 class LayoutError(TypeError):

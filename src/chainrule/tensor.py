@@ -16,9 +16,14 @@ from chainrule.attributes import (
     LayoutError,
     OtherLayout,
     Size,
+    check_format,
     check_layout,
+    contiguous_format,
     device,
     layout,
+    memory_format,
+    no_dimension,
+    one_name,
     sparse_coo,
     sparse_csr,
     strided,
@@ -133,13 +138,13 @@ class Tensor(TensorMethods):
     def size(self, dim: int | None = None, *, axis: int | None = None) -> Size | int:
         """The shape, or one of its entries."""
         if axis is not None:
-            dim = self._dim("size", dim, axis)
+            dim = one_name("size", dim, axis)
         if dim is None:
             return Size(self.array.shape)
         try:
             return self.array.shape[dim]
         except IndexError:
-            raise self._no_dimension("size", dim) from None
+            raise no_dimension("size", dim, self.array.shape) from None
 
     def dim(self) -> int:
         return self.array.ndim
@@ -156,8 +161,12 @@ class Tensor(TensorMethods):
     def is_complex(self) -> bool:
         return self.dtype.is_complex
 
-    def is_contiguous(self) -> bool:
-        return K.is_contiguous(self.array)
+    def is_contiguous(self, *, memory_format: memory_format = contiguous_format) -> bool:
+        """Whether the elements lie one behind the other, in this order of the dimensions."""
+        if memory_format is contiguous_format:
+            return K.is_contiguous(self.array)
+        order = check_format("is_contiguous", memory_format).order
+        return K.is_contiguous(self.array) if order is None else K.is_in_order(self.array, order)
 
     @overload
     def stride(self, dim: None = None) -> tuple[int, ...]: ...
@@ -168,24 +177,14 @@ class Tensor(TensorMethods):
     def stride(self, dim: int | None = None, *, axis: int | None = None) -> tuple[int, ...] | int:
         """The steps between neighbors along each dimension, in elements, or along one."""
         if axis is not None:
-            dim = self._dim("stride", dim, axis)
+            dim = one_name("stride", dim, axis)
         size = self.array.dtype.itemsize
         if dim is None:
             return tuple([s // size for s in self.array.strides])
         try:
             return self.array.strides[dim] // size
         except IndexError:
-            raise self._no_dimension("stride", dim) from None
-
-    def _dim(self, op: str, dim: int | None, axis: int) -> int:
-        """The dimension under NumPy's name for it."""
-        if dim is not None:
-            raise TypeError(f"{op}(): 'dim' and 'axis' are the same argument; give one of them")
-        return axis
-
-    def _no_dimension(self, op: str, dim: int) -> IndexError:
-        shape = tuple(self.shape)
-        return IndexError(f"{op}: dimension {dim} is out of range for a tensor of shape {shape}")
+            raise no_dimension("stride", dim, self.array.shape) from None
 
     # --- its place in the graph -------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ from chainrule.backend import K, dtypes
 if TYPE_CHECKING:
     import numpy as np
 
+    from chainrule.attributes import layout as Layout
+    from chainrule.attributes import memory_format as MemoryFormat
     from chainrule.random import Generator
     from chainrule.tensor import Tensor, device
 
@@ -40,7 +42,9 @@ __all__ = [
     "Indexed",
     "Inputs",
     "Labels",
+    "LikeMemory",
     "MaybeNone",
+    "Memory",
     "Nested",
     "Number",
     "Operand",
@@ -159,6 +163,19 @@ class Factory(TypedDict):
 
     device: Device | None
     dtype: DType | None
+
+
+class Memory(TypedDict, total=False):
+    """What PyTorch's functions that make a tensor are told besides: here it has one value each."""
+
+    layout: Layout | None
+    pin_memory: bool | None
+
+
+class LikeMemory(Memory, total=False):
+    """The same where the new tensor is like another one."""
+
+    memory_format: MemoryFormat | None
 
 
 class Indexed(Protocol):

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from samples.record import Sample, ints, normal
+
+import chainrule
 from samples.shape import linear, method, several, then
 
 __all__ = ["SAMPLES"]
@@ -220,6 +222,13 @@ SHAPED = [
     ),
     linear("clone", normal(2, 3), reference=np.copy),
     linear("Tensor.contiguous", normal(2, 3), reference=np.copy),
+    linear(
+        "Tensor.contiguous",
+        normal(2, 3, 2, 2),
+        kwargs={"memory_format": chainrule.channels_last},
+        reference=lambda x, memory_format: np.copy(x),
+        note="channels last",
+    ),
     linear("Tensor.double", normal(2, 3), reference=np.copy, float32=False),
 ]
 

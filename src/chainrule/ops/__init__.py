@@ -9,6 +9,7 @@ from chainrule.ops.creation import (
     conversion,
     filling,
     from_data,
+    like,
     memory,
     patterns,
     sampling,
@@ -57,7 +58,7 @@ families: tuple[ModuleType, ...] = (
     *(reductions, product, order, quantiles, scan, sort, histograms),
     *(reading, assignment, replacing, scatter, places),
     *(matmul, products, einsum, matrices, norms, older, lowrank, statistics, stft),
-    *(patterns, from_data, conversion, sampling, filling, typed, windows, memory, uncommon),
+    *(patterns, like, from_data, conversion, sampling, filling, typed, windows, memory, uncommon),
     *(softmax, conv, columns, max_pool, avg_pool, norm, rnn, lstm, gru),
 )
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "address",
-    "resized",
-    "Array",
-    "ArrayLike",
     "allow_writing",
     "arange",
+    "Array",
+    "ArrayLike",
+    "arrange",
     "asarray",
     "astype",
     "copy",
@@ -31,14 +31,17 @@ __all__ = [
     "from_python",
     "full",
     "is_contiguous",
-    "isin",
+    "is_in_order",
     "is_shared_inside",
+    "isin",
     "linspace",
     "logspace",
     "make_complex",
+    "memory_order",
     "offset_between",
     "ones",
     "owned",
+    "resized",
     "to_contiguous",
     "to_numpy",
     "tril_indices",
@@ -84,6 +87,36 @@ def copy(a: np.ndarray) -> np.ndarray:
     return np.array(a, order="C")
 
 
+def arrange(a: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
+    """A copy with its last dimensions in another order in memory, which names them from the
+    outermost to the innermost, counted from the end."""
+    n = a.ndim
+    dims = [*range(n - len(order)), *[d + n for d in order]]
+    out = np.empty([a.shape[d] for d in dims], a.dtype).transpose(np.argsort(dims))
+    out[...] = a
+    return out
+
+
+def is_in_order(a: np.ndarray, order: tuple[int, ...]) -> bool:
+    """Whether the elements lie one behind the other, the dimensions nested in this order."""
+    if a.ndim != len(order):
+        return False
+    step = a.itemsize
+    for d in reversed(order):
+        if a.shape[d] != 1:
+            if a.strides[d] != step:
+                return False
+            step *= a.shape[d]
+    return True
+
+
+def memory_order(a: np.ndarray) -> tuple[int, ...] | None:
+    """The dimensions from the longest steps to the shortest; None if some share their memory."""
+    if any(s <= 0 < n - 1 for s, n in zip(a.strides, a.shape, strict=True)):
+        return None
+    return tuple(sorted(range(-a.ndim, 0), key=lambda d: -a.strides[d]))
+
+
 def to_contiguous(a: np.ndarray) -> np.ndarray:
     """``a`` itself if its memory is in row-major order, else a copy that is."""
     return a if a.flags.c_contiguous else np.array(a, order="C")
@@ -91,7 +124,7 @@ def to_contiguous(a: np.ndarray) -> np.ndarray:
 
 def is_contiguous(a: np.ndarray) -> bool:
     """Whether the elements lie one behind the other in row-major order."""
-    return bool(a.flags.c_contiguous)
+    return a.flags.c_contiguous
 
 
 def is_shared_inside(a: np.ndarray) -> bool:

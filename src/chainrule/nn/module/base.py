@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from chainrule.absent import warn_once
+from chainrule.attributes import memory_format
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.autograd.hooks import RemovableHandle
@@ -282,19 +283,31 @@ class Module(Tree):
     def to(
         self,
         *args: Device | DType | Tensor | bool | None,
-        **kwargs: Device | DType | bool | None,
+        **kwargs: Device | DType | memory_format | bool | None,
     ) -> Self:
-        """Converts floating parameters and buffers to a dtype; the device can only be the CPU."""
+        """Converts floating parameters and buffers to a dtype, those of four and five dimensions
+        to a memory format; the device can only be the CPU."""
+        format: Any = kwargs.pop("memory_format", None)
         unknown = set(kwargs) - {"device", "dtype", "non_blocking"}
         if unknown:
             raise TypeError(f"to: got an unexpected keyword argument {sorted(unknown)[0]!r}")
-        for target in (*args, kwargs.get("device"), kwargs.get("dtype")):
+        targets: tuple[Any, ...] = (*args, kwargs.get("device"), kwargs.get("dtype"))
+        for target in targets:
             if isinstance(target, device) or (isinstance(target, str) and not _is_dtype(target)):
                 device(target)
             elif target is not None and not isinstance(target, bool):
                 wanted = target.dtype if isinstance(target, Tensor) else dtypes.as_dtype(target)
                 self._convert_floating(wanted)
+        if format is not None:
+            self._arrange(format)
         return self
+
+    def _arrange(self, format: memory_format) -> None:
+        for tensor in itertools.chain(self.parameters(), self.buffers()):
+            if not is_lazy(tensor) and tensor.ndim in (4, 5):
+                tensor.data = tensor.data.to(memory_format=format)
+                if tensor.grad is not None:
+                    tensor.grad = tensor.grad.detach().to(memory_format=format)
 
     def _convert_floating(self, dtype: dtypes.dtype) -> Self:
         if dtype.category < dtypes.FLOATING:

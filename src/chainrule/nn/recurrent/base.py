@@ -12,7 +12,8 @@ from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.nn.recurrent.functions import check_mask, run_stack, without_padding
 from chainrule.nn.utils.rnn import PackedSequence, mask_of_batch_sizes, pad_data
-from chainrule.ops.creation.patterns import empty, new_zeros
+from chainrule.ops.creation.like import new_zeros
+from chainrule.ops.creation.patterns import empty
 from chainrule.ops.index.reading import getitem, index_select
 from chainrule.ops.shape.views import squeeze, unsqueeze
 from chainrule.tensor import Tensor

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.nn.recurrent.functions import Nonlinearity, run_layer
-from chainrule.ops.creation.patterns import empty, new_zeros
+from chainrule.ops.creation.like import new_zeros
+from chainrule.ops.creation.patterns import empty
 from chainrule.ops.shape.views import squeeze, unsqueeze
 from chainrule.tensor import Tensor
 from chainrule.typing import DType, Device, Factory, MaybeNone

@@ -10,7 +10,8 @@ from chainrule.nn.parameter import Parameter
 from chainrule.nn.recurrent.functions import Nonlinearity, check_mask, without_padding
 from chainrule.nn.recurrent.variants import activation_of
 from chainrule.ops.layers.conv import conv1d, conv2d, conv3d
-from chainrule.ops.creation.patterns import empty, new_zeros
+from chainrule.ops.creation.like import new_zeros
+from chainrule.ops.creation.patterns import empty
 from chainrule.ops.elementwise.functions import sigmoid, tanh
 from chainrule.ops.index.reading import getitem
 from chainrule.ops.shape.joining import chunk

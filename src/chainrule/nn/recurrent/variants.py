@@ -11,7 +11,8 @@ from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.nn.recurrent.functions import Nonlinearity, check_mask, without_padding
-from chainrule.ops.creation.patterns import empty, new_zeros
+from chainrule.ops.creation.like import new_zeros
+from chainrule.ops.creation.patterns import empty
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import getitem
 from chainrule.ops.linalg.matmul import linear

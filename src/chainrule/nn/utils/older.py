@@ -1,4 +1,4 @@
-"""PyTorch's names for what needs no work here, and for what has a newer name."""
+"""PyTorch's names for what needs little or no work here, and for what has a newer name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from chainrule.attributes import memory_format
+from chainrule.nn.layers.conv import Conv2d, Conv3d
+from chainrule.nn.layers.conv_transpose import ConvTranspose2d, ConvTranspose3d
 from chainrule.nn.module.base import Module
 from chainrule.nn.utils.clip_grad import Tensors, clip_grad_norm_
 from chainrule.tensor import Tensor
@@ -36,13 +39,21 @@ def clip_grad_norm(
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
-def convert_conv2d_weight_memory_format(module: _Layer, memory_format: object) -> _Layer:
-    """The module as it is: an order of memory changes no result, and there is one here."""
-    return module
+def convert_conv2d_weight_memory_format(module: _Layer, memory_format: memory_format) -> _Layer:
+    """Brings the weights of the 2d convolutions in a module into an order in memory."""
+    return _arranged(module, (Conv2d, ConvTranspose2d), memory_format)
 
 
-def convert_conv3d_weight_memory_format(module: _Layer, memory_format: object) -> _Layer:
-    """The module as it is: an order of memory changes no result, and there is one here."""
+def convert_conv3d_weight_memory_format(module: _Layer, memory_format: memory_format) -> _Layer:
+    """Brings the weights of the 3d convolutions in a module into an order in memory."""
+    return _arranged(module, (Conv3d, ConvTranspose3d), memory_format)
+
+
+def _arranged(module: _Layer, classes: tuple[type[Module], ...], format: memory_format) -> _Layer:
+    for layer in module.modules():
+        if isinstance(layer, classes):
+            weight = layer.get_parameter("weight")
+            weight.data = weight.data.to(memory_format=format)
     return module
 
 

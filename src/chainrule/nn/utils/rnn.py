@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from chainrule.ops.creation.patterns import arange, new_full
+from chainrule.ops.creation.like import new_full
+from chainrule.ops.creation.patterns import arange
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.index.reading import getitem, index_select
 from chainrule.ops.reduce.scan import cumsum

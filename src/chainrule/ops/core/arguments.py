@@ -6,20 +6,33 @@ import math
 import threading
 from typing import Any, SupportsIndex, overload
 
-from chainrule.backend import dtypes
+from chainrule.attributes import check_format, preserve_format, strided
+from chainrule.backend import K, dtypes
 from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.apply import INFERENCE
-from chainrule.graph import Mode, mode
+from chainrule.graph import Box, Mode, mode
 from chainrule.tensor import Tensor, check_layout, of_array
 from chainrule.tensor import device as Place
-from chainrule.typing import Array, ArrayDType, Device, DType, Number, Real, Shape
+from chainrule.typing import (
+    Array,
+    ArrayDType,
+    Device,
+    DType,
+    LikeMemory,
+    Memory,
+    Number,
+    Real,
+    Shape,
+)
 
 __all__ = [
+    "arranged",
     "check_device",
     "checked_size",
     "float_type",
     "made",
     "number",
+    "order_in_memory",
     "size_argument",
     "tensor_argument",
     "type_of_number",
@@ -27,18 +40,25 @@ __all__ = [
 ]
 
 
+_INFERENCE_MODE = Mode.INFERENCE
+
+
 def made(array: Array, requires_grad: bool = False) -> Tensor:
     """A new leaf around an array."""
     out = of_array(array)
     if requires_grad:
         out.requires_grad_()
-    if mode.flags & Mode.INFERENCE:
+    if mode.flags & _INFERENCE_MODE:
         out._store = INFERENCE
     return out
 
 
-def check_device(op: str, device: Device | None) -> None:
-    """Refuses every device but the CPU."""
+def check_device(
+    op: str, device: Device | None, memory: Memory | None = None, has_format: bool = False
+) -> None:
+    """Refuses every device but the CPU, every layout but ``strided``, and pinned memory."""
+    if memory:
+        _check_memory(op, dict(memory), has_format)
     if device is None:
         return
     if not isinstance(device, (str, Place)):
@@ -46,6 +66,47 @@ def check_device(op: str, device: Device | None) -> None:
             f"{op}: device must be 'cpu', got {device!r}; the tensors of this library live there"
         )
     Place(device)
+
+
+def _check_memory(op: str, memory: dict[str, Any], has_format: bool) -> None:
+    for name, value in memory.items():
+        if name == "layout":
+            if value is not None and value is not strided:
+                raise TypeError(
+                    f"{op}(): argument 'layout' must be chainrule.strided, got {value!r}; sparse "
+                    "tensors are made by to_sparse() and chainrule.sparse_coo_tensor"
+                )
+        elif name == "pin_memory":
+            if value:
+                raise RuntimeError(
+                    f"{op}: pin_memory=True needs a GPU to pin memory for; there is none: leave it "
+                    "out"
+                )
+        elif name != "memory_format" or not has_format:
+            raise TypeError(f"{op}() got an unexpected keyword argument {name!r}")
+
+
+def order_in_memory(op: str, input: Tensor, format: object) -> tuple[int, ...] | None:
+    """The order of the dimensions that a memory format asks for; None is row-major order."""
+    if format is preserve_format:
+        return None if isinstance(input.array, Box) else K.memory_order(input.array)
+    wanted = check_format(op, format)
+    if wanted.order is not None and input.ndim != len(wanted.order):
+        raise RuntimeError(
+            f"{op}: required rank {len(wanted.order)} tensor to use {wanted.name} format, got "
+            f"shape {tuple(input.shape)}"
+        )
+    return wanted.order
+
+
+def arranged(op: str, out: Tensor, like: Tensor, memory: LikeMemory) -> Tensor:
+    """A new tensor in the order in memory that it was asked for."""
+    format = memory.get("memory_format")
+    if format is not None:
+        order = order_in_memory(op, like, format)
+        if order is not None and not isinstance(out.array, Box):
+            out.array = K.arrange(out.array, order)
+    return out
 
 
 def float_type(dtype: DType | None) -> ArrayDType:

@@ -8,7 +8,8 @@ from types import NoneType
 from typing import Any, TypeGuard, overload
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.arguments import check_device, tensor_argument
+from chainrule.attributes import contiguous_format, memory_format, preserve_format
+from chainrule.ops.core.arguments import check_device, order_in_memory, tensor_argument
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.primitive import Linear
 from chainrule.graph import Box
@@ -42,18 +43,39 @@ METHODS = (
 INPLACE: tuple[str, ...] = ()
 
 _clone = Linear("clone", lambda g, shape_in: g, kernel="copy")
+_arrange = Linear("arrange", lambda g, shape_in, order: g)
 
 
-def clone(input: V) -> V:
-    """A copy of ``input`` with its own memory, through which gradients flow back to ``input``."""
-    return _clone(input)
+def clone(input: V, *, memory_format: memory_format | None = None) -> V:
+    """A copy of ``input`` with its own memory, through which gradients flow back to ``input``.
+
+    It lies in memory in row-major order unless a format is named.
+    """
+    if memory_format is None:
+        return _clone(input)
+    order = order_in_memory("clone", tensor_argument("clone", input), memory_format)
+    return _clone(input) if order is None else _arrange(input, order=order)
 
 
-def contiguous(input: Tensor) -> Tensor:
+def contiguous(input: Tensor, *, memory_format: memory_format = contiguous_format) -> Tensor:
     """``input`` with its elements in memory one after the other: itself, or a copy."""
-    if isinstance(input.array, Box) or K.is_contiguous(input.array):
+    if memory_format is contiguous_format:
+        if isinstance(input.array, Box) or K.is_contiguous(input.array):
+            return input
+        return _clone(input)
+    order = order_in_memory("contiguous", input, memory_format)
+    if isinstance(input.array, Box) or input.is_contiguous(memory_format=memory_format):
         return input
-    return clone(input)
+    if memory_format is preserve_format:
+        raise RuntimeError("contiguous: preserve_format names no order to bring elements into")
+    return _arrange(input, order=order)
+
+
+def _in_format(input: Tensor, memory_format: memory_format | None) -> Tensor:
+    """``input`` in a format, itself if that is how it lies."""
+    if memory_format is None or memory_format is preserve_format:
+        return input
+    return contiguous(input, memory_format=memory_format)
 
 
 @overload
@@ -62,6 +84,8 @@ def to(
     dtype: DType,
     non_blocking: builtins.bool = False,
     copy: builtins.bool = False,
+    *,
+    memory_format: memory_format | None = None,
 ) -> Tensor: ...
 @overload
 def to(
@@ -70,6 +94,8 @@ def to(
     dtype: DType | None = None,
     non_blocking: builtins.bool = False,
     copy: builtins.bool = False,
+    *,
+    memory_format: memory_format | None = None,
 ) -> Tensor: ...
 @overload
 def to(
@@ -77,19 +103,23 @@ def to(
     other: Tensor,
     non_blocking: builtins.bool = False,
     copy: builtins.bool = False,
+    *,
+    memory_format: memory_format | None = None,
 ) -> Tensor: ...
 def to(
     input: Tensor,
     *args: DType | Device | Tensor | builtins.bool | None,
-    **kwargs: DType | Device | Tensor | builtins.bool | None,
+    **kwargs: DType | Device | Tensor | builtins.bool | memory_format | None,
 ) -> Tensor:
     """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``.
 
-    The tensor itself if it already has the type, unless ``copy=True``.
+    With ``memory_format`` it lies in that order. The tensor itself if it already has the type and
+    the order, unless ``copy=True``.
     """
+    memory_format: Any = kwargs.pop("memory_format", None)
     dtype, copy = _target(args, kwargs)
-    out = input if dtype is None else cast(input, dtype)
-    return clone(out) if copy and out is input else out
+    out = _in_format(input if dtype is None else cast(input, dtype), memory_format)
+    return clone(out, memory_format=memory_format) if copy and out is input else out
 
 
 def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | None, builtins.bool]:
@@ -130,9 +160,9 @@ def _as_dtype(d: DType) -> dtypes.dtype:
 _NAMES = {d.name for d in dtypes.DTYPES}
 
 
-def cpu(input: Tensor) -> Tensor:
-    """``input`` itself: tensors live on the CPU."""
-    return input
+def cpu(input: Tensor, *, memory_format: memory_format = preserve_format) -> Tensor:
+    """``input`` itself, or in another order: tensors live on the CPU."""
+    return _in_format(input, memory_format)
 
 
 def type_as(input: Tensor, other: Tensor) -> Tensor:
@@ -176,8 +206,14 @@ def type(
     return cast(input, dtype)
 
 
-def _in_type(d: dtypes.dtype, name: str) -> Callable[[Tensor], Tensor]:
-    def method(input: Tensor) -> Tensor:
+def _in_type(d: dtypes.dtype, name: str) -> Callable[..., Tensor]:
+    wanted = d.array_dtype
+
+    def method(input: Tensor, *, memory_format: memory_format = preserve_format) -> Tensor:
+        if memory_format is not preserve_format:
+            return _in_format(cast(input, d), memory_format)
+        if input.__class__ is Tensor and input.array.dtype is wanted:
+            return input
         return cast(input, d)
 
     method.__name__ = method.__qualname__ = name

@@ -22,6 +22,7 @@ def tensor(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """A new tensor with a copy of ``data``: numbers, nested lists, arrays.
 
@@ -30,7 +31,7 @@ def tensor(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    check_device("tensor", device)
+    check_device("tensor", device, {"pin_memory": True} if pin_memory else None)
     return made(_copied(data, dtype), requires_grad)
 
 

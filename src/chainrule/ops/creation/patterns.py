@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import (
+    arranged,
     check_device,
     checked_size,
     float_type,
@@ -20,13 +21,13 @@ from chainrule.ops.core.arguments import (
 )
 from chainrule.graph import Box
 from chainrule.tensor import Tensor, of_array
-from chainrule.typing import Array, DType, Device, Number, Real, Shape
+from chainrule.typing import Array, DType, Device, LikeMemory, Memory, Number, Real, Shape
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace", "ones",
     "ones_like", "scalar_tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
 ]  # fmt: skip
-METHODS = ("new_empty", "new_full", "new_ones", "new_zeros")
+METHODS: tuple[str, ...] = ()
 INPLACE: tuple[str, ...] = ()
 
 # --- filled ---------------------------------------------------------------------------------------
@@ -39,6 +40,7 @@ def zeros(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """A tensor of zeros.
 
@@ -47,7 +49,8 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    check_device("zeros", device)
+    if device is not None or memory:
+        check_device("zeros", device, memory)
     return made(K.zeros(size_argument("zeros", sizes, size), float_type(dtype)), requires_grad)
 
 
@@ -58,9 +61,11 @@ def ones(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """A tensor of ones."""
-    check_device("ones", device)
+    if device is not None or memory:
+        check_device("ones", device, memory)
     return made(K.ones(size_argument("ones", sizes, size), float_type(dtype)), requires_grad)
 
 
@@ -71,10 +76,13 @@ def empty(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[LikeMemory],
 ) -> Tensor:
     """A tensor whose elements are whatever its memory held before."""
-    check_device("empty", device)
-    return made(K.empty(size_argument("empty", sizes, size), float_type(dtype)), requires_grad)
+    if device is not None or memory:
+        check_device("empty", device, memory, has_format=True)
+    out = made(K.empty(size_argument("empty", sizes, size), float_type(dtype)), requires_grad)
+    return arranged("empty", out, out, memory) if memory else out
 
 
 @takes_out(typed=True)
@@ -85,9 +93,10 @@ def full(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """A tensor of one value everywhere; its type is the value's unless given."""
-    check_device("full", device)
+    check_device("full", device, memory)
     shape, value = checked_size("full", size), number("full", "fill_value", fill_value)
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, Tensor) else type_of_number(value)
@@ -107,10 +116,11 @@ def zeros_like(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[LikeMemory],
 ) -> Tensor:
     """Zeros in the shape and type of ``input``."""
-    shape, d = _like("zeros_like", input, dtype, device)
-    return _beside(input, made(K.zeros(shape, d), requires_grad))
+    shape, d = _like("zeros_like", input, dtype, device, memory)
+    return beside("zeros_like", input, made(K.zeros(shape, d), requires_grad), memory)
 
 
 def ones_like(
@@ -119,10 +129,11 @@ def ones_like(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[LikeMemory],
 ) -> Tensor:
     """Ones in the shape and type of ``input``."""
-    shape, d = _like("ones_like", input, dtype, device)
-    return _beside(input, made(K.ones(shape, d), requires_grad))
+    shape, d = _like("ones_like", input, dtype, device, memory)
+    return beside("ones_like", input, made(K.ones(shape, d), requires_grad), memory)
 
 
 def empty_like(
@@ -131,10 +142,11 @@ def empty_like(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[LikeMemory],
 ) -> Tensor:
     """An uninitialized tensor in the shape and type of ``input``."""
-    shape, d = _like("empty_like", input, dtype, device)
-    return _beside(input, made(K.empty(shape, d), requires_grad))
+    shape, d = _like("empty_like", input, dtype, device, memory)
+    return beside("empty_like", input, made(K.empty(shape, d), requires_grad), memory)
 
 
 def full_like(
@@ -144,25 +156,30 @@ def full_like(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[LikeMemory],
 ) -> Tensor:
     """One value everywhere, in the shape and type of ``input``."""
-    shape, d = _like("full_like", input, dtype, device)
+    shape, d = _like("full_like", input, dtype, device, memory)
     value = number("full_like", "fill_value", fill_value)
-    return _beside(input, made(_filled(shape, value, dtypes.from_array_dtype(d)), requires_grad))
+    out = made(_filled(shape, value, dtypes.from_array_dtype(d)), requires_grad)
+    return beside("full_like", input, out, memory)
 
 
-def _beside(input: Tensor, out: Tensor) -> Tensor:
+def beside(op: str, input: Tensor, out: Tensor, memory: LikeMemory | None = None) -> Tensor:
     """A new tensor belongs to the transformation of its model, to be changed in place there."""
+    if memory:
+        arranged(op, out, input, memory)
     if isinstance(input.array, Box) and not out.needs_grad:
         return of_array(input.array.constant(out))
     return out
 
 
 def _like(
-    op: str, input: Tensor, dtype: DType | None, device: Device | None
+    op: str, input: Tensor, dtype: DType | None, device: Device | None, memory: LikeMemory
 ) -> tuple[tuple[int, ...], Any]:
     """The shape and array type that a ``..._like`` function makes."""
-    check_device(op, device)
+    if device is not None or memory:
+        check_device(op, device, memory, has_format=True)
     array = tensor_argument(op, input).array
     return tuple(array.shape), array.dtype if dtype is None else dtypes.to_array_dtype(dtype)
 
@@ -173,9 +190,12 @@ def scalar_tensor(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """A zero-dimensional tensor of the default floating type."""
-    return full((), s, dtype=float_type(dtype), device=device, requires_grad=requires_grad)
+    return full(
+        (), s, dtype=float_type(dtype), device=device, requires_grad=requires_grad, **memory
+    )
 
 
 # --- patterns -------------------------------------------------------------------------------------
@@ -190,6 +210,7 @@ def arange(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """The numbers from ``start`` (0) up to, without, ``end``, by ``step`` (1).
 
@@ -199,7 +220,7 @@ def arange(
     >>> chainrule.arange(1, 7, 2)
     tensor([1, 3, 5])
     """
-    check_device("arange", device)
+    check_device("arange", device, memory)
     first, last, by = _range_argument(bounds, start, end, step)
     if dtype is None:
         dtype = dtypes.int64
@@ -261,9 +282,10 @@ def linspace(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """``steps`` numbers evenly spaced from ``start`` to ``end``, both included."""
-    first, last, count, d = _spaced("linspace", start, end, steps, dtype, device)
+    first, last, count, d = _spaced("linspace", start, end, steps, dtype, device, memory)
     return made(K.linspace(first, last, count, d), requires_grad)
 
 
@@ -277,9 +299,10 @@ def logspace(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """``steps`` numbers from ``base**start`` to ``base**end``, their logarithms evenly spaced."""
-    first, last, count, d = _spaced("logspace", start, end, steps, dtype, device)
+    first, last, count, d = _spaced("logspace", start, end, steps, dtype, device, memory)
     return made(K.logspace(first, last, count, base, d), requires_grad)
 
 
@@ -290,9 +313,10 @@ def _spaced(
     steps: int,
     dtype: DType | None,
     device: Device | None,
+    memory: Memory,
 ) -> tuple[Number, Number, int, Any]:
     """Both ends, the number of steps and the type; for integers the ends are cut to integers."""
-    check_device(op, device)
+    check_device(op, device, memory)
     count = whole(op, "steps", steps)
     if count < 0:
         raise RuntimeError(f"{op}: number of steps must be non-negative, got {count}")
@@ -318,9 +342,10 @@ def eye(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """A matrix of n rows (and m columns) with ones on the diagonal and zeros elsewhere."""
-    check_device("eye", device)
+    check_device("eye", device, memory)
     rows = whole("eye", "n", n)
     columns = rows if m is None else whole("eye", "m", m)
     for name, value in (("n", rows), ("m", columns)):
@@ -336,9 +361,10 @@ def tril_indices(
     *,
     dtype: DType = dtypes.int64,
     device: Device | None = None,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """The row and column indices of the lower triangle of a matrix, as a tensor of shape (2, N)."""
-    return made(_triangle("tril_indices", row, col, offset, device, dtype))
+    return made(_triangle("tril_indices", row, col, offset, device, dtype, memory))
 
 
 def triu_indices(
@@ -348,92 +374,23 @@ def triu_indices(
     *,
     dtype: DType = dtypes.int64,
     device: Device | None = None,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """The row and column indices of the upper triangle of a matrix, as a tensor of shape (2, N)."""
-    return made(_triangle("triu_indices", row, col, offset, device, dtype))
+    return made(_triangle("triu_indices", row, col, offset, device, dtype, memory))
 
 
 def _triangle(
-    op: str, row: int, col: int, offset: int, device: Device | None, dtype: DType
+    op: str,
+    row: int,
+    col: int,
+    offset: int,
+    device: Device | None,
+    dtype: DType,
+    memory: Memory,
 ) -> Array:
-    check_device(op, device)
+    check_device(op, device, memory)
     for name, value in (("row", row), ("col", col)):
         if whole(op, name, value) < 0:
             raise RuntimeError(f"{op}: {name} must be non-negative, got {value}")
     return getattr(K, op)(int(row), int(col), int(offset), dtypes.to_array_dtype(dtype))
-
-
-# --- like an existing tensor ----------------------------------------------------------------------
-
-
-def new_zeros(
-    input: Tensor,
-    *sizes: int | Shape,
-    size: Shape | None = None,
-    dtype: DType | None = None,
-    device: Device | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Zeros of the given size in the type of this tensor."""
-    out = zeros(
-        size_argument("new_zeros", sizes, size),
-        dtype=input.dtype if dtype is None else dtype,
-        device=device,
-        requires_grad=requires_grad,
-    )
-    return _beside(input, out)
-
-
-def new_ones(
-    input: Tensor,
-    *sizes: int | Shape,
-    size: Shape | None = None,
-    dtype: DType | None = None,
-    device: Device | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Ones of the given size in the type of this tensor."""
-    out = ones(
-        size_argument("new_ones", sizes, size),
-        dtype=input.dtype if dtype is None else dtype,
-        device=device,
-        requires_grad=requires_grad,
-    )
-    return _beside(input, out)
-
-
-def new_empty(
-    input: Tensor,
-    *sizes: int | Shape,
-    size: Shape | None = None,
-    dtype: DType | None = None,
-    device: Device | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """An uninitialized tensor of the given size in the type of this tensor."""
-    out = empty(
-        size_argument("new_empty", sizes, size),
-        dtype=input.dtype if dtype is None else dtype,
-        device=device,
-        requires_grad=requires_grad,
-    )
-    return _beside(input, out)
-
-
-def new_full(
-    input: Tensor,
-    size: Shape,
-    fill_value: Number | Tensor,
-    *,
-    dtype: DType | None = None,
-    device: Device | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """One value everywhere, of the given size, in the type of this tensor."""
-    return full(
-        size,
-        fill_value,
-        dtype=input.dtype if dtype is None else dtype,
-        device=device,
-        requires_grad=requires_grad,
-    )

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from chainrule import random
 from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import (
+    arranged,
     check_device,
     checked_size,
     float_type,
@@ -36,7 +37,7 @@ from chainrule.random import (
 )
 from chainrule.graph import Box
 from chainrule.tensor import Tensor, of_array
-from chainrule.typing import Array, DType, Device, Random, Real, Shape
+from chainrule.typing import Array, DType, Device, LikeMemory, Memory, Random, Real, Shape
 
 __all__ = [
     "Generator",
@@ -127,6 +128,7 @@ def rand(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """Random numbers, uniform in [0, 1).
 
@@ -134,7 +136,7 @@ def rand(
     >>> chainrule.rand(2, 3).shape
     chainrule.Size([2, 3])
     """
-    check_device("rand", device)
+    check_device("rand", device, memory)
     g, d = stream("rand", generator), real_type("rand", dtype)
     out = draw(size_argument("rand", sizes, size), lambda shape: K.random_uniform(g, shape, d))
     return _finished(out, requires_grad)
@@ -148,9 +150,10 @@ def randn(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """Random numbers, normal with mean 0 and variance 1."""
-    check_device("randn", device)
+    check_device("randn", device, memory)
     g, d = stream("randn", generator), real_type("randn", dtype)
     out = draw(size_argument("randn", sizes, size), lambda shape: K.random_normal(g, shape, d))
     return _finished(out, requires_grad)
@@ -166,12 +169,13 @@ def randint(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """Random integers from ``low`` up to, without, ``high``: ``randint(high, size)`` starts at 0.
 
     ``randint(low=0, high, size)``, the arguments by position or by name.
     """
-    check_device("randint", device)
+    check_device("randint", device, memory)
     low, high, size = _randint_arguments(list(bounds), low, high, size)
     shape = checked_size("randint", size)
     d = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
@@ -217,9 +221,10 @@ def randperm(
     dtype: DType = dtypes.int64,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """The integers 0, ..., n - 1 in random order."""
-    check_device("randperm", device)
+    check_device("randperm", device, memory)
     shape, target = checked_size("randperm", (whole("randperm", "n", n),)), dtypes.as_dtype(dtype)
     if shape[0] - 1 > K.integer_limits(target.array_dtype)[1]:
         raise RuntimeError(f"randperm: {n - 1} cannot be converted to {target} without overflow")
@@ -235,10 +240,13 @@ def rand_like(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[LikeMemory],
 ) -> Tensor:
     """Uniform numbers in [0, 1) in the shape and type of ``input``."""
     shape, d = tensor_argument("rand_like", input).shape, input.dtype if dtype is None else dtype
-    return rand(shape, generator=generator, dtype=d, device=device, requires_grad=requires_grad)
+    check_device("rand_like", device, memory, has_format=True)
+    out = rand(shape, generator=generator, dtype=d, requires_grad=requires_grad)
+    return arranged("rand_like", out, input, memory)
 
 
 def randn_like(
@@ -248,10 +256,13 @@ def randn_like(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[LikeMemory],
 ) -> Tensor:
     """Standard normal numbers in the shape and type of ``input``."""
     shape, d = tensor_argument("randn_like", input).shape, input.dtype if dtype is None else dtype
-    return randn(shape, generator=generator, dtype=d, device=device, requires_grad=requires_grad)
+    check_device("randn_like", device, memory, has_format=True)
+    out = randn(shape, generator=generator, dtype=d, requires_grad=requires_grad)
+    return arranged("randn_like", out, input, memory)
 
 
 def randint_like(
@@ -263,19 +274,21 @@ def randint_like(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[LikeMemory],
 ) -> Tensor:
     """Random integers from ``low`` (0) to ``high - 1`` in the shape and type of ``input``."""
     shape = tuple(tensor_argument("randint_like", input).shape)
-    return randint(
+    check_device("randint_like", device, memory, has_format=True)
+    out = randint(
         *bounds,
         low=low,
         high=high,
         size=shape,
         generator=generator,
         dtype=input.dtype if dtype is None else dtype,
-        device=device,
         requires_grad=requires_grad,
     )
+    return arranged("randint_like", out, input, memory)
 
 
 # --- numbers that depend on tensors ---------------------------------------------------------------
@@ -291,12 +304,13 @@ def normal(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """Normal numbers; mean and standard deviation are tensors, or numbers given with a size.
 
     No gradient flows to the parameters: write ``mean + std * randn_like(std)`` if one should.
     """
-    check_device("normal", device)
+    check_device("normal", device, memory)
     if not (isinstance(mean, Tensor) or isinstance(std, Tensor)):
         if size is None:
             raise TypeError("normal(): with a number as mean and as std, a size must be given")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Unpack
 
 from chainrule.backend import dtypes
 from chainrule.ops.core.arguments import check_device, whole
@@ -13,7 +14,7 @@ from chainrule.ops.elementwise.functions import cos, sqrt
 from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.elementwise.special import i0
 from chainrule.tensor import Tensor
-from chainrule.typing import Device, DType
+from chainrule.typing import Device, DType, Memory
 
 __all__ = [
     "bartlett_window",
@@ -26,9 +27,9 @@ METHODS: tuple[str, ...] = ()
 INPLACE: tuple[str, ...] = ()
 
 
-def _places(op: str, n: int, periodic: bool, device: Device | None) -> Tensor:
+def _places(op: str, n: int, periodic: bool, device: Device | None, memory: Memory) -> Tensor:
     """0 to 1 in n places; without the last one, at which a period begins anew, if ``periodic``."""
-    check_device(op, device)
+    check_device(op, device, memory)
     if whole(op, "window_length", n) < 0:
         raise RuntimeError(f"{op}: requires non-negative window_length, got window_length={n}")
     if n <= 1:
@@ -48,6 +49,7 @@ def hann_window(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """sin^2 of half a period.
 
@@ -55,7 +57,7 @@ def hann_window(
     >>> chainrule.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    t = _places("hann_window", window_length, periodic, device)
+    t = _places("hann_window", window_length, periodic, device, memory)
     return _window(0.5 - 0.5 * cos(2 * math.pi * t), dtype, requires_grad)
 
 
@@ -68,9 +70,10 @@ def hamming_window(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """alpha - beta cos(2 pi t)"""
-    t = _places("hamming_window", window_length, periodic, device)
+    t = _places("hamming_window", window_length, periodic, device, memory)
     return _window(alpha - beta * cos(2 * math.pi * t), dtype, requires_grad)
 
 
@@ -81,9 +84,10 @@ def blackman_window(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """0.42 - 0.5 cos(2 pi t) + 0.08 cos(4 pi t)"""
-    t = _places("blackman_window", window_length, periodic, device)
+    t = _places("blackman_window", window_length, periodic, device, memory)
     values = 0.42 - 0.5 * cos(2 * math.pi * t) + 0.08 * cos(4 * math.pi * t)
     return _window(values, dtype, requires_grad)
 
@@ -95,9 +99,10 @@ def bartlett_window(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """A triangle."""
-    t = _places("bartlett_window", window_length, periodic, device)
+    t = _places("bartlett_window", window_length, periodic, device, memory)
     return _window(1 - abs(2 * t - 1), dtype, requires_grad)
 
 
@@ -109,8 +114,9 @@ def kaiser_window(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """i0(beta sqrt(1 - (2t - 1)^2)) / i0(beta)"""
-    t = _places("kaiser_window", window_length, periodic, device)
+    t = _places("kaiser_window", window_length, periodic, device, memory)
     inside = sqrt(clamp(1 - (2 * t - 1) ** 2, min=0.0))
     return _window(i0(beta * inside) / i0(beta * ones((), dtype=t.dtype)), dtype, requires_grad)

@@ -6,6 +6,8 @@ side is linear over the real numbers only; its rules conjugate by themselves.
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.primitive import Linear, Op
@@ -17,7 +19,7 @@ from chainrule.ops.shape.padding import pad_zeros
 from chainrule.ops.shape.rearrange import roll
 from chainrule.ops.shape.views import canonical_dim, canonical_dims
 from chainrule.tensor import Tensor, of_array
-from chainrule.typing import Device, Dims, DType, Shape, V
+from chainrule.typing import Device, Dims, DType, Memory, Shape, V
 
 __all__ = [
     "fft",
@@ -343,6 +345,7 @@ def fftfreq(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """The frequencies of the terms of :func:`fft` for n samples at distance d.
 
@@ -350,7 +353,7 @@ def fftfreq(
     >>> chainrule.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
-    steps = arange(n, dtype=dtype or dtypes.get_default_dtype(), device=device)
+    steps = arange(n, dtype=dtype or dtypes.get_default_dtype(), device=device, **memory)
     out = (steps - n * cast(steps >= (n + 1) // 2, steps.dtype)) / (n * d)
     return out.requires_grad_(requires_grad)
 
@@ -362,9 +365,10 @@ def rfftfreq(
     dtype: DType | None = None,
     device: Device | None = None,
     requires_grad: bool = False,
+    **memory: Unpack[Memory],
 ) -> Tensor:
     """The frequencies of the terms of :func:`rfft` for n samples at distance d."""
-    steps = arange(n // 2 + 1, dtype=dtype or dtypes.get_default_dtype(), device=device)
+    steps = arange(n // 2 + 1, dtype=dtype or dtypes.get_default_dtype(), device=device, **memory)
     return (steps / (n * d)).requires_grad_(requires_grad)
 
 

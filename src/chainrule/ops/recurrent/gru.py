@@ -7,7 +7,7 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.ops.core.apply import as_operand
-from chainrule.ops.creation.patterns import new_zeros
+from chainrule.ops.creation.like import new_zeros
 from chainrule.ops.elementwise.functions import sigmoid, tanh, zeros_like_of
 from chainrule.ops.shape.joining import chunk
 from chainrule.ops.linalg.matmul import matmul

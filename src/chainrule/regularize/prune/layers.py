@@ -19,7 +19,7 @@ from chainrule.graph import Mode, mode
 from chainrule.nn.module.base import Module
 from chainrule.nn.recurrent.functions import run_layer
 from chainrule.nn.utils.parametrize import is_parametrized
-from chainrule.ops.creation.patterns import new_zeros
+from chainrule.ops.creation.like import new_zeros
 from chainrule.ops.shape.views import movedim
 from chainrule.ops.shape.stacking import cat
 from chainrule.regularize.prune.flow import (
