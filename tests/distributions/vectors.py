@@ -68,6 +68,7 @@ VECTORS = [
         {"loc": LOC, "scale": A([[1.0, 0.5, 0.3], [0.4, 2.0, 1.0]])},
         bad=[({"loc": A([0.0]), "scale": A([-1.0])}, "LogisticNormal: the parameter scale must")],
         outside=[0.5, 0.6, 0.1, 0.2],
+        total=False,  # there is no such vector to be inverted
     ),
     Family(
         "MultivariateNormal",

@@ -233,8 +233,13 @@ class Distribution:
     def __repr__(self) -> str:
         given = [(name, self._given(name)) for name in self.arg_constraints]
         shown = [
-            f"{name}: {value.item() if value.numel() == 1 else value.shape}"
+            f"{name}: {_shown(value) if value.numel() == 1 else value.shape}"
             for name, value in given
             if value is not None
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _shown(value: Tensor) -> object:
+    """One number as it is printed, or a tensor of one."""
+    return value if value.ndim else value.item()

@@ -11,8 +11,9 @@ from chainrule.autograd.modes import enable_grad
 from chainrule.backend import K
 from chainrule.backend.limits import finfo
 from chainrule.ops.core.promotion import promote, to_floating
-from chainrule.ops.creation.patterns import tril_indices, zeros
+from chainrule.ops.creation.patterns import arange, full, tril_indices
 from chainrule.ops.creation.sampling import draw, stream
+from chainrule.ops.shape.padding import pad
 from chainrule.ops.shape.rearrange import broadcast_tensors
 from chainrule.tensor import Tensor
 from chainrule.typing import Array, ArrayDType, Shape
@@ -197,9 +198,9 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     rows, columns = tril_indices(n, n, diag)
     if len(rows) != length:
         raise ValueError(f"vec_to_tril_matrix: {length} numbers fill no triangle (diag={diag})")
-    out = zeros(*vec.shape[:-1], n, n, dtype=vec.dtype)
-    out[..., rows, columns] = vec
-    return out
+    where = full((n, n), length)  # the others take the zero behind the numbers
+    where[rows, columns] = arange(length)
+    return pad(vec, (0, 1))[..., where]
 
 
 def _entries(n: int, diag: int) -> int:

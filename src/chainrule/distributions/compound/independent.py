@@ -45,8 +45,7 @@ class Independent(Distribution):
             )
         self.base_dist = base_distribution
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        self.has_rsample = base_distribution.has_rsample
-        self.has_enumerate_support = False
+        self._set_flags()
         cut = len(batch) - reinterpreted_batch_ndims
         event = (*batch[cut:], *base_distribution.event_shape)
         super().__init__(batch[:cut], event, validate_args)
@@ -56,8 +55,15 @@ class Independent(Distribution):
         own = self.event_shape[: self.reinterpreted_batch_ndims]
         new.base_dist = self.base_dist.expand((*batch_shape, *own))
         new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        new.has_rsample, new.has_enumerate_support = self.has_rsample, False
+        new._set_flags()
         return new
+
+    def _set_flags(self) -> None:
+        base = self.base_dist
+        self.has_rsample = base.has_rsample
+        self.has_enumerate_support = (
+            base.has_enumerate_support and not self.reinterpreted_batch_ndims
+        )
 
     @dependent_property
     def support(self) -> Constraint:

@@ -60,15 +60,19 @@ class MixtureSameFamily(Distribution):
                 f"shape {tuple(parts)}, whose last dimension counts them"
             )
         try:
-            broadcast_shapes(weights[:-1], parts[:-1])
+            batch = broadcast_shapes(weights[:-1], parts[:-1])
         except RuntimeError:
             raise ValueError(
                 f"MixtureSameFamily: weights {tuple(weights)} do not fit the components "
                 f"{tuple(parts)}"
             ) from None
         self._mixture_distribution = mixture_distribution
-        self._component_distribution = component_distribution
-        super().__init__(parts[:-1], component_distribution.event_shape, validate_args)
+        self._component_distribution = (
+            component_distribution
+            if batch == parts[:-1]
+            else component_distribution.expand((*batch, parts[-1]))
+        )
+        super().__init__(batch, component_distribution.event_shape, validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Self | None = None) -> Self:
         new = super().expand(batch_shape, _instance)
@@ -133,4 +137,7 @@ class MixtureSameFamily(Distribution):
         return self._checked(value).unsqueeze(self._at)
 
     def __repr__(self) -> str:
-        return f"MixtureSameFamily({self._mixture_distribution}, {self._component_distribution})"
+        return (
+            f"MixtureSameFamily(\n  {self._mixture_distribution},\n  "
+            f"{self._component_distribution})"
+        )

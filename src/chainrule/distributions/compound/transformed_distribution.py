@@ -10,8 +10,13 @@ from chainrule.distributions import constraints
 from chainrule.distributions.constraints import Constraint, dependent_property
 from chainrule.distributions.distribution import Distribution
 from chainrule.distributions.compound.independent import Independent
-from chainrule.distributions.transforms import ComposeTransform, Transform
+from chainrule.distributions.transforms.base import (
+    ComposeTransform,
+    Transform,
+    checked_transforms,
+)
 from chainrule.distributions.utils import sum_rightmost
+from chainrule.ops.elementwise.logic import where
 from chainrule.tensor import Size, Tensor
 from chainrule.typing import Shape
 
@@ -42,13 +47,13 @@ class TransformedDistribution(Distribution):
         transforms: Transform | Sequence[Transform],
         validate_args: bool | None = None,
     ):
-        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
-        for t in self.transforms:
-            if not isinstance(t, Transform):
-                raise ValueError(
-                    "TransformedDistribution: transforms must be a Transform or a list of them, "
-                    f"got {type(t).__name__}"
-                )
+        if not isinstance(transforms, (Transform, list, tuple)):
+            raise ValueError(
+                "TransformedDistribution: transforms must be a Transform or a list of them, got "
+                f"{type(transforms).__name__}"
+            )
+        several = [transforms] if isinstance(transforms, Transform) else transforms
+        self.transforms = checked_transforms("TransformedDistribution", several)
         whole = ComposeTransform(self.transforms)
         self.base_dist = _fitted(base_distribution, whole)
         shape = whole.forward_shape(self.base_dist._extended_shape())
@@ -65,7 +70,7 @@ class TransformedDistribution(Distribution):
         new.has_rsample = self.has_rsample
         return new
 
-    @dependent_property
+    @dependent_property(is_discrete=False)
     def support(self) -> Constraint:
         if not self.transforms:
             return self.base_dist.support
@@ -114,7 +119,7 @@ def _turned(probability: Tensor, sign: Tensor | int) -> Tensor:
     """p for an increasing function, 1 - p for a decreasing one."""
     if isinstance(sign, int):
         return probability if sign > 0 else 1 - probability
-    return sign * (probability - 0.5) + 0.5
+    return where(sign > 0, probability, 1 - probability)
 
 
 def _fitted(base: Distribution, transform: Transform) -> Distribution:

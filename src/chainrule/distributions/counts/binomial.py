@@ -48,7 +48,7 @@ class Binomial(Odds):
         (self.total_count,) = self._set_odds(probs, logits, total_count)
         super().__init__(self.param_shape, validate_args=validate_args)
 
-    @dependent_property(is_discrete=True)
+    @dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Constraint:
         return constraints.integer_interval(0, self.total_count)
 

@@ -81,7 +81,7 @@ class Categorical(Distribution):
     def _num_events(self) -> int:
         return self._param.shape[-1]
 
-    @dependent_property(is_discrete=True)
+    @dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Constraint:
         return constraints.integer_interval(0, self._num_events - 1)
 

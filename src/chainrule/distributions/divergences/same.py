@@ -228,10 +228,12 @@ def _independent(p: Independent, q: Independent) -> Tensor:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
-    """The same function of both changes nothing."""
+    """The same function of both changes nothing, if it is one to one."""
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError(
             f"kl_divergence: {p} and {q} are different functions of their bases"
         )
-    more = len(p.event_shape) - len(p.base_dist.event_shape)
-    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), more)
+    for t in p.transforms:
+        if not t.bijective:
+            raise NotImplementedError(f"kl_divergence: {t} is not one to one")
+    return kl_divergence(p.base_dist, q.base_dist)

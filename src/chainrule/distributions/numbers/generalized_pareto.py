@@ -45,7 +45,7 @@ class GeneralizedPareto(Distribution):
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    @dependent_property
+    @dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Constraint:
         c = self.concentration
         end = self.loc - self.scale / where(c == 0, 1.0, c)

@@ -39,7 +39,7 @@ class Pareto(TransformedDistribution):
         steps = [ExpTransform(), AffineTransform(0.0, self.scale)]
         super().__init__(base, steps, validate_args=validate_args)
 
-    @dependent_property
+    @dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Constraint:
         return constraints.greater_than_eq(self.scale)
 

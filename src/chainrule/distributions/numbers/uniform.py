@@ -31,7 +31,10 @@ class Uniform(Distribution):
     tensor([0.0000, 0.7500])
     """
 
-    arg_constraints: ClassVar = {"low": dependent, "high": dependent}
+    arg_constraints: ClassVar = {
+        "low": dependent(is_discrete=False, event_dim=0),
+        "high": dependent(is_discrete=False, event_dim=0),
+    }
     has_rsample = True
 
     def __init__(
@@ -42,7 +45,7 @@ class Uniform(Distribution):
         if self._validate_args and not isinstance(self.low.array, Box):
             self._refuse("the parameter high", self.high, constraints.greater_than(self.low))
 
-    @dependent_property
+    @dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Constraint:
         return constraints.interval(self.low, self.high)
 

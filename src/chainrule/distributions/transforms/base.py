@@ -55,6 +55,17 @@ class Transform:
         self._cache_size = cache_size
 
     @property
+    def event_dim(self) -> int:
+        """The dimensions of one value, before and after."""
+        before, after = self.domain.event_dim, self.codomain.event_dim
+        if before != after:
+            raise ValueError(
+                f"{type(self).__name__}: a value has {before} dimensions before and {after} after; "
+                "ask domain.event_dim or codomain.event_dim"
+            )
+        return before
+
+    @property
     def sign(self) -> Tensor | int:
         """1 for an increasing function of numbers, -1 for a decreasing one."""
         raise NotImplementedError(f"{type(self).__name__}: neither increasing nor decreasing")
@@ -64,16 +75,24 @@ class Transform:
         """The inverse transform; its inverse is this one."""
         inverse = None if self._inv is None else self._inv()
         if inverse is None:
-            inverse = _InverseTransform(self)
+            inverse = self._inverted()
             self._inv = weakref.ref(inverse)
         return inverse
 
+    def _inverted(self) -> Transform:
+        return _InverseTransform(self)
+
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """The same transform with another size of its cache."""
+        """The same transform with this size of its cache; itself, if it has that."""
+        if cache_size == self._cache_size:
+            return self
         new = copy.copy(self)
-        new._inv = new._kept = None
         Transform.__init__(new, cache_size)
         return new
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has an inverse of its own, and has computed nothing yet."""
+        return {k: v for k, v in vars(self).items() if k not in ("_inv", "_kept")}
 
     def __call__(self, x: Tensor) -> Tensor:
         """y = f(x)"""
@@ -135,7 +154,10 @@ class Transform:
 def _same(a: object, b: object) -> bool:
     """Whether two settings are the same number, tensor or transform."""
     if isinstance(a, Tensor) or isinstance(b, Tensor):
-        equal: object = a == b
+        try:
+            equal: object = a == b
+        except RuntimeError:  # of shapes that do not fit
+            return False
         return bool(equal.all()) if isinstance(equal, Tensor) else bool(equal)
     return a == b
 
@@ -191,13 +213,40 @@ class ComposeTransform(Transform):
     >>> f = ComposeTransform([ExpTransform(), AffineTransform(1.0, 2.0)])
     >>> f(tensor(0.0)), f.inv(tensor(3.0))
     (tensor(3.), tensor(0.))
+    >>> f
+    ComposeTransform(
+        ExpTransform(),
+        AffineTransform(1.0, 2.0)
+    )
     """
+
+    _forward: ComposeTransform | None = None  # what this is the inverse of
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0):
         super().__init__(cache_size)
-        self.parts = [p.with_cache(cache_size) if cache_size else p for p in parts]
+        self.parts = checked_transforms("ComposeTransform", parts, cache_size)
         self.bijective = all(p.bijective for p in self.parts)
         self.domain, self.codomain = _ends(self.parts)
+
+    @property
+    def inv(self) -> Transform:
+        return super().inv if self._forward is None else self._forward
+
+    def _inverted(self) -> Transform:
+        inverse = ComposeTransform([p.inv for p in reversed(self.parts)], self._cache_size)
+        inverse._forward = self
+        return inverse
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if cache_size == self._cache_size:
+            return self
+        return ComposeTransform([p.with_cache(cache_size) for p in self.parts], cache_size)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._call(x)  # the parts remember
+
+    def _inv_call(self, y: Tensor) -> Tensor:
+        return self._inverse(y)
 
     @property
     def sign(self) -> Tensor | int:
@@ -240,6 +289,20 @@ class ComposeTransform(Transform):
 
     def _settings(self) -> tuple[Any, ...]:
         return tuple(self.parts)
+
+    def __repr__(self) -> str:
+        lines = ",".join(f"\n    {p!r}" for p in self.parts)
+        return f"ComposeTransform({lines}\n)" if lines else "ComposeTransform()"
+
+
+def checked_transforms(
+    name: str, transforms: Sequence[Transform], cache_size: int = 0
+) -> list[Transform]:
+    """The transforms that another one is made of, with its cache if it has one."""
+    for t in transforms:
+        if not isinstance(t, Transform):
+            raise ValueError(f"{name}: expected transforms, got {type(t).__name__}")
+    return [t.with_cache(cache_size) if cache_size else t for t in transforms]
 
 
 def _ends(parts: Sequence[Transform]) -> tuple[Constraint, Constraint]:
@@ -292,19 +355,10 @@ class IndependentTransform(Transform):
         return self.base_transform.sign
 
     def _call(self, x: Tensor) -> Tensor:
-        self._check(x)
-        return self.base_transform(x)
+        return self.base_transform(_of_dims(x, self.domain.event_dim))
 
     def _inverse(self, y: Tensor) -> Tensor:
-        self._check(y)
-        return self.base_transform.inv(y)
-
-    def _check(self, x: Tensor) -> None:
-        if x.ndim < self.domain.event_dim:
-            raise ValueError(
-                f"IndependentTransform: a value has {self.domain.event_dim} dimensions, got shape "
-                f"{tuple(x.shape)}"
-            )
+        return self.base_transform.inv(_of_dims(y, self.codomain.event_dim))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         change = self.base_transform.log_abs_det_jacobian(x, y)
@@ -318,6 +372,14 @@ class IndependentTransform(Transform):
 
     def _settings(self) -> tuple[Any, ...]:
         return self.base_transform, self.reinterpreted_batch_ndims
+
+
+def _of_dims(x: Tensor, dims: int) -> Tensor:
+    if x.ndim < dims:
+        raise ValueError(
+            f"IndependentTransform: a value has {dims} dimensions, got shape {tuple(x.shape)}"
+        )
+    return x
 
 
 class ReshapeTransform(Transform):

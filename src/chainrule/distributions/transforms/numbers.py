@@ -217,15 +217,10 @@ class AffineTransform(Transform):
         cache_size: int = 0,
     ):
         super().__init__(cache_size)
-        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+        self.loc, self.scale = loc, scale
         region = constraints.real
         self.domain = constraints.independent(region, event_dim) if event_dim else region
         self.codomain = self.domain
-
-    @property
-    def event_dim(self) -> int:
-        """The dimensions of one value."""
-        return self._event_dim
 
     @property
     def sign(self) -> Tensor | int:
@@ -241,8 +236,8 @@ class AffineTransform(Transform):
         if isinstance(self.scale, Tensor):
             change = self.scale.abs().log().expand(broadcast_with(x.shape, self.scale))
         else:
-            change = full_like(x, math.log(abs(self.scale)))
-        return sum_rightmost(change, self._event_dim)
+            change = full_like(x, math.log(abs(self.scale)) if self.scale else -math.inf)
+        return sum_rightmost(change, self.event_dim)
 
     def forward_shape(self, shape: Shape) -> Size:
         return broadcast_with(shape, self.loc, self.scale)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.distributions import constraints
-from chainrule.distributions.transforms.base import Transform
+from chainrule.distributions.transforms.base import Transform, checked_transforms
 from chainrule.distributions.utils import sum_rightmost
 from chainrule.ops.shape.stacking import cat, stack
 from chainrule.tensor import Tensor
@@ -32,7 +32,7 @@ class CatTransform(Transform):
         cache_size: int = 0,
     ):
         super().__init__(cache_size)
-        self.transforms = [t.with_cache(cache_size) if cache_size else t for t in tseq]
+        self.transforms = checked_transforms("CatTransform", tseq, cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
             raise ValueError(
@@ -40,7 +40,6 @@ class CatTransform(Transform):
             )
         self.dim = dim
         self.bijective = all(t.bijective for t in self.transforms)
-        self.event_dim = max(t.codomain.event_dim for t in self.transforms)
         self.domain, self.codomain = (
             constraints.cat(regions, dim, self.lengths)
             for regions in (
@@ -72,23 +71,30 @@ class CatTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         changes = []
+        dims = self.domain.event_dim
         for t, before, after in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
             change = t.log_abs_det_jacobian(before, after)
-            changes.append(sum_rightmost(change, self.event_dim - t.domain.event_dim))
-        dim = self.dim if self.dim < 0 else self.dim - x.ndim
-        if dim + self.event_dim < 0:
-            return cat(changes, dim + self.event_dim)
-        total = changes[0]
-        for change in changes[1:]:
-            total = total + change
-        return total
+            changes.append(sum_rightmost(change, dims - t.domain.event_dim))
+        at = self.dim % x.ndim
+        return cat(changes, at) if at < x.ndim - dims else _total(changes)
 
     def _settings(self) -> tuple[Any, ...]:
         return self.dim, *self.lengths, *self.transforms
 
 
+def _total(changes: Sequence[Tensor]) -> Tensor:
+    """The change of volume of several parts that are one value."""
+    total = changes[0]
+    for change in changes[1:]:
+        total = total + change
+    return total
+
+
 class StackTransform(Transform):
     """The transforms ``tseq`` on the slices of a tensor along ``dim``.
+
+    Counted from the end, ``dim`` may lie among the dimensions of a value or just before them: then
+    the slices together are one value.
 
     >>> from chainrule import tensor
     >>> from chainrule.distributions.transforms import ExpTransform, StackTransform, TanhTransform
@@ -99,7 +105,7 @@ class StackTransform(Transform):
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0):
         super().__init__(cache_size)
-        self.transforms = [t.with_cache(cache_size) if cache_size else t for t in tseq]
+        self.transforms = checked_transforms("StackTransform", tseq, cache_size)
         self.dim = dim
         self.bijective = all(t.bijective for t in self.transforms)
         self.domain = constraints.stack([t.domain for t in self.transforms], dim)
@@ -122,8 +128,14 @@ class StackTransform(Transform):
         return stack([t.inv(part) for t, part in parts], self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        parts = zip(self.transforms, self._parts(x), self._parts(y), strict=True)
-        return stack([t.log_abs_det_jacobian(a, b) for t, a, b in parts], self.dim)
+        changes = []
+        dims = max(t.domain.event_dim for t in self.transforms)
+        for t, before, after in zip(self.transforms, self._parts(x), self._parts(y), strict=True):
+            change = t.log_abs_det_jacobian(before, after)
+            changes.append(sum_rightmost(change, dims - t.domain.event_dim))
+        return (
+            _total(changes) if self.domain.event_dim > dims else stack(changes, self.dim % x.ndim)
+        )
 
     def _settings(self) -> tuple[Any, ...]:
         return self.dim, *self.transforms

@@ -8,7 +8,7 @@ from typing import Any
 from chainrule.distributions import constraints
 from chainrule.distributions.transforms.base import Transform
 from chainrule.distributions.transforms.numbers import log_one_minus_tanh_squared
-from chainrule.distributions.utils import tiny_of, tril_matrix_to_vec, vec_to_tril_matrix
+from chainrule.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
 from chainrule.linalg import cholesky
 from chainrule.ops.creation.patterns import arange, eye, tril_indices
 from chainrule.ops.elementwise.functions import softplus
@@ -90,7 +90,7 @@ class StickBreakingTransform(_Vectors):
 
     def _inverse(self, y: Tensor) -> Tensor:
         first = y[..., :-1]
-        rest = (1 - first.cumsum(-1)).clamp_min(tiny_of(y))
+        rest = y[..., 1:].flip(-1).cumsum(-1).flip(-1)  # 1 - first.cumsum(-1) would cancel
         return first.log() - rest.log() + self._shift(y, first.shape[-1])
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -179,9 +179,9 @@ class CorrCholeskyTransform(_Vectors):
         return r * lengths.tril()
 
     def _inverse(self, y: Tensor) -> Tensor:
-        rest = pad(1 - y.square().cumsum(-1), (1, -1), value=1.0)
-        lengths = tril_matrix_to_vec(rest, -1).clamp_min(tiny_of(y)).sqrt()
-        return (tril_matrix_to_vec(y, -1) / lengths).atanh()
+        # r / sqrt(1 - r^2) = y[i, j] / sqrt(y[i, j + 1]^2 + ... + y[i, i]^2), even if r rounds to 1
+        rest = pad(y.tril().square().flip(-1).cumsum(-1).flip(-1), (-1, 1))
+        return (tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(rest, -1).sqrt()).asinh()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         # dy[i, j]/dx[i, j] has the factor 1 - r[i, j]^2, and the root of it for every later y of

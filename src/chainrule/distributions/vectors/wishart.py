@@ -45,10 +45,10 @@ class Wishart(Spread):
     """
 
     arg_constraints: ClassVar = {
-        "df": constraints.greater_than(0),
         "covariance_matrix": constraints.positive_definite,
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
+        "df": constraints.greater_than(0),
     }
     support = constraints.positive_definite
     has_rsample = True
