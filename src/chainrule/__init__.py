@@ -146,9 +146,10 @@ from chainrule.ops.reduce.reductions import (  # all of it
 )
 from chainrule.ops.linalg.norms import dist, norm, renorm  # all of it
 from chainrule.ops.reduce.product import prod  # all of it
+from chainrule.ops.creation.parametric import poisson
 from chainrule.ops.creation.sampling import (  # all of it
     bernoulli, default_generator, Generator, get_rng_state, initial_seed, manual_seed, multinomial,
-    normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,
+    normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm, seed,
     set_rng_state,
 )
 from chainrule.ops.reduce.scan import (  # all of it

@@ -73,8 +73,23 @@ class Distribution:
         """The shape of one value of one of them."""
         return self._event_shape
 
+    @classmethod
+    def _checked_base(cls, base: Distribution) -> Distribution:
+        """What a distribution that is made of another was given."""
+        if not isinstance(base, Distribution):
+            raise ValueError(
+                f"{cls.__name__}: base_distribution must be a Distribution, got "
+                f"{type(base).__name__}"
+            )
+        return base
+
     def _extended_shape(self, sample_shape: Shape = ()) -> Size:
         """The shape of that many draws."""
+        if isinstance(sample_shape, int):
+            raise TypeError(
+                f"{type(self).__name__}: sample_shape must be a tuple, such as ({sample_shape},), "
+                f"got {sample_shape}"
+            )
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def expand(self, batch_shape: Shape, _instance: Self | None = None) -> Self:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from chainrule.autograd.engine import grad
-from chainrule.autograd.modes import enable_grad
+from chainrule.autograd.func import grad
 from chainrule.distributions.distribution import Distribution
 from chainrule.distributions.utils import sum_rightmost
 from chainrule.tensor import Tensor
@@ -59,9 +58,11 @@ class ExponentialFamily(Distribution):
 
     def _with_means(self, theta: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """A(theta) and A'(theta), the means of the t(x)."""
-        keep = any(p.requires_grad for p in theta)
-        with enable_grad():
-            own = [p if p.requires_grad else p.detach().requires_grad_() for p in theta]
-            value = self._log_normalizer(*own)
-            means = grad(value.sum(), own, create_graph=keep)
-        return value if keep else value.detach(), tuple(means)
+
+        def total(*theta: Tensor) -> tuple[Tensor, Tensor]:
+            value = self._log_normalizer(*theta)
+            return value.sum(), value
+
+        places = tuple(range(len(theta)))
+        means, value = grad(total, argnums=places, has_aux=True)(*theta)
+        return value, means

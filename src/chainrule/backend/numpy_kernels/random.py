@@ -132,7 +132,7 @@ def random_geometric(
     return np.asarray(g.geometric(p, shape)).astype(dtype)
 
 
-def random_poisson(g: np.random.Generator, rate: np.ndarray) -> np.ndarray:
+def random_poisson(rate: np.ndarray, g: np.random.Generator) -> np.ndarray:
     """k with probability rate^k exp(-rate) / k!, one for each rate."""
     return np.asarray(g.poisson(rate)).astype(rate.dtype)
 

@@ -37,7 +37,7 @@ class Independent(Distribution):
         reinterpreted_batch_ndims: int,
         validate_args: bool | None = None,
     ):
-        batch = base_distribution.batch_shape
+        batch = self._checked_base(base_distribution).batch_shape
         if not 0 <= reinterpreted_batch_ndims <= len(batch):
             raise ValueError(
                 f"Independent: reinterpreted_batch_ndims must lie between 0 and {len(batch)}, the "

@@ -55,7 +55,7 @@ class TransformedDistribution(Distribution):
         several = [transforms] if isinstance(transforms, Transform) else transforms
         self.transforms = checked_transforms("TransformedDistribution", several)
         whole = ComposeTransform(self.transforms)
-        self.base_dist = _fitted(base_distribution, whole)
+        self.base_dist = _fitted(self._checked_base(base_distribution), whole)
         shape = whole.forward_shape(self.base_dist._extended_shape())
         extra = max(len(self.base_dist.event_shape) - whole.domain.event_dim, 0)
         cut = len(shape) - whole.codomain.event_dim - extra
@@ -122,12 +122,12 @@ def _turned(probability: Tensor, sign: Tensor | int) -> Tensor:
     return where(sign > 0, probability, 1 - probability)
 
 
-def _fitted(base: Distribution, transform: Transform) -> Distribution:
+def _fitted(base: Distribution, transform: ComposeTransform) -> Distribution:
     """The base with parameters and values of the shapes that the transform has."""
     needed, shape = transform.domain.event_dim, base._extended_shape()
     if len(shape) < needed:
         raise ValueError(
-            f"TransformedDistribution: {transform} needs values of {needed} dimensions, but "
+            f"TransformedDistribution: {transform.parts} need values of {needed} dimensions, but "
             f"{base} has shape {tuple(shape)}"
         )
     full = transform.inverse_shape(transform.forward_shape(shape))

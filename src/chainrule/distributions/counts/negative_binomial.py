@@ -7,8 +7,7 @@ from typing import ClassVar
 from chainrule.autograd.modes import no_grad
 from chainrule.distributions import constraints
 from chainrule.distributions.counts.odds import Odds
-from chainrule.ops.creation.parametric import random_log_gamma
-from chainrule.ops.creation.sampling import poisson
+from chainrule.ops.creation.parametric import poisson, random_log_gamma
 from chainrule.ops.elementwise.functions import softplus
 from chainrule.ops.elementwise.logic import where
 from chainrule.tensor import Tensor

@@ -7,7 +7,7 @@ from typing import ClassVar
 from chainrule.distributions import constraints
 from chainrule.distributions.exp_family import ExponentialFamily
 from chainrule.distributions.utils import broadcast_all
-from chainrule.ops.creation.sampling import poisson
+from chainrule.ops.creation.parametric import poisson
 from chainrule.tensor import Tensor
 from chainrule.typing import Shape
 

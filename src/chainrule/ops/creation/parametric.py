@@ -10,6 +10,7 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.graph import Box
+from chainrule.ops.core.arguments import tensor_argument
 from chainrule.ops.core.primitive import Elementwise, Nondifferentiable, Op
 from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.creation.sampling import batch_draw, draw, stream
@@ -17,10 +18,11 @@ from chainrule.ops.elementwise.gamma import log_gamma_slope
 from chainrule.tensor import Tensor
 from chainrule.typing import Random
 
-__all__ = ["random_binomial", "random_log_gamma", "random_von_mises"]
+__all__ = ["poisson", "random_binomial", "random_log_gamma", "random_von_mises"]
 
 _log_gamma = Elementwise("random_log_gamma", [lambda d, x, out: d * log_gamma_slope(x, out)])
 _binomial = Nondifferentiable("random_binomial", "align")
+_poisson = Nondifferentiable("random_poisson", "align")
 _von_mises = Nondifferentiable("random_von_mises", "align")
 
 
@@ -45,6 +47,16 @@ def random_binomial(count: Tensor, prob: Tensor, generator: Random = None) -> Te
     tensor([5., 5., 5.])
     """
     return _drawn(_binomial, (count.detach(), prob.detach()), generator)
+
+
+def poisson(input: Tensor, generator: Random = None) -> Tensor:
+    """Poisson numbers with the rates that ``input`` holds."""
+    rates = tensor_argument("poisson", input).detach()
+    if not rates.is_floating_point():
+        raise NotImplementedError(f"poisson: not implemented for rates of {rates.dtype}")
+    if not isinstance(rates.array, Box) and not K.all_in_range(rates.array, 0.0, float("inf")):
+        raise RuntimeError("poisson: invalid rate, expected all rates to be non-negative")
+    return _drawn(_poisson, (rates,), generator)
 
 
 def random_von_mises(loc: Tensor, concentration: Tensor, generator: Random = None) -> Tensor:

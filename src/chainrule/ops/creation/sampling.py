@@ -48,7 +48,6 @@ __all__ = [
     "manual_seed",
     "multinomial",
     "normal",
-    "poisson",
     "rand",
     "rand_like",
     "randint",
@@ -436,14 +435,3 @@ def _check_weights(weights: Tensor) -> None:
         raise RuntimeError("multinomial: the weights contain either inf, nan or an element < 0")
     if not K.all_rows_positive(weights.array):
         raise RuntimeError("multinomial: invalid distribution (sum of weights <= 0 in a row)")
-
-
-def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Poisson numbers with the rates that ``input`` holds."""
-    rates = tensor_argument("poisson", input).detach()
-    if not rates.is_floating_point():
-        raise NotImplementedError(f"poisson: not implemented for rates of {rates.dtype}")
-    array = rates._numbers("poisson")
-    if not K.all_in_range(array, 0.0, float("inf")):
-        raise RuntimeError("poisson: invalid rate, expected all rates to be non-negative")
-    return made(K.random_poisson(stream("poisson", generator), array))
