@@ -95,7 +95,7 @@ def test_an_array_from_elsewhere_is_a_first_use() -> None:
     pytest.importorskip("ml_dtypes")
     program = (
         "import numpy as np, ml_dtypes, chainrule as c\n"
-        "x = c.Tensor(np.full(4000, 0.1, ml_dtypes.bfloat16))\n"
+        "x = c.from_numpy(np.full(4000, 0.1, ml_dtypes.bfloat16))\n"
         "print(x.sum().item(), x.softmax(0).dtype, c.cat([x, x]).dtype)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -49,22 +49,20 @@ def apply(op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any]) -> Any:
     flags = mode.flags
     if flags > 1:
         return _apply_general(op, inputs, params, flags)
-    if op.takes_tensors:
-        out = op.raw(*inputs)
-    else:
-        arrays = [t.array for t in inputs]
-        for a in arrays:
-            if a.itemsize == 2 and K.is_narrow(a.dtype):
-                return _apply_general(op, inputs, params, flags)
-        out = op.raw(*arrays, **params)
-    if flags and op.differentiable:
-        for t in inputs:
-            if t.needs_grad or t._view is not None:
-                edges = tuple([edge_of(t) for t in inputs])
-                for edge in edges:
-                    if edge is not None:
-                        return record(op, inputs, edges, params, out)
-                break
+    arrays, wanted = [], False
+    for t in inputs:
+        a = t.array
+        if a.itemsize == 2 and K.is_narrow(a.dtype):
+            return _apply_general(op, inputs, params, flags)
+        arrays.append(a)
+        if t.needs_grad or t._view is not None:
+            wanted = True
+    out = op.raw(*inputs) if op.takes_tensors else op.raw(*arrays, **params)
+    if wanted and flags and op.differentiable:
+        edges = tuple([edge_of(t) for t in inputs])
+        for edge in edges:
+            if edge is not None:
+                return record(op, inputs, edges, params, out)
     result = of_array(out) if out.__class__ is Array else wrap(out)
     if op.is_view:
         note_view(result, inputs[0], op, params)

@@ -212,7 +212,8 @@ def _real(op: str, factor: Number) -> float:
 @rounds_once
 def addmm(input: V, mat1: V, mat2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (mat1 @ mat2), for matrices."""
-    _check_ranks("addmm", mat1=(mat1, 2), mat2=(mat2, 2))
+    if mat1.ndim != 2 or mat2.ndim != 2:
+        _check_ranks("addmm", mat1=(mat1, 2), mat2=(mat2, 2))
     return _add_scaled("addmm", input, product("addmm", mat1, mat2), beta, alpha)
 
 

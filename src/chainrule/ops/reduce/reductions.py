@@ -174,6 +174,10 @@ def need_floating(op: str, input: Value) -> None:
 
 # --- sums -----------------------------------------------------------------------------------------
 
+# The types that are summed as they are: of float32, float64 and complex numbers. Integers become
+# int64; float16 and bfloat16 are summed in float32.
+WIDE = "fdFD"
+
 
 @numpy_names
 def sum(
@@ -197,8 +201,10 @@ def sum(
             return total if out is None else into("sum", out, total, (input,))
         dim, keepdim = in_words_of_pytorch("sum", names, dim, keepdim)
     array = input.array if input.__class__ is Tensor else array_of("sum", input)
-    if dtype is not None or array.dtype.kind in "iub":
+    if dtype is not None or array.dtype.char not in WIDE:
         input = as_summands("sum", input, dtype)
+        if array_of("sum", input).itemsize == 2:
+            return _sum(input, dim=canonical_dims("sum", dim, array.ndim), keepdim=keepdim)
     return _reduce(_sum, input, canonical_dims("sum", dim, array.ndim), keepdim)
 
 
@@ -224,8 +230,10 @@ def mean(
             return total if out is None else into("mean", out, total, (input,))
         dim, keepdim = in_words_of_pytorch("mean", names, dim, keepdim)
     array = input.array if input.__class__ is Tensor else array_of("mean", input)
-    if dtype is not None or array.dtype.kind in "iub":
+    if dtype is not None or array.dtype.char not in WIDE:
         input = _as_averaged(input, dtype)
+        if array_of("mean", input).itemsize == 2:
+            return _mean(input, dim=canonical_dims("mean", dim, array.ndim), keepdim=keepdim)
     return _reduce(_mean, input, canonical_dims("mean", dim, array.ndim), keepdim)
 
 
@@ -234,10 +242,8 @@ def _reduce(op: Linear, input: V, dim: tuple[int, ...], keepdim: bool) -> V:
     flags = mode.flags
     if flags > 1 or not isinstance(input, Tensor):
         return op(input, dim=dim, keepdim=keepdim)
-    a = input.array
-    if a.itemsize == 2:
-        return op(input, dim=dim, keepdim=keepdim)
-    return one(op, input, op.raw(a, dim, keepdim), flags, {"dim": dim, "keepdim": keepdim})
+    array = op.raw(input.array, dim, keepdim)
+    return one(op, input, array, flags, {"dim": dim, "keepdim": keepdim})
 
 
 def _as_averaged(input: V, dtype: DType | None) -> V:
