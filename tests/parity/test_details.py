@@ -81,6 +81,7 @@ SAME = [
     "torch.cholesky_solve(input=torch.eye(2), input2=torch.eye(2))",
     "torch.zeros(2).uniform_(**{'from': 3.0, 'to': 3.0})",
     "torch.zeros(2).random_(**{'from': 3, 'to': 4})",
+    "torch.clamp(torch.tensor([1.0, 2.0, torch.nan]), torch.tensor([torch.nan, 3.0, 0.0]))",
     # Names.
     f"torch.histogram({X}, 5, weight={X} + 1, density=True)",
     f"torch.histogramdd({X}[:, :2], [2, 3], range=[0.0, 8.0, 1.0, 9.0])",

@@ -326,7 +326,8 @@ def _fitted(op: Binary, input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     return (to_floating(input), to_floating(other)) if op.floating else (input, other)
 
 
-ARITHMETIC = {"add", "sub", "mul", "div"}  # which PyTorch computes for two numbers, too
+# What PyTorch computes for two numbers, too.
+ARITHMETIC = {"add", "sub", "mul", "div", "floor_divide", "trunc_divide"}
 PYTHON_NUMBERS = {bool, int, float, complex}  # scalars of NumPy are what derivative rules pass
 
 

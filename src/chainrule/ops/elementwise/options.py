@@ -19,7 +19,7 @@ from chainrule.ops.elementwise.functions import (
     trunc_divide,
     zeros_like_of,
 )
-from chainrule.ops.elementwise.logic import isfinite, where
+from chainrule.ops.elementwise.logic import isfinite, isnan, where
 from chainrule.tensor import Tensor
 from chainrule.typing import Number, Real, V, Value
 
@@ -131,6 +131,9 @@ def clamp(
         x = where(x < min, min, x)
     if max is not None:
         x = where(x > max, max, x)
+    for limit in (min, max):
+        if isinstance(limit, Tensor) and limit.is_floating_point():
+            x = where(isnan(limit), limit.detach(), x)
     return x
 
 
