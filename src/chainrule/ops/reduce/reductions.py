@@ -203,7 +203,7 @@ def sum(
     array = input.array if input.__class__ is Tensor else array_of("sum", input)
     if dtype is not None or array.dtype.char not in WIDE:
         input = as_summands("sum", input, dtype)
-        if array_of("sum", input).itemsize == 2:
+        if array_of("sum", input).dtype.itemsize == 2:
             return _sum(input, dim=canonical_dims("sum", dim, array.ndim), keepdim=keepdim)
     return _reduce(_sum, input, canonical_dims("sum", dim, array.ndim), keepdim)
 
@@ -232,7 +232,7 @@ def mean(
     array = input.array if input.__class__ is Tensor else array_of("mean", input)
     if dtype is not None or array.dtype.char not in WIDE:
         input = _as_averaged(input, dtype)
-        if array_of("mean", input).itemsize == 2:
+        if array_of("mean", input).dtype.itemsize == 2:
             return _mean(input, dim=canonical_dims("mean", dim, array.ndim), keepdim=keepdim)
     return _reduce(_mean, input, canonical_dims("mean", dim, array.ndim), keepdim)
 
