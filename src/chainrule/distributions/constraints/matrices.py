@@ -6,8 +6,9 @@ import math
 
 from chainrule.backend import K
 from chainrule.distributions.constraints.base import Constraint, all_of_last
+from chainrule.graph import Box
 from chainrule.linalg import eigvalsh
-from chainrule.ops.creation.patterns import eye, zeros
+from chainrule.ops.creation.patterns import eye, full, zeros
 from chainrule.ops.elementwise.derived import isclose
 from chainrule.ops.elementwise.logic import where
 from chainrule.tensor import Tensor
@@ -59,22 +60,27 @@ class _symmetric(_square):
 
 class _positive_semidefinite(_symmetric):
     def check(self, value: Tensor) -> Tensor:
-        symmetric = super().check(value)
-        return symmetric & (_eigenvalues(value, symmetric) >= 0).all(-1)
+        return (_eigenvalues(value) >= 0).all(-1)
 
 
 class _positive_definite(_symmetric):
     def check(self, value: Tensor) -> Tensor:
-        symmetric = super().check(value)
-        return symmetric & (_eigenvalues(value, symmetric) > 0).all(-1)
+        return (_eigenvalues(value) > 0).all(-1)
 
 
-def _eigenvalues(value: Tensor, symmetric: Tensor) -> Tensor:
-    """Of the symmetric matrices; NaN for infinite ones, and something for the others."""
-    n = min(value.shape[-2:])
-    known = symmetric & all_of_last(value.isfinite(), 2)
-    inside = where(known[..., None, None], value[..., :n, :n], eye(n, dtype=value.dtype))
-    return where(known[..., None], eigvalsh(inside.detach()), math.nan)
+def _eigenvalues(value: Tensor) -> Tensor:
+    """Of each symmetric matrix; NaN for those that are not, or not finite."""
+    value = value.detach()
+    *batch, rows, columns = value.shape
+    if rows != columns:
+        return full((*batch, 1), math.nan)
+    known = all_of_last(
+        (value - value.mT).abs() <= 1e-6 + 1e-5 * value.abs(), 2
+    )  # not for Inf - Inf
+    if not isinstance(known.array, Box) and known.all():
+        return eigvalsh(value)
+    inside = where(known[..., None, None], value, eye(rows, dtype=value.dtype))
+    return where(known[..., None], eigvalsh(inside), math.nan)
 
 
 lower_triangular, lower_cholesky = _lower_triangular(), _lower_cholesky()
