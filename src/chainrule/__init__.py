@@ -18,7 +18,7 @@ from chainrule.ops.methods import attach as _attach
 
 _attach()  # before anything that makes tensors while it is imported
 
-from chainrule import autograd, backend, fft, func, linalg, random, special
+from chainrule import autograd, backend, fft, func, linalg, random, signal, special
 from chainrule.autograd.modes import (
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
     set_grad_enabled,
@@ -363,19 +363,19 @@ __all__ = [
     "set_autocast_enabled", "set_default_device", "set_default_dtype", "set_default_tensor_type",
     "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
     "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_printoptions",
-    "set_rng_state", "set_warn_always", "sgn", "short", "ShortTensor", "sigmoid", "sign", "signbit",
-    "sin", "sinc", "sinh", "Size", "slice_copy", "slice_scatter", "slogdet", "softmax", "softplus",
-    "sort", "sparse", "sparse_coo", "sparse_coo_tensor", "sparse_csr", "sparse_csr_tensor",
-    "special", "split", "split_copy", "split_with_sizes_copy", "spmm", "sqrt", "square", "squeeze",
-    "squeeze_copy", "stack", "std", "std_mean", "stft", "strided", "sub", "subtract", "sum", "svd",
-    "svd_lowrank", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tanh",
-    "Tensor", "tensor", "tensor_split", "tensordot", "testing", "threshold", "threshold_", "tile",
-    "topk", "trace", "train", "transpose", "transpose_copy", "trapezoid", "trapz", "tril",
-    "tril_indices", "triplet_margin_loss", "triu", "triu_indices", "true_divide", "trunc",
-    "typename", "uint8", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique",
-    "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsqueeze",
-    "unsqueeze_copy", "use_deterministic_algorithms", "utils", "vander", "var", "var_mean", "vdot",
-    "version", "view", "view_as_complex", "view_as_complex_copy", "view_as_real",
-    "view_as_real_copy", "view_copy", "vmap", "vsplit", "vstack", "where", "xlogy", "zeros",
-    "zeros_like",
+    "set_rng_state", "set_warn_always", "sgn", "short", "ShortTensor", "sigmoid", "sign", "signal",
+    "signbit", "sin", "sinc", "sinh", "Size", "slice_copy", "slice_scatter", "slogdet", "softmax",
+    "softplus", "sort", "sparse", "sparse_coo", "sparse_coo_tensor", "sparse_csr",
+    "sparse_csr_tensor", "special", "split", "split_copy", "split_with_sizes_copy", "spmm", "sqrt",
+    "square", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "strided", "sub",
+    "subtract", "sum", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "t_copy", "take",
+    "take_along_dim", "tan", "tanh", "Tensor", "tensor", "tensor_split", "tensordot", "testing",
+    "threshold", "threshold_", "tile", "topk", "trace", "train", "transpose", "transpose_copy",
+    "trapezoid", "trapz", "tril", "tril_indices", "triplet_margin_loss", "triu", "triu_indices",
+    "true_divide", "trunc", "typename", "uint8", "unbind", "unbind_copy", "unflatten",
+    "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split",
+    "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils", "vander", "var",
+    "var_mean", "vdot", "version", "view", "view_as_complex", "view_as_complex_copy",
+    "view_as_real", "view_as_real_copy", "view_copy", "vmap", "vsplit", "vstack", "where", "xlogy",
+    "zeros", "zeros_like",
 ]

@@ -939,9 +939,9 @@ class TensorMethods:
     def new_zeros(self, *sizes: _int | Shape, size: Shape | None = None, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False, **memory: Unpack[Memory]) -> Tensor:
         """Zeros of the given size in the type of this tensor."""
     def nextafter(self, other: Tensor | Number) -> Tensor:
-        """The number next to x in direction of y."""
+        """The number next to x in direction of y, which moves with x."""
     def nextafter_(self, other: Tensor | Number) -> Self:
-        """The number next to x in direction of y."""
+        """The number next to x in direction of y, which moves with x."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
         """Where the elements are not zero: a row for each, or with ``as_tuple`` a vector per dimension."""

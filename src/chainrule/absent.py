@@ -129,10 +129,6 @@ REASONS: tuple[tuple[str, str], ...] = (
         "norm",
     ),
     (
-        r"(shifted_)?chebyshev_polynomial_.|(hermite|laguerre|legendre)_polynomial_.*",
-        "scipy.special has orthogonal polynomials of arrays, without derivative",
-    ),
-    (
         r"(gru|lstm|rnn_(relu|tanh))(_cell)?",
         "use the modules nn.GRU, nn.LSTM, nn.RNN and their cells",
     ),
@@ -159,11 +155,12 @@ REASONS: tuple[tuple[str, str], ...] = (
         r"|classproperty|return_types|functional|common_.*|factory_.*|multi_dim_.*|types",
         "an inner part of PyTorch; chainrule.__config__ and `chainrule info` tell what is in use",
     ),
+    (r"windows", "chainrule.signal.windows has them"),
     (
-        r"nested|masked|jagged|to_padded_tensor|monitor|multiprocessing|profiler|quasirandom|signal"
-        r"|windows|to_dlpack",
+        r"nested|masked|jagged|to_padded_tensor|monitor|multiprocessing|profiler|quasirandom"
+        r"|to_dlpack",
         "not part of this library; nn.utils.rnn pads sequences, cProfile profiles, the standard "
-        "library has multiprocessing, scipy has signal and quasi-random numbers, x.__dlpack__() "
+        "library has multiprocessing, scipy has quasi-random numbers, x.__dlpack__() "
         "shares memory",
     ),
     (

@@ -85,7 +85,71 @@ WITHOUT_DERIVATIVE_IN_TORCH = {
     "spherical_bessel_j0": (lambda x: np.sin(x) / x, positive(3, 4)),
 }
 
+
+def third(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """cos((n + 1/2) t) / cos(t / 2) at x = cos(t)."""
+    t = np.arccos(x)
+    return np.cos((n + 0.5) * t) / np.cos(t / 2)
+
+
+def fourth(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """sin((n + 1/2) t) / sin(t / 2) at x = cos(t)."""
+    t = np.arccos(x)
+    return np.sin((n + 0.5) * t) / np.sin(t / 2)
+
+
+def shifted(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda n, x: f(n, 2 * x - 1)
+
+
+# Functions of the degree and the place, and where to try them.
+POLYNOMIALS: dict[str, tuple[Callable[..., Any], float, float]] = {
+    "chebyshev_polynomial_t": (special.eval_chebyt, -0.9, 0.9),
+    "chebyshev_polynomial_u": (special.eval_chebyu, -0.9, 0.9),
+    "chebyshev_polynomial_v": (third, -0.9, 0.9),
+    "chebyshev_polynomial_w": (fourth, -0.9, 0.9),
+    "hermite_polynomial_h": (special.eval_hermite, -2.0, 2.0),
+    "hermite_polynomial_he": (special.eval_hermitenorm, -2.0, 2.0),
+    "laguerre_polynomial_l": (special.eval_laguerre, -2.0, 2.0),
+    "legendre_polynomial_p": (special.eval_legendre, -0.9, 0.9),
+    "shifted_chebyshev_polynomial_t": (shifted(special.eval_chebyt), 0.1, 0.9),
+    "shifted_chebyshev_polynomial_u": (shifted(special.eval_chebyu), 0.1, 0.9),
+    "shifted_chebyshev_polynomial_v": (shifted(third), 0.1, 0.9),
+    "shifted_chebyshev_polynomial_w": (shifted(fourth), 0.1, 0.9),
+}
+
+
+def of_degrees(low: float, high: float) -> Args:
+    """Places, and a degree for each row."""
+    return lambda r: (r.uniform(low, high, size=(5, 3)), np.arange(5)[:, None])
+
+
+def at_degree(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, n: f(np.asarray(n, np.int64), x)
+
+
 SAMPLES = [
+    *[
+        Sample(f"special.{name}", of_degrees(*ends), reference=at_degree(f), torch="")
+        for name, (f, *ends) in POLYNOMIALS.items()
+    ],
+    *[
+        value_only(
+            f"special.{name}",
+            uniform(*ends, 3, 4),
+            {"n": 11},
+            reference=at_degree(f),
+            note="degree 11",
+        )
+        for name, (f, *ends) in POLYNOMIALS.items()
+    ],
+    Sample(
+        "special.spherical_bessel_j0",
+        lambda r: (np.array([0.0, 1e-9, -1e-4, 9e-3, 0.011, 40.0]),),
+        reference=lambda x: np.where(x == 0, 1.0, np.sin(x) / np.where(x == 0, 1.0, x)),
+        torch="",
+        note="near zero",
+    ),
     *[
         Sample(NAME, uniform(0.5, 5.0, 4, d), reference=radial, torch="", note=f"{d}d")
         for d in (2, 3)

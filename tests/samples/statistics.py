@@ -118,7 +118,7 @@ SAMPLES = [
     linear("lu_unpack", lambda r: factored(r, 4, 3), pick=factors),
     integers("gcd", lambda r: (r.integers(-9, 9, 5), r.integers(-9, 9, 5)), reference=np.gcd),
     integers("lcm", lambda r: (r.integers(1, 9, 5), r.integers(1, 9, 5)), reference=np.lcm),
-    integers("nextafter", two((4,), (4,)), reference=np.nextafter, float32=False),
+    linear("nextafter", two((4,), (4,)), reference=np.nextafter, float32=False),
     linear("ldexp", lambda r: (r.normal(size=4), r.integers(0, 4, 4)), reference=np.ldexp),
     linear("frexp", normal(5), reference=lambda x: np.frexp(x)[0], pick=first),
     Sample(

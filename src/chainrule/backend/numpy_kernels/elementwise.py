@@ -103,10 +103,10 @@ __all__ = [
     "where",
 ]
 
-abs, neg, sign, conj = np.abs, np.negative, np.sign, np.conjugate
+abs, neg, conj = np.abs, np.negative, np.conjugate
 exp, exp2, expm1 = np.exp, np.exp2, np.expm1
 log, log2, log10 = np.log, np.log2, np.log10
-sqrt, square = np.sqrt, np.square
+sqrt = np.sqrt
 sin, cos, tan = np.sin, np.cos, np.tan
 asin, acos, atan = np.arcsin, np.arccos, np.arctan
 sinh, cosh, tanh = np.sinh, np.cosh, np.tanh
@@ -161,6 +161,16 @@ def cast_to_integer(a: np.ndarray, dtype: npt.DTypeLike) -> np.ndarray:
         a = a.real
     with np.errstate(invalid="ignore"):
         return np.asarray(a).astype(dtype)
+
+
+def sign(a: np.ndarray) -> np.ndarray:
+    """-1, 0 or 1; a truth value is its own sign."""
+    return np.sign(a) if a.dtype.char != "?" else a.copy()
+
+
+def square(a: np.ndarray) -> np.ndarray:
+    """a * a; truth values become integers."""
+    return np.square(a) if a.dtype.char != "?" else a.astype(np.int64)
 
 
 def log1p(a: np.ndarray) -> np.ndarray:

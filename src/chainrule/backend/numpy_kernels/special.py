@@ -35,6 +35,7 @@ __all__ = [
     "i1e",
     "lgamma",
     "log_ndtr",
+    "logit",
     "modified_bessel_k0",
     "modified_bessel_k1",
     "ndtr",
@@ -43,6 +44,7 @@ __all__ = [
     "scaled_modified_bessel_k0",
     "scaled_modified_bessel_k1",
     "sigmoid",
+    "spherical_bessel_j0",
     "xlog1py",
     "xlogy",
     "zeta",
@@ -67,7 +69,8 @@ def special(name: str) -> Callable[..., np.ndarray]:
 
 
 _erf, erfc, erfinv = special("erf"), special("erfc"), special("erfinv")
-lgamma, digamma, _xlogy = special("gammaln"), special("psi"), special("xlogy")
+_gammaln, digamma, _xlogy = special("gammaln"), special("psi"), special("xlogy")
+logit = special("logit")
 _zeta, _expit = special("zeta"), special("expit")
 entr, erfcx = special("entr"), special("erfcx")
 ndtr, log_ndtr, ndtri = special("ndtr"), special("log_ndtr"), special("ndtri")
@@ -169,20 +172,49 @@ def zeta(a: Operand, b: Operand) -> np.ndarray:
     return _zeta(*_alike(a, b))
 
 
+def lgamma(a: np.ndarray) -> np.ndarray:
+    """log |gamma(a)|, infinite at both infinities (SciPy: -inf at -inf)."""
+    out = _gammaln(a)
+    return np.where(np.isinf(out), out.dtype.type(np.inf), out)
+
+
+def spherical_bessel_j0(a: np.ndarray) -> np.ndarray:
+    """sin(a) / a, 1 at 0 and 0 at infinities."""
+    inner = np.isfinite(a) & (a != 0)
+    safe = np.where(inner, a, a.dtype.type(1))
+    ends = np.where(a == 0, a.dtype.type(1), np.where(np.isnan(a), a, a.dtype.type(0)))
+    return np.where(inner, np.sin(safe) / safe, ends)
+
+
+# Beyond this SciPy gives NaN: Ai has underflowed on the right, and its phase, which grows like
+# |a|^1.5, is known to few digits on the left.
+_AIRY_FAR = 1e5
+
+
 def airy_ai(a: np.ndarray) -> np.ndarray:
     """The Airy function Ai."""
-    return _airy(a)[0].astype(a.dtype)
+    return _airy(a, 0)
 
 
 def airy_ai_slope(a: np.ndarray) -> np.ndarray:
     """The derivative of Ai."""
-    return _airy(a)[1].astype(a.dtype)
+    return _airy(a, 1)
 
 
-def _airy(a: np.ndarray) -> Any:
+def _airy(a: np.ndarray, order: int) -> np.ndarray:
     from scipy.special import airy
 
-    return airy(a)
+    size = np.abs(a.astype(np.float64))
+    far = size > _AIRY_FAR
+    if not far.any():
+        out = airy(a)[order]
+    else:
+        near = airy(np.where(far, 0, a))[order]
+        root = np.sqrt(np.sqrt(size))
+        phase = 2 / 3 * size * np.sqrt(size) + np.pi / 4
+        left = np.sin(phase) / root if order == 0 else -np.cos(phase) * root
+        out = np.where(far, np.where(a > 0, 0.0, left / np.sqrt(np.pi)), near)
+    return np.asarray(out).astype(a.dtype)
 
 
 def polygamma(a: np.ndarray, n: int) -> np.ndarray:

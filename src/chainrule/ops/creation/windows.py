@@ -27,7 +27,7 @@ METHODS: tuple[str, ...] = ()
 INPLACE: tuple[str, ...] = ()
 
 
-def _places(op: str, n: int, periodic: bool, device: Device | None, memory: Memory) -> Tensor:
+def places(op: str, n: int, periodic: bool, device: Device | None, memory: Memory) -> Tensor:
     """0 to 1 in n places; without the last one, at which a period begins anew, if ``periodic``."""
     check_device(op, device, memory)
     if whole(op, "window_length", n) < 0:
@@ -37,7 +37,8 @@ def _places(op: str, n: int, periodic: bool, device: Device | None, memory: Memo
     return arange(n, dtype=dtypes.float64) / (n if periodic else n - 1)
 
 
-def _window(values: Tensor, dtype: DType | None, requires_grad: bool) -> Tensor:
+def as_window(values: Tensor, dtype: DType | None, requires_grad: bool) -> Tensor:
+    """The values in the type that was asked for."""
     out = cast(values, dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype))
     return out.requires_grad_(requires_grad)
 
@@ -57,8 +58,8 @@ def hann_window(
     >>> chainrule.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    t = _places("hann_window", window_length, periodic, device, memory)
-    return _window(0.5 - 0.5 * cos(2 * math.pi * t), dtype, requires_grad)
+    t = places("hann_window", window_length, periodic, device, memory)
+    return as_window(0.5 - 0.5 * cos(2 * math.pi * t), dtype, requires_grad)
 
 
 def hamming_window(
@@ -73,8 +74,8 @@ def hamming_window(
     **memory: Unpack[Memory],
 ) -> Tensor:
     """alpha - beta cos(2 pi t)"""
-    t = _places("hamming_window", window_length, periodic, device, memory)
-    return _window(alpha - beta * cos(2 * math.pi * t), dtype, requires_grad)
+    t = places("hamming_window", window_length, periodic, device, memory)
+    return as_window(alpha - beta * cos(2 * math.pi * t), dtype, requires_grad)
 
 
 def blackman_window(
@@ -87,9 +88,9 @@ def blackman_window(
     **memory: Unpack[Memory],
 ) -> Tensor:
     """0.42 - 0.5 cos(2 pi t) + 0.08 cos(4 pi t)"""
-    t = _places("blackman_window", window_length, periodic, device, memory)
+    t = places("blackman_window", window_length, periodic, device, memory)
     values = 0.42 - 0.5 * cos(2 * math.pi * t) + 0.08 * cos(4 * math.pi * t)
-    return _window(values, dtype, requires_grad)
+    return as_window(values, dtype, requires_grad)
 
 
 def bartlett_window(
@@ -102,8 +103,8 @@ def bartlett_window(
     **memory: Unpack[Memory],
 ) -> Tensor:
     """A triangle."""
-    t = _places("bartlett_window", window_length, periodic, device, memory)
-    return _window(1 - abs(2 * t - 1), dtype, requires_grad)
+    t = places("bartlett_window", window_length, periodic, device, memory)
+    return as_window(1 - abs(2 * t - 1), dtype, requires_grad)
 
 
 def kaiser_window(
@@ -117,6 +118,6 @@ def kaiser_window(
     **memory: Unpack[Memory],
 ) -> Tensor:
     """i0(beta sqrt(1 - (2t - 1)^2)) / i0(beta)"""
-    t = _places("kaiser_window", window_length, periodic, device, memory)
+    t = places("kaiser_window", window_length, periodic, device, memory)
     inside = sqrt(clamp(1 - (2 * t - 1) ** 2, min=0.0))
-    return _window(i0(beta * inside) / i0(beta * ones((), dtype=t.dtype)), dtype, requires_grad)
+    return as_window(i0(beta * inside) / i0(beta * ones((), dtype=t.dtype)), dtype, requires_grad)

@@ -8,9 +8,9 @@ from chainrule.ops.core.rounding import rounds_once
 from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import dtypes
 from chainrule.ops.elementwise.complex_numbers import abs
-from chainrule.ops.elementwise.functions import log, log1p
 from chainrule.ops.elementwise.logic import eq, isfinite, isnan
 from chainrule.ops.elementwise.options import clamp
+from chainrule.ops.core.pointwise import unary
 from chainrule.ops.core.promotion import result_type, to_floating
 from chainrule.tensor import Tensor, check_layout
 from chainrule.typing import Number, Real
@@ -30,6 +30,10 @@ __all__ = [
 
 METHODS = tuple(__all__)
 INPLACE = tuple(name for name in __all__ if name not in ("isclose", "positive"))
+
+
+# A primitive for accuracy: log(x) - log1p(-x) loses all digits near 1/2.
+_logit = unary("logit", lambda d, x: d / (x * (1 - x)), "log(x / (1 - x))", kinds="biuf")
 
 
 def positive(input: Tensor) -> Tensor:
@@ -87,8 +91,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
 @rounds_once
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), with x first limited to [eps, 1 - eps] if ``eps`` is given."""
-    x = to_floating(input) if eps is None else clamp(to_floating(input), eps, 1 - eps)
-    return log(x) - log1p(-x)
+    return _logit(input if eps is None else clamp(to_floating(input), eps, 1 - eps))
 
 
 @takes_out(exact=False)
@@ -118,6 +121,11 @@ def isclose(
         raise RuntimeError(
             f"isclose: {input.dtype} did not match {other.dtype}; convert one of them"
         )
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0:
+            raise RuntimeError(
+                f"isclose: {name} must be greater than or equal to zero, but got {tolerance}"
+            )
     input, other = input.detach(), other.detach()
     close = eq(input, other)
     if input.dtype.category > dtypes.INTEGER:

@@ -126,7 +126,7 @@ neg = unary("neg", on_arrays("neg", lambda d: -d), "-x", floating=False, kinds="
 real_abs = unary(
     "abs", lambda d, x: d * sign(x), "The absolute value of x.", floating=False, kinds="iuf"
 )
-square = unary("square", lambda d, x: _twice(d, x), "x * x", floating=False, kinds="iufc")
+square = unary("square", lambda d, x: _twice(d, x), "x * x", floating=False)
 exp = unary("exp", on_arrays("mul", lambda d, out: d * out), "e to the power x.")
 exp2 = unary("exp2", lambda d, out: d * (out * math.log(2)), "2 to the power x.")
 expm1 = unary("expm1", lambda d, out: d * out + d, "exp(x) - 1, exact for small x.")
@@ -191,7 +191,11 @@ digamma = unary(
 )
 sinc = unary("sinc", lambda d, x: d * _sinc_slope(x), "sin(pi x) / (pi x), 1 at 0.")
 sign = unary(
-    "sign", lambda d: zeros_like_of(d), "-1, 0 or 1, by the sign of x.", floating=False, kinds="iuf"
+    "sign",
+    lambda d: zeros_like_of(d),
+    "-1, 0 or 1, by the sign of x.",
+    floating=False,
+    kinds="biuf",
 )
 floor = unary(
     "floor", lambda d: zeros_like_of(d), "The integer at or below x.", floating=False, kinds="iuf"

@@ -8,7 +8,7 @@ from chainrule.backend import dtypes
 from chainrule.ops.core.pointwise import binary, unary
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.elementwise.complex_numbers import imag
-from chainrule.ops.elementwise.functions import exp2, pow
+from chainrule.ops.elementwise.functions import exp2, pow, zeros_like_of
 from chainrule.ops.elementwise.logic import isnan
 from chainrule.tensor import Tensor
 from chainrule.typing import Number
@@ -20,7 +20,13 @@ INPLACE = ("float_power", "gcd", "lcm", "ldexp", "nextafter")
 gcd = binary("gcd", None, None, "The greatest common divisor of x and y.", kinds="iu")
 lcm = binary("lcm", None, None, "The least common multiple of x and y.", kinds="iu")
 _exponent = unary("frexp_exponent", None, "The exponent of x.", floating=False, kinds="f")
-nextafter = binary("nextafter", None, None, "The number next to x in direction of y.", kinds="f")
+nextafter = binary(
+    "nextafter",
+    lambda d: d,
+    lambda d: zeros_like_of(d),
+    "The number next to x in direction of y, which moves with x.",
+    kinds="f",
+)
 nextafter.op.rounds = False  # the next number of the type itself
 
 

@@ -117,7 +117,10 @@ def clamp(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside."""
+    """``input`` limited to [min, max]; the gradient is 1 inside and at the limits, 0 outside.
+
+    Where a limit is NaN, so is the result.
+    """
     if out is not None:
         return into("clamp", out, clamp(input, min, max), (input, min, max))
     if min is None and max is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from chainrule.ops.core.pointwise import binary, unary
-from chainrule.ops.elementwise.functions import exp, lgamma, log, log1p, sign, sinc
+from chainrule.ops.elementwise.functions import cos, exp, lgamma, log, log1p, sign
 from chainrule.ops.elementwise.gamma import log_gamma_density, log_gamma_slope
 from chainrule.ops.elementwise.logic import where
 from chainrule.typing import V, Value
@@ -114,9 +114,21 @@ airy_ai = unary("airy_ai", lambda d, x: d * _airy_slope(x), "The Airy function A
 _airy_slope = unary("airy_ai_slope", lambda d, x: d * x * airy_ai(x), "The derivative of Ai.")
 
 
-def spherical_bessel_j0(input: V) -> V:
-    """sin(x) / x, 1 at 0."""
-    return sinc(input / math.pi)
+spherical_bessel_j0 = unary(
+    "spherical_bessel_j0",
+    lambda d, x: d * _spherical_slope(x),
+    "sin(x) / x, 1 at 0.",
+    kinds=REAL,
+)
+
+
+def _spherical_slope(x: Value) -> Value:
+    """(cos(x) - sin(x) / x) / x, and its series near 0, where the difference would cancel."""
+    y: Any = x
+    near = abs(y) < 1e-2
+    square = y * y
+    series = -y / 3 * (1 - square / 10 * (1 - square / 28))
+    return where(near, series, (cos(y) - spherical_bessel_j0(y)) / where(near, 1.0, y))
 
 
 # --- the normal distribution, entropy -------------------------------------------------------------

@@ -131,6 +131,9 @@ def _sizes(
     op: str, input: Tensor, s: Shape | None, dim: Dims
 ) -> tuple[tuple[int, ...], list[int | None]]:
     """The dimensions counted from the end, and the size wanted of each (None: as it is)."""
+    if not input.ndim and dim is not None and dim != ():
+        first = dim if isinstance(dim, int) else dim[0]
+        raise IndexError(f"fft.{op}: dimension specified as {first} but tensor has no dimensions")
     if dim is None and s is not None:
         dims = tuple(range(-len(s), 0))
     else:

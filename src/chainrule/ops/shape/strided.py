@@ -9,7 +9,7 @@ from typing import Any
 from chainrule.backend import K
 from chainrule.graph import Box
 from chainrule.ops.core.synonyms import numpy_names, takes_out
-from chainrule.ops.core.arguments import checked_size
+from chainrule.ops.core.arguments import checked_size, tensor_argument
 from chainrule.ops.core.primitive import Linear, Op
 from chainrule.ops.elementwise.complex_numbers import complex
 from chainrule.ops.elementwise.functions import cos, sin
@@ -219,4 +219,5 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     >>> chainrule.polar(chainrule.tensor([2.0]), chainrule.tensor([0.0]))
     tensor([2.+0.j])
     """
+    abs, angle = tensor_argument("polar", abs), tensor_argument("polar", angle)
     return complex(abs * cos(angle), abs * sin(angle))
