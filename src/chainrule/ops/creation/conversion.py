@@ -207,7 +207,8 @@ def type(
 
 
 def _in_type(d: dtypes.dtype, name: str) -> Callable[..., Tensor]:
-    wanted = d.array_dtype
+    # bfloat16 has none before its first use, which is a call of this method.
+    wanted = None if d is dtypes.bfloat16 else d.array_dtype
 
     def method(input: Tensor, *, memory_format: memory_format = preserve_format) -> Tensor:
         if memory_format is not preserve_format:
