@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import functools
 import os
 import pickle
 import random
@@ -10,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +195,8 @@ def rewritten(content: bytes, change: Any) -> bytes:
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     told = json.loads(header["__metadata__"]["chainrule"])
-    header["__metadata__"]["chainrule"] = json.dumps(change(told) or told)
+    told.pop("checksum", None)
+    header["__metadata__"] = {"chainrule": json.dumps(change(told) or told)}  # without a checksum
     new = json.dumps(header).encode()
     return len(new).to_bytes(8, "little") + new + content[8 + size :]
 
@@ -244,9 +248,25 @@ def test_hostile_descriptions(saved: Path, change: Any, message: str) -> None:
         chainrule.load(saved)
 
 
-def test_truncated_and_flipped_files_are_refused_or_load(saved: Path, tmp_path: Path) -> None:
-    """Nothing but a ValueError: the weights themselves have no check sum, so a flip may load."""
-    content = saved.read_bytes()
+@pytest.mark.parametrize("folder", [False, True])
+def test_every_changed_byte_of_the_weights_is_noticed(tmp_path: Path, folder: bool) -> None:
+    path = tmp_path / "net"
+    chainrule.save(nn.Linear(3, 2), path, folder=folder)
+    file = next(path.glob("weights-*")) if folder else path
+    content = file.read_bytes()
+    for at in range(len(content)):
+        file.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
+        with pytest.raises(ValueError, match=r"load: .*(damaged|not a whole|cannot be read)"):
+            chainrule.load(path)
+    file.write_bytes(content)
+    chainrule.load(path)
+
+
+def test_truncated_and_flipped_files_without_checksum_are_refused_or_load(
+    saved: Path, tmp_path: Path
+) -> None:
+    """Nothing but a ValueError: files of others have no checksum, so a flip may load."""
+    content = rewritten(saved.read_bytes(), lambda told: told)
     chance = random.Random(0)
     bad = tmp_path / "bad.safetensors"
     refused = 0
@@ -291,7 +311,7 @@ def test_deep_nesting_is_refused(saved: Path) -> None:
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     text = '{"format": 1, "value": ' + "[" * 5000 + "1" + "]" * 5000 + "}"
-    header["__metadata__"]["chainrule"] = text
+    header["__metadata__"] = {"chainrule": text}
     new = json.dumps(header).encode()
     saved.write_bytes(len(new).to_bytes(8, "little") + new + content[8 + size :])
     with pytest.raises(ValueError, match="damaged"):
@@ -377,3 +397,133 @@ def test_transforms_that_are_not_fitted_are_refused(tmp_path: Path) -> None:
     assert not path.exists()
     chainrule.save(nn.Sequential(inside.fit(chainrule.rand(5, 2)), nn.Linear(2, 1)), path)
     assert chainrule.load(path)[0].is_fitted
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+def test_files_of_the_user_stay_in_the_folder(tmp_path: Path) -> None:
+    names = ["weights-best.safetensors", "weights-0123456789ab.safetensors", "notes.txt"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"mine")
+    for seed in range(3):
+        chainrule.manual_seed(seed)
+        chainrule.save(nn.Linear(2, 2), tmp_path)
+    assert all((tmp_path / name).read_bytes() == b"mine" for name in names)
+    assert len(list(tmp_path.iterdir())) == len(names) + 2  # model.json and its weights
+
+
+def test_many_writers_and_readers_of_one_folder(tmp_path: Path) -> None:
+    nets = [nn.Linear(3, 3) for _ in range(4)]
+    sums = {float(net.weight.detach().sum()) for net in nets}
+    folder = tmp_path / "net"
+    chainrule.save(nets[0], folder, folder=True)
+    failed: list[BaseException] = []
+
+    def guarded(act: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                for _ in range(25):
+                    act()
+            except BaseException as error:
+                failed.append(error)
+                raise
+
+        return run
+
+    def read() -> None:
+        assert float(chainrule.load(folder).weight.detach().sum()) in sums
+
+    acts = [guarded(functools.partial(chainrule.save, net, folder)) for net in nets]
+    threads = [threading.Thread(target=act) for act in (*acts, guarded(read), guarded(read))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert failed == []
+    read()
+    assert len(list(folder.iterdir())) == 2
+    assert chainrule.zeros(1000, 1000).numel() == 10**6  # no limit of a load is left behind
+
+
+# --- what was saved can be loaded -----------------------------------------------------------------
+
+
+def test_a_tensor_may_have_any_name(tmp_path: Path) -> None:
+    state = {"__metadata__": chainrule.ones(2), "sha256": chainrule.zeros(1), "": chainrule.ones(1)}
+    chainrule.save(state, tmp_path / "x")
+    back = chainrule.load(tmp_path / "x")
+    assert {k: v.tolist() for k, v in back.items()} == {k: v.tolist() for k, v in state.items()}
+
+
+class Masked(nn.Module):
+    """A layer with a large buffer that is not saved."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        mask = chainrule.ones(size, size).tril().bool()
+        self.register_buffer("mask", mask, persistent=False)
+
+
+def test_large_buffers_that_are_not_saved(tmp_path: Path) -> None:
+    chainrule.save(Masked(2048), tmp_path / "net")
+    back = chainrule.load(tmp_path / "net", classes=[Masked])
+    assert int(back.mask.sum()) == 2048 * 2049 // 2
+
+
+def test_a_rebuilt_model_has_the_buffers_that_its_initializers_fill(tmp_path: Path) -> None:
+    """Only parameters are left to the file."""
+    net = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 3))
+    state = {k: v.clone() for k, v in net.state_dict().items()}
+    chainrule.save(net, tmp_path / "net")
+    back = chainrule.load(tmp_path / "net").state_dict()
+    assert {k: v.tolist() for k, v in back.items()} == {k: v.tolist() for k, v in state.items()}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="devices and pipes of POSIX")
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "model.json").symlink_to("/dev/zero")
+    for path in ("/dev/zero", tmp_path / "pipe", tmp_path / "net"):
+        with pytest.raises(ValueError, match="is not a file but a device, a pipe or a folder"):
+            chainrule.load(path)
+
+
+LAYER = {"module": {"class": "nn.TransformerEncoderLayer", "args": [2, 1], "kwargs": {}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("nn.Transformer", [2, 1, 10**9, 1]),
+        (
+            "nn.TransformerEncoder",
+            [
+                {"module": {"class": "nn.TransformerEncoderLayer", "args": [2, 1], "kwargs": {}}},
+                10**9,
+            ],
+        ),
+        ("nn.GRU", [1, 1, 10**9]),
+        ("nn.Linear", [10**400, 1]),
+        ("nn.Conv2d", [1, 1, 10**200]),
+        ("nn.Embedding", [2**62, 2**62]),
+        ("models.MLP", [1, {"dict": []}, 1]),
+        ("models.MLP", [1, [1] * 100_000, 1]),
+        ("nn.Dropout", [float("1e308")]),
+        ("nn.Identity", [[[[[[]]]]]]),
+    ],
+)
+def test_descriptions_that_ask_for_much_are_refused_soon(
+    saved: Path, name: str, args: list[Any]
+) -> None:
+    def change(told: Any) -> None:
+        told["value"]["module"].update({"class": name, "args": args, "kwargs": {}})
+        told["value"]["module"].pop("children")
+
+    saved.write_bytes(rewritten(saved.read_bytes(), lambda told: change(told)))
+    start = time.monotonic()
+    with pytest.raises(ValueError, match="load: "):
+        chainrule.load(saved)
+    assert time.monotonic() - start < 60

@@ -27,6 +27,7 @@ OPTIONAL = ("einops",)  # imported only for what is at home there
 HOMES = tuple(
     f"chainrule.{room}." for room in ("ops", "nn", "models", "data", "regularize", "interop")
 )
+UNSAVED = 2**26  # elements: a mask of 8192 by 8192
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 Encode = Callable[[Any, str], Any]
 
@@ -120,12 +121,17 @@ class Rebuilder:
     """Makes modules from their descriptions; ``decode(told)`` gives the other values."""
 
     def __init__(
-        self, decode: Callable[[Any], Any], classes: Iterable[type], elements: int, where: str
+        self,
+        decode: Callable[[Any], Any],
+        classes: Iterable[type],
+        elements: int,
+        tensors: int,
+        where: str,
     ):
         self.decode, self.where = decode, where
         self.classes = {c.__qualname__: c for c in classes}
-        # A little room for what a module makes and does not keep in its state.
-        self.limit = AllocationLimit(4 * elements + 1_000_000)
+        # With room for what a module makes and does not keep in its state: masks, positions.
+        self.limit = AllocationLimit(4 * elements + UNSAVED, 8 * tensors + 20_000)
         self.made: list[Any] = []
 
     def rebuild(self, told: Mapping[str, Any]) -> nn.Module:
@@ -138,7 +144,7 @@ class Rebuilder:
                 f"load: {self.where} describes a model that is larger than the weights it holds; "
                 "the file is damaged or was made to exhaust the memory"
             ) from None
-        except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError) as error:
+        except Exception as error:  # of a constructor that is given anything at all
             raise ValueError(
                 f"load: the model described in {self.where} cannot be made: {error}"
             ) from error
@@ -210,5 +216,5 @@ class Rebuilder:
             module.train(bool(told["training"]))
             for name in told["other_mode"]:
                 module.get_submodule(name).training = not told["training"]
-        except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError) as error:
+        except Exception as error:
             raise ValueError(f"load: the state in {self.where} does not fit: {error}") from error

@@ -6,29 +6,30 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+import stat
 from collections.abc import Iterable
 from importlib import metadata
+from io import BufferedReader
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-
-import safetensors
-from safetensors.numpy import save as tensors_as_bytes
+from typing import IO, Any
 
 from chainrule import nn
 from chainrule.backend import K, dtypes
-from chainrule.files.atomic import write_atomically
+from chainrule.files import weights
+from chainrule.files.atomic import locked, write_atomically
 from chainrule.files.streams import (
     FileLike,
     MapLocation,
+    check_readable,
     is_stream,
     mapped,
     path_of,
-    read_one,
     write_all,
 )
 from chainrule.files.structure import Decoder, Encoder
-from chainrule.files.weights import read_tensors
+from chainrule.files.weights import LARGEST_HEADER
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import DType
 
@@ -37,6 +38,7 @@ __all__ = ["FORMAT_VERSION", "describe_file", "load", "save"]
 FORMAT_VERSION = 1
 DESCRIPTION = "model.json"  # of a folder
 KEY = "chainrule"  # of the metadata in one file
+WEIGHTS = re.compile(r"weights-([0-9a-f]{12})\.safetensors")  # in a folder, by their checksum
 PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
@@ -72,7 +74,7 @@ def save(
         if folder:
             raise ValueError("save: folder=True needs a path, not an open file")
         told, arrays = _taken_apart(obj)
-        write_all(f, _as_bytes(arrays, {KEY: json.dumps(told)}))
+        write_all(f, weights.parts(arrays, {KEY: json.dumps(told)}))
         return
     path = path_of("save", f)
     if folder is None:
@@ -83,7 +85,7 @@ def save(
     else:
         if path.is_dir():
             raise IsADirectoryError(f"save: {path} is a folder; give a file's name, or folder=True")
-        write_atomically(path, _as_bytes(arrays, {KEY: json.dumps(told)}))
+        write_atomically(path, weights.parts(arrays, {KEY: json.dumps(told)}))
 
 
 def _refuse_pickle(op: str, module: ModuleType | None) -> None:
@@ -100,6 +102,7 @@ def _taken_apart(obj: object) -> tuple[dict[str, Any], dict[str, Any]]:
     told = {
         "format": FORMAT_VERSION,
         "chainrule": _own_version(),
+        "checksum": weights.CHECKSUM,  # so that one that was cut out is missed
         "value": encoder.encode(obj),
     }
     return told, {name: K.to_contiguous(t.array) for name, t in encoder.tensors.items()}
@@ -111,27 +114,36 @@ def _own_version() -> str:
     return "unknown"
 
 
-def _as_bytes(arrays: dict[str, Any], told: dict[str, str] | None) -> bytes:
-    try:
-        return tensors_as_bytes(arrays, metadata=told)
-    except (safetensors.SafetensorError, KeyError, TypeError) as error:
-        kinds = sorted({str(a.dtype) for a in arrays.values()})
-        raise TypeError(f"save: safetensors cannot hold one of {kinds}: {error}") from error
-
-
 def _save_folder(path: Path, told: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Weights under a name of their own first, then the description that names them."""
-    content = _as_bytes(arrays, None)
-    weights = f"weights-{hashlib.sha256(content).hexdigest()[:12]}.safetensors"
+    """Weights under a name of their own first, then the description that names them.
+
+    Of two that save at once one waits, and what the description named before is removed at last:
+    whoever reads finds one version whole.
+    """
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(f"save: {path} is a file; give another name for the folder")
-    write_atomically(path / weights, content)
-    told = {**told, "weights": weights}
-    write_atomically(path / DESCRIPTION, json.dumps(told, indent=1).encode())
-    for old in path.glob("weights-*.safetensors"):
-        if old.name != weights:
+    content = weights.parts(arrays, {})
+    digest = hashlib.sha256()
+    for part in content:
+        digest.update(part)
+    name = f"weights-{digest.hexdigest()[:12]}.safetensors"
+    with locked(path):
+        before = _named_weights(path)
+        write_atomically(path / name, content)
+        text = json.dumps({**told, "weights": name}, indent=1)
+        write_atomically(path / DESCRIPTION, text.encode())
+        if before is not None and before != name:
             with contextlib.suppress(OSError):
-                old.unlink()
+                (path / before).unlink()
+
+
+def _named_weights(path: Path) -> str | None:
+    """The file of weights that the description in a folder names, if it is one of ours."""
+    try:
+        name = json.loads((path / DESCRIPTION).read_bytes())["weights"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return name if isinstance(name, str) and WEIGHTS.fullmatch(name) else None
 
 
 def load(
@@ -171,7 +183,7 @@ def load(
             model.load_state_dict({k: decoder.decode(v) for k, v in state})
             return model
         value = decoder.decode(told["value"]) if told else tensors
-    except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, AttributeError, RecursionError, ArithmeticError) as error:
         raise ValueError(f"load: the description in {where} is damaged: {error!r}") from error
     if model is not None:
         model.load_state_dict(value)
@@ -201,31 +213,51 @@ def _state_of(told: Any) -> Any:
 def _opened(f: FileLike, dtype: DType | None) -> tuple[str, dict[str, Any], dict[str, Tensor]]:
     """The name of a file, its description (empty if it has none) and its tensors by name."""
     if is_stream(f):
-        name, content = read_one(f)
-        return name, *_parts(name, content, dtype)
+        name = check_readable(f)
+        return name, *_parts(name, f, None, dtype)
     path = path_of("load", f)
     if not path.is_dir():
-        return str(path), *_parts(str(path), _content(path), dtype)
-    described = str(path / DESCRIPTION)
-    told = _parsed(described, _content(path / DESCRIPTION).decode("utf-8", "replace"))
-    weights = told.get("weights")
-    if not isinstance(weights, str) or Path(weights).name != weights:
+        with _open(path) as file:
+            return str(path), *_parts(str(path), file, os.fstat(file.fileno()).st_size, dtype)
+    while True:
+        told, text = _description(path)
+        try:
+            return str(path), told, _of_folder(path, told["weights"], dtype)
+        except FileNotFoundError:
+            # Replaced between the reading of the two: the new description names what there is.
+            if _description(path)[1] == text:
+                raise
+
+
+def _description(path: Path) -> tuple[dict[str, Any], bytes]:
+    """The description in a folder, and its text."""
+    described = path / DESCRIPTION
+    with _open(described) as file:
+        text = file.read(LARGEST_HEADER)
+    told = _parsed(str(described), text.decode("utf-8", "replace"))
+    name = told.get("weights")
+    if not isinstance(name, str) or Path(name).name != name:
         raise ValueError(f"load: {described} does not name a file with weights")
-    return str(path), told, _tensors(str(path / weights), _content(path / weights), dtype)
+    return told, text
 
 
-def _parts(
-    where: str, content: bytes, dtype: DType | None
-) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    tensors = _tensors(where, content, dtype)
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size]).get("__metadata__") or {}
-    return _parsed(where, header[KEY]) if KEY in header else {}, tensors
+def _of_folder(path: Path, name: str, dtype: DType | None) -> dict[str, Tensor]:
+    with _open(path / name) as file:
+        size = os.fstat(file.fileno()).st_size
+        known = WEIGHTS.fullmatch(name)
+        if known and hashlib.file_digest(file, "sha256").hexdigest()[:12] != known[1]:
+            raise ValueError(
+                f"load: {path / name} is damaged: its content is not that which its name tells; "
+                "bytes were changed or lost"
+            )
+        file.seek(0)
+        return _parts(str(path / name), file, size, dtype)[1]
 
 
-def _content(path: Path) -> bytes:
+def _open(path: Path) -> BufferedReader:
+    """A file to be read; what is no file, such as a device that never ends, is refused."""
     try:
-        return path.read_bytes()
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
         beside = ", ".join(sorted(p.name for p in path.parent.glob("*"))[:8]) or "nothing"
         raise FileNotFoundError(
@@ -233,24 +265,38 @@ def _content(path: Path) -> bytes:
             if path.parent.is_dir()
             else f"load: there is no folder {path.parent}"
         ) from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise ValueError(f"load: {path} is not a file but a device, a pipe or a folder")
+    return os.fdopen(handle, "rb")
 
 
-def _tensors(where: str, content: bytes, dtype: DType | None) -> dict[str, Tensor]:
+def _parts(
+    where: str, f: IO[bytes], size: int | None, dtype: DType | None
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The description and the tensors of one file."""
+    start = f.tell() if f.seekable() else None
     try:
-        arrays = read_tensors(content, as_stored=dtype is None)
-    except (safetensors.SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
-        if content.startswith(PICKLES):
-            raise ValueError(
-                f"load: {where} is a pickle (as torch.save writes), which could run code; where it "
-                "was made, write safetensors: safetensors.torch.save_file(model.state_dict(), path)"
-            ) from None
-        raise ValueError(
-            f"load: {where} is not a whole safetensors file ({len(content)} bytes): {error}"
-        ) from error
-    tensors = {name: of_array(K.owned(a, True)) for name, a in arrays.items()}
-    if dtype is None:
-        return tensors
-    return {name: t.to(dtype) if t.is_floating_point() else t for name, t in tensors.items()}
+        told, arrays = weights.read(f, size, as_stored=dtype is None)
+    except weights.Unsupported as error:
+        raise ValueError(f"load: {where} cannot be read: {error}") from error
+    except weights.Damaged as error:
+        if start is not None:
+            f.seek(start)
+            if f.read(4).startswith(PICKLES):
+                raise ValueError(
+                    f"load: {where} is a pickle (as torch.save writes), which could run code; "
+                    "where it was made, write safetensors: "
+                    "safetensors.torch.save_file(model.state_dict(), path)"
+                ) from None
+        raise ValueError(f"load: {where} is not a whole safetensors file: {error}") from error
+    tensors = {name: of_array(a) for name, a in arrays.items()}
+    if dtype is not None:
+        tensors = {n: t.to(dtype) if t.is_floating_point() else t for n, t in tensors.items()}
+    description = _parsed(where, told[KEY]) if KEY in told else {}
+    if "checksum" in description and weights.CHECKSUM not in told:
+        raise ValueError(f"load: {where} is damaged: it lacks the checksum it was written with")
+    return description, tensors
 
 
 def _parsed(where: str, text: str) -> dict[str, Any]:

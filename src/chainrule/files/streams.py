@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, TypeAlias, TypeGuard
 
+from chainrule.files.atomic import Buffer
 from chainrule.tensor import Tensor, device
 from chainrule.typing import Device
 
-__all__ = ["FileLike", "MapLocation", "is_stream", "mapped", "path_of", "read_one", "write_all"]
+__all__ = [
+    "FileLike",
+    "MapLocation",
+    "check_readable",
+    "is_stream",
+    "mapped",
+    "path_of",
+    "write_all",
+]
 
 FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
 MapLocation: TypeAlias = Device | Mapping[str, Device] | Callable[[Tensor, str], Tensor | None]
-_LARGEST_HEADER = 100_000_000  # bytes, as safetensors has it
 
 
 def is_stream(f: object) -> TypeGuard[IO[bytes]]:
@@ -34,41 +41,30 @@ def path_of(op: str, f: FileLike) -> Path:
     return Path(f)
 
 
-def write_all(f: IO[bytes], content: bytes) -> None:
+def write_all(f: IO[bytes], content: Iterable[Buffer]) -> None:
     """Writes into an open file from where it stands."""
     if isinstance(f, io.TextIOBase):
         raise TypeError("save: the file is open for text; open it with open(path, 'wb')")
-    f.write(content)
+    for part in content:
+        f.write(part)
     with contextlib.suppress(AttributeError):
         f.flush()
 
 
-def read_one(f: IO[bytes]) -> tuple[str, bytes]:
-    """The name of an open file, and what one :func:`chainrule.save` wrote at its position.
+def check_readable(f: IO[bytes]) -> str:
+    """The name of an open file; refuses one that is open for text, or at its end.
 
-    Only that is read: what was saved behind it can be loaded next.
+    Only what one :func:`chainrule.save` wrote is read from it: what is behind can be loaded next.
     """
     if isinstance(f, io.TextIOBase):
         raise TypeError("load: the file is open for text; open it with open(path, 'rb')")
     name = str(getattr(f, "name", type(f).__name__))
-    head = f.read(8)
-    if not head:
-        raise EOFError(f"load: {name} is at its end; f.seek(0) goes back to its beginning")
-    size = int.from_bytes(head, "little")
-    if size > _LARGEST_HEADER:
-        return name, head + f.read()  # something else, which is looked at as a whole
-    header = f.read(size)
-    return name, head + header + f.read(_data_size(header))
-
-
-def _data_size(header: bytes) -> int:
-    """How many bytes of tensors follow a header, -1 for all if that cannot be told."""
-    try:
-        told = json.loads(header)
-        ends = [int(t["data_offsets"][1]) for k, t in told.items() if k != "__metadata__"]
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-        return -1
-    return max(ends, default=0) if min(ends, default=0) >= 0 else -1
+    if f.seekable():
+        at = f.tell()
+        if not f.read(1):
+            raise EOFError(f"load: {name} is at its end; f.seek(0) goes back to its beginning")
+        f.seek(at)
+    return name
 
 
 def mapped(tensors: dict[str, Tensor], location: MapLocation | None) -> dict[str, Tensor]:

@@ -90,7 +90,7 @@ class Encoder:
 
     def _tensor(self, value: Tensor, path: str) -> dict[str, Any]:
         name = path or "tensor"
-        while name in self.tensors:
+        while name in self.tensors or name == "__metadata__":  # which safetensors takes
             name += "'"
         told: dict[str, Any] = {"tensor": name}
         if value.dtype.is_complex:
@@ -130,7 +130,7 @@ class Decoder:
     def __init__(self, tensors: Mapping[str, Tensor], classes: Iterable[type], where: str):
         self.tensors, self.where = tensors, where
         elements = sum([t.numel() for t in tensors.values()])
-        self.rebuilder = Rebuilder(self.decode, classes, elements, where)
+        self.rebuilder = Rebuilder(self.decode, classes, elements, len(tensors), where)
 
     def decode(self, told: Any) -> Any:
         """The value that was encoded like this."""

@@ -8,6 +8,7 @@ from chainrule.autograd.forward_ad import Dual
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K, dtypes
 from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.core.arguments import checked_size, is_limited
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import ArrayLike, Device, DType, Shape
 
@@ -39,6 +40,8 @@ class Parameter(Tensor):
             self.requires_grad_()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if is_limited():
+            checked_size("deepcopy", tuple(self.shape))
         copied = super().__deepcopy__(memo)
         copied.grad = None  # as in PyTorch
         return copied

@@ -23,6 +23,7 @@ __all__ = [
     "arrange",
     "asarray",
     "astype",
+    "bytes_of",
     "copy",
     "empty",
     "eye",
@@ -120,6 +121,11 @@ def memory_order(a: np.ndarray) -> tuple[int, ...] | None:
 def to_contiguous(a: np.ndarray) -> np.ndarray:
     """``a`` itself if its memory is in row-major order, else a copy that is."""
     return a if a.flags.c_contiguous else np.array(a, order="C")
+
+
+def bytes_of(a: np.ndarray) -> memoryview:
+    """The memory of an array in row-major order, as bytes."""
+    return a.reshape(-1).view(np.uint8).data
 
 
 def is_contiguous(a: np.ndarray) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
+from chainrule.nn.parameter import Parameter
+from chainrule.ops.core.arguments import is_limited
 from chainrule.ops.linalg.decompositions import qr
 from chainrule.ops.shape.diagonal import diagonal
 from chainrule.ops.elementwise.functions import sign
@@ -113,11 +115,18 @@ def _fan(op: str, tensor: Tensor, mode: str) -> float:
     return fans[mode.lower()]
 
 
+def _is_given(tensor: Tensor) -> bool:
+    """Whether a file is about to give this its values: then its memory is not even touched."""
+    return is_limited() and isinstance(tensor, Parameter)
+
+
 # --- constants ------------------------------------------------------------------------------------
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """w = val everywhere; units that start alike stay alike (see ``symmetric_units``)."""
+    if _is_given(tensor):
+        return tensor
     with no_grad():
         return tensor.fill_(val)
 
@@ -169,6 +178,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Random = None) -> Tensor:
     """Numbers from U[a, b)."""
+    if _is_given(tensor):
+        return tensor
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
@@ -177,6 +188,8 @@ def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Random = None
 ) -> Tensor:
     """Numbers from N(mean, std^2)."""
+    if _is_given(tensor):
+        return tensor
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -326,6 +339,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Random = None) -> Te
         return tensor
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
+    if _is_given(tensor):
+        return tensor
     with no_grad():
         shape = (rows, columns) if rows >= columns else (columns, rows)
         drawn = dtypes.float64 if tensor.dtype is dtypes.float64 else dtypes.float32

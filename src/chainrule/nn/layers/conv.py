@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import ClassVar
 
+from chainrule.nn.init.tensors import uniform_
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import empty
@@ -142,7 +143,7 @@ class Convolutional(Module):
         bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
         for p in (self.weight, self.bias):
             if p is not None:
-                p.detach().uniform_(-bound, bound)
+                uniform_(p, -bound, bound)
 
     def extra_repr(self) -> str:
         s = (

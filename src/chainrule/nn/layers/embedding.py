@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from chainrule.autograd.modes import no_grad
+from chainrule.nn.init.tensors import normal_
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import arange, empty, ones, zeros
@@ -135,7 +136,7 @@ class _Table(Module):
 
     def reset_parameters(self) -> None:
         """Draws the weight from N(0, 1), with zeros in the row of the padding."""
-        self.weight.detach().normal_()
+        normal_(self.weight)
         if self.padding_idx is not None:
             self.weight.detach()[self.padding_idx] = 0
 

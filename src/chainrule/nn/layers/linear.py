@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from chainrule.nn.init.tensors import uniform_
 from chainrule.ops.core.rounding import rounds_once
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
@@ -59,7 +60,7 @@ class Linear(Module):
         bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0.0
         for p in (self.weight, self.bias):
             if p is not None:
-                p.detach().uniform_(-bound, bound)
+                uniform_(p, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
         return linear(input, self.weight, self.bias)
@@ -157,7 +158,7 @@ class Bilinear(Module):
         bound = 1 / math.sqrt(self.in1_features)
         for p in (self.weight, self.bias):
             if p is not None:
-                p.detach().uniform_(-bound, bound)
+                uniform_(p, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         return bilinear(input1, input2, self.weight, self.bias)
@@ -205,7 +206,7 @@ class SecondOrder(Module):
     def reset_parameters(self) -> None:
         """Draws weights from U(-k, k), k = 1 / (in_features + 1): one over the root of how many."""
         bound = 1 / (self.in_features + 1)
-        self.weight.detach().uniform_(-bound, bound)
+        uniform_(self.weight, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
         return second_order(input, self.weight)

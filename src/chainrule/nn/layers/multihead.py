@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from chainrule.nn.init.tensors import constant_, normal_, uniform_
 from chainrule.nn.layers.attention import added_mask, attend
 from chainrule.nn.layers.linear import Linear, linear
 from chainrule.nn.module.base import Module
@@ -305,13 +306,13 @@ class MultiheadAttention(Module):
         for p in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if p is not None:
                 bound = math.sqrt(6 / (p.shape[0] + p.shape[1]))
-                p.detach().uniform_(-bound, bound)
+                uniform_(p, -bound, bound)
         for p in (self.in_proj_bias, self.out_proj.bias):
             if p is not None:
-                p.detach().zero_()
+                constant_(p, 0.0)
         for p in (self.bias_k, self.bias_v):
             if p is not None:
-                p.detach().normal_(0, 1 / math.sqrt(self.embed_dim))
+                normal_(p, 0, 1 / math.sqrt(self.embed_dim))
 
     def forward(
         self,

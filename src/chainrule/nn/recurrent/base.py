@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from numbers import Number
 from typing import Any, TypeVar
 
+from chainrule.nn.init.tensors import uniform_
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.nn.recurrent.functions import check_mask, run_stack, without_padding
@@ -144,7 +145,7 @@ class RNNBase(Module):
         bound = 1 / math.sqrt(self.hidden_size)
         for weights in self.all_weights:
             for w in weights:
-                w.detach().uniform_(-bound, bound)
+                uniform_(w, -bound, bound)
 
     @property
     def all_weights(self) -> list[list[Parameter]]:

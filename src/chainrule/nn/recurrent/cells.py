@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from chainrule.nn.init.tensors import uniform_
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.nn.recurrent.functions import Nonlinearity, run_layer
@@ -170,7 +171,7 @@ class RNNCellBase(Module):
         bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
         for p in (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh):
             if p is not None:
-                p.detach().uniform_(-bound, bound)
+                uniform_(p, -bound, bound)
 
     def _advance(
         self, nonlinearity: Nonlinearity, input: Tensor, states: Sequence[Tensor] | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from chainrule.nn.init.tensors import uniform_
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.nn.recurrent.functions import Nonlinearity, check_mask, without_padding
@@ -121,7 +122,7 @@ class _ConvRecurrent(Module):
         bound = 1 / math.sqrt(self.hidden_channels * math.prod(self.kernel_size))
         for p in (self.weight_ih, self.weight_hh, self.bias):
             if p is not None:
-                p.detach().uniform_(-bound, bound)
+                uniform_(p, -bound, bound)
 
     def _first(self, frame: Tensor, states: Sequence[Tensor] | None) -> Sequence[Tensor]:
         """The first states for frames (N, C, *), zeros if none are given."""

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
+from chainrule.nn.init.tensors import uniform_
 from chainrule.nn.layers.containers import ModuleList
 from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
@@ -159,7 +160,7 @@ class PeepholeLSTM(Module):
         """Draws all weights from U(-k, k), k = 1 / sqrt(hidden_size), as LSTM does."""
         bound = 1 / math.sqrt(self.hidden_size)
         for p in self.parameters():
-            p.detach().uniform_(-bound, bound)
+            uniform_(p, -bound, bound)
 
     def forward(
         self, input: Tensor, hx: Sequence[Tensor] | None = None, *, mask: Tensor | None = None

@@ -30,6 +30,7 @@ __all__ = [
     "check_device",
     "checked_size",
     "float_type",
+    "is_limited",
     "made",
     "number",
     "order_in_memory",
@@ -152,17 +153,21 @@ class AllocationLimit:
     """Within its ``with`` block, tensors of a given size may have so many elements in all.
 
     It holds for the thread that enters the block. For building what a file describes: a file of a
-    few bytes can ask for any size.
+    few bytes can ask for any size, and for any number of tensors. Parameters that are made inside
+    keep whatever is in their memory: they are given their values by the file.
     """
 
-    def __init__(self, elements: int):
-        self.left = elements
+    def __init__(self, elements: int, tensors: int):
+        self.left, self.tensors = elements, tensors
         self.outer: list[AllocationLimit | None] = []  # a stack: a block may enter itself again
 
     def take(self, op: str, shape: tuple[int, ...]) -> None:
         self.left -= math.prod(shape)
+        self.tensors -= 1
         if self.left < 0:
             raise MemoryError(f"{op}: a tensor of shape {shape} exceeds the limit of elements")
+        if self.tensors < 0:
+            raise MemoryError(f"{op}: another tensor exceeds the limit of tensors")
 
     def __enter__(self) -> AllocationLimit:
         self.outer.append(_innermost.limit)
@@ -178,6 +183,11 @@ class _Innermost(threading.local):
 
 
 _innermost = _Innermost()
+
+
+def is_limited() -> bool:
+    """Whether this thread is inside an :class:`AllocationLimit`."""
+    return _innermost.limit is not None
 
 
 def whole(op: str, name: str, value: SupportsIndex) -> int:
