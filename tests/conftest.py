@@ -12,9 +12,11 @@ from chainrule import backend
 from chainrule.backend import dtypes
 from chainrule.graph import mode
 
-# Programs that are run by tests or read by type checkers, and the comparison with PyTorch, which
-# runs wherever PyTorch is installed.
-collect_ignore = ["programs", "typed"] + ([] if find_spec("torch") else ["parity"])
+# Programs that are run by tests or read by type checkers, what runs PyTorch's records, and the
+# comparison with PyTorch, which runs wherever PyTorch is installed.
+collect_ignore = ["programs", "typed", "parity/database"] + (
+    [] if find_spec("torch") else ["parity"]
+)
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.load_profile("suite")

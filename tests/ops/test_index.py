@@ -93,7 +93,7 @@ def cases(draw: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
 def as_tensors(index: Any) -> Any:
     """Index arrays as tensors, as lists (which keep no empty shape) and as they are, in turn."""
     forms: list[Callable[[np.ndarray], Any]] = [
-        Tensor,
+        of_array,
         lambda a: a.tolist() if a.size else a,
         lambda a: a,
     ]

@@ -357,6 +357,7 @@ RANDOM_PRIMITIVES = {
     "pick_without_replacement",
     "random_binomial",
     "random_log_gamma",
+    "random_poisson",
     "random_von_mises",
 }
 

@@ -12,6 +12,7 @@ ABSENT = {
     "benchmark": "Python's timeit measures: nothing runs behind a function that has returned",
     "bottleneck": "Python's cProfile finds what takes time",
     "collect_env": "chainrule.__config__.show(), or `chainrule info`, says what is installed",
+    "file_baton": "chainrule compiles nothing while a program runs; nothing has to wait for it",
     "cpp_extension": (
         "chainrule loads no C++ of the user's; write an autograd.Function in Python, over NumPy or "
         "a library called with ctypes"

@@ -87,7 +87,7 @@ def to_array(x: torch.Tensor) -> np.ndarray:
     x = x.detach().resolve_conj().resolve_neg()
     if x.dtype == torch.bfloat16:
         bits: np.ndarray = x.contiguous().view(torch.int16).numpy()
-        return bits.view(_named("bfloat16").numpy)
+        return bits.view(_named("bfloat16").array_dtype)
     return np.array(x.numpy(force=True))
 
 

@@ -31,7 +31,7 @@ from chainrule.ops.core.recording import one
 from chainrule.ops.core.primitive import Linear, Nondifferentiable, Primitive
 from chainrule.ops.shape.views import canonical_dims, reshape
 from chainrule.graph import mode
-from chainrule.tensor import Tensor, check_layout
+from chainrule.tensor import OtherLayout, Tensor, check_layout
 from chainrule.typing import Array, DType, Dims, V, Value
 
 __all__ = [
@@ -200,6 +200,8 @@ def sum(
             total = sum(input, dim, keepdim, dtype=dtype, **names)
             return total if out is None else into("sum", out, total, (input,))
         dim, keepdim = in_words_of_pytorch("sum", names, dim, keepdim)
+    if input.__class__ is not Tensor and isinstance(input, OtherLayout):
+        return _of_other_layout(_sum, input, dim, keepdim, dtype)
     array = input.array if input.__class__ is Tensor else array_of("sum", input)
     if dtype is not None or array.dtype.char not in WIDE:
         input = as_summands("sum", input, dtype)
@@ -229,12 +231,19 @@ def mean(
             total = mean(input, dim, keepdim, dtype=dtype, **names)
             return total if out is None else into("mean", out, total, (input,))
         dim, keepdim = in_words_of_pytorch("mean", names, dim, keepdim)
+    if input.__class__ is not Tensor and isinstance(input, OtherLayout):
+        return _of_other_layout(_mean, input, dim, keepdim, dtype)
     array = input.array if input.__class__ is Tensor else array_of("mean", input)
     if dtype is not None or array.dtype.char not in WIDE:
         input = _as_averaged(input, dtype)
         if array_of("mean", input).dtype.itemsize == 2:
             return _mean(input, dim=canonical_dims("mean", dim, array.ndim), keepdim=keepdim)
     return _reduce(_mean, input, canonical_dims("mean", dim, array.ndim), keepdim)
+
+
+def _of_other_layout(op: Linear, x: Any, dim: Dims, keepdim: bool, dtype: DType | None) -> Any:
+    """A sparse tensor knows how it is summed."""
+    return op(x.to(dtype or x.dtype), dim=canonical_dims(op.name, dim, x.dim()), keepdim=keepdim)
 
 
 def _reduce(op: Linear, input: V, dim: tuple[int, ...], keepdim: bool) -> V:
