@@ -314,6 +314,8 @@ NUMBERS = "\n".join(f"{i},{i % 7},{2 * i}" for i in range(40))
             "is text, which cannot be predicted as a number",
         ),
         (f"a,b,c\n{NUMBERS}", ["--hidden", "a,b"], "hidden sizes are positive whole numbers"),
+        (f"a,b,c\n{NUMBERS}", ["--epochs", "0"], "epochs must be at least 1, got 0"),
+        (f"a,b,c\n{NUMBERS}", ["--hidden", "1000000000,9"], "have 1.0e.10 weights; at most"),
         (f"a,b,c\n{NUMBERS}", ["--optimizer", "adamm"], "unknown optimizer 'adamm'"),
         (f"a,b,c\n{NUMBERS}", ["--activation", "rellu"], "'rellu' is not the name of an act"),
         (f"a,b,c\n{NUMBERS}", ["--lr", "-1"], "lr"),
@@ -414,3 +416,9 @@ def test_bad_images(capsys: pytest.CaptureFixture[str]) -> None:
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("fit", "gone.csv", "--debug") == 2
     assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="devices of POSIX")
+def test_a_device_is_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "/dev/zero is a device or a pipe" in fails(capsys, "fit", "/dev/zero")
+    assert "/dev/zero is not a file" in fails(capsys, "predict", "/dev/zero", "iris")

@@ -327,6 +327,8 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         raise FileNotFoundError(f"there is no file {path}")
     if path.is_dir():
         raise TableError(f"{path} is a folder; tables are CSV, TSV or Parquet files")
+    if not path.is_file():
+        raise TableError(f"{path} is a device or a pipe, which may never end; give a file")
     if path.suffix.lower() in (".parquet", ".pq"):
         return _read_parquet(path)
     content = path.read_bytes()

@@ -396,7 +396,7 @@ class Optimizer(StateDict):
         if lr.__class__ is float and not each:
             return lr
         if not each and not isinstance(lr, (list, tuple)):
-            if not isinstance(lr, Tensor) or (lr.numel() == 1 and not group["differentiable"]):
+            if not isinstance(lr, Tensor) or (lr.numel() == 1 and not group.get("differentiable")):
                 return float(lr)
         if not isinstance(lr, (list, tuple)):
             chosen: Sequence[Any] = [lr] * len(params)

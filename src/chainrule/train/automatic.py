@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -47,6 +48,9 @@ __all__ = [
 ]
 
 
+LARGEST = 10**9  # weights of a network; with their gradients and Adam's states, 16 GB
+
+
 @dataclass
 class Settings:
     """How a network is made and trained; see ``chainrule fit --help``."""
@@ -65,6 +69,17 @@ class Settings:
     test_size: float = 0.2
     validation_size: float = 0.15
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        weights = sum(a * b for a, b in itertools.pairwise((1, *self.hidden, 1)))
+        if weights > LARGEST:
+            raise ValueError(
+                f"hidden layers of {','.join(map(str, self.hidden))} units have {weights:.1e} "
+                f"weights; at most {LARGEST:.0e} fit. Give fewer units, like 64,64"
+            )
 
 
 @dataclass

@@ -10,7 +10,7 @@ from parity.database.translate import to_array
 
 import chainrule
 
-__all__ = ["difference", "difference_of_arrays"]
+__all__ = ["RTOL", "difference", "difference_of_arrays", "not_near"]
 
 RTOL = {"float64": 1e-7, "complex128": 1e-7, "float32": 3e-5, "complex64": 3e-5}
 
@@ -51,20 +51,30 @@ def difference_of_arrays(
     ours: np.ndarray, theirs: np.ndarray, elementwise: bool, atol: float = 0.0
 ) -> str:
     """The first place where two arrays are not equal to within rounding."""
-    if theirs.dtype.kind not in "fc":
-        wrong = ours != theirs
-    else:
-        rtol = RTOL.get(theirs.dtype.name, 1e-2)
-        size = np.abs(theirs[np.isfinite(theirs)])
-        with np.errstate(all="ignore"):
-            least = 3e-2 if rtol > 1e-6 else 1e-3
-            scale = least if elementwise or not size.size else max(float(size.max()), least)
-            near = np.abs(ours - theirs) <= atol + rtol * (scale + np.abs(theirs))
-            wrong = ~((near & np.isfinite(theirs)) | (ours == theirs) | _same_nan(ours, theirs))
+    wrong = not_near(ours, theirs, elementwise, atol)
     if not np.any(wrong):
         return ""
     at = tuple(int(i) for i in np.argwhere(wrong)[0]) if theirs.ndim else ()
     return f"{ours[at]} for {theirs[at]} at {at}, {int(np.sum(wrong))} of {theirs.size}"
+
+
+def not_near(
+    ours: np.ndarray, theirs: np.ndarray, elementwise: bool, atol: float = 0.0
+) -> np.ndarray:
+    """Where two arrays are not equal to within rounding."""
+    rtol = RTOL.get(theirs.dtype.name, 1e-2)
+    if theirs.dtype.name == "bfloat16":
+        ours, theirs = ours.astype(np.float32), theirs.astype(np.float32)
+    if theirs.dtype.kind not in "fc":
+        return np.asarray(ours != theirs)
+    size = np.abs(theirs[np.isfinite(theirs)])
+    with np.errstate(all="ignore"):
+        least = 3e-2 if rtol > 1e-6 else 1e-3
+        scale = least if elementwise or not size.size else max(float(size.max()), least)
+        near = np.abs(ours - theirs) <= atol + rtol * (scale + np.abs(theirs))
+        return np.asarray(
+            ~((near & np.isfinite(theirs)) | (ours == theirs) | _same_nan(ours, theirs))
+        )
 
 
 def _same_nan(ours: np.ndarray, theirs: np.ndarray) -> Any:

@@ -65,6 +65,10 @@ class Pair:
         our_kwargs = of_chainrule(kwargs, requires_grad)
         theirs = [t for t in tensors_in((args, kwargs), torch.Tensor) if t.requires_grad]
         ours = [t for t in tensors_in((our_args, our_kwargs), chainrule.Tensor) if t.requires_grad]
+        if isinstance(self.theirs, torch.nn.CTCLoss):
+            # PyTorch's gradient is the one by what log_softmax is given.
+            args = (args[0].log_softmax(-1), *args[1:])
+            our_args = (our_args[0].log_softmax(-1), *our_args[1:])
         return (
             (self.theirs(*args, **kwargs), [*theirs, *self.theirs.parameters()]),
             (self.ours(*our_args, **our_kwargs), [*ours, *self.ours.parameters()]),

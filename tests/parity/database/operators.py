@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.special
 import torch
-from parity.database.difference import difference, difference_of_arrays
+from parity.database.difference import RTOL, difference, not_near
 from parity.database.sides import Call, Refused, Side, tensors_in
 from parity.database.translate import (
     Missing,
@@ -22,6 +23,7 @@ from parity.database.translate import (
     of_chainrule,
     sharing,
     to_array,
+    to_torch,
 )
 from torch.testing._internal.common_device_type import precisionOverride
 from torch.testing._internal.common_methods_invocations import op_db
@@ -117,7 +119,10 @@ def _calls(
         warnings.simplefilter("ignore")
         samples = list(itertools.islice(make("cpu", kind, requires_grad=requires_grad), limit))
     for sample in samples:
-        if isinstance(sample.input, torch.Tensor) and sample.input.numel() > LARGEST:
+        if isinstance(sample.input, torch.Tensor):
+            if sample.input.numel() > LARGEST:
+                continue
+        elif op.name.startswith("__"):  # a method of Tensor called on a number
             continue
         yield Call(op, sample, op.op, ours)
 
@@ -135,9 +140,12 @@ def values(op: OpInfo, dtype: str) -> Iterator[str]:
         if op.name in TIES:
             ours_, theirs_ = pointed_at(op, call, ours), pointed_at(op, call, theirs)
         found = difference(ours_, theirs_, call.elementwise, not drawn, precision(op, dtype))
-        return "" if found and _as_reference(op, call, ours.result) else found
+        return "" if found and _as_reference(op, call, ours.result, theirs.result) else found
 
-    yield from _each(_calls(op, dtype, False, reference=True), compare)
+    # The reference inputs are many: in float32 and bool, the samples have to do. PyTorch takes
+    # minutes over polynomials of the huge degrees in them.
+    many = dtype in {"float64", "int64", "complex128"} and "_polynomial_" not in op.name
+    yield from _each(_calls(op, dtype, False, reference=many), compare)
 
 
 def precision(op: OpInfo, dtype: str) -> float:
@@ -149,17 +157,36 @@ def precision(op: OpInfo, dtype: str) -> float:
     return 0.0
 
 
-def _as_reference(op: OpInfo, call: Call, ours: Any) -> bool:
-    if op.ref is None or not call.elementwise or not isinstance(ours, chainrule.Tensor):
+# For records that name none, or one that is no better than PyTorch.
+REFERENCES = {
+    "igamma": scipy.special.gammainc,
+    "igammac": scipy.special.gammaincc,
+    "special.zeta": scipy.special.zeta,
+    "special.airy_ai": lambda x: np.where(x == np.inf, 0, scipy.special.airy(np.float64(x))[0]),
+    "special.hermite_polynomial_he": lambda x, n: scipy.special.eval_hermitenorm(
+        n.astype(int), np.float64(x)
+    ),
+    "__rpow__": lambda x, y: np.power(y, x),
+}
+
+
+def _as_reference(op: OpInfo, call: Call, ours: Any, theirs: Any) -> bool:
+    """Whether each number is PyTorch's, or that of the record's reference."""
+    reference = REFERENCES.get(op.name, op.ref)
+    if reference is None or not isinstance(ours, chainrule.Tensor):
         return False
     sample = call.sample.numpy()
     try:
-        expected = np.asarray(op.ref(sample.input, *sample.args, **sample.kwargs))
-    except (TypeError, ValueError):
+        expected = np.asarray(reference(sample.input, *sample.args, **sample.kwargs))
+    except Exception:  # noqa: BLE001 - it does not take these arguments
         return False
-    if expected.shape != tuple(ours.shape):
+    x, y = ours.array, to_array(theirs)
+    if expected.shape != x.shape or y.shape != x.shape or x.dtype != y.dtype:
         return False
-    return not difference_of_arrays(ours.array, expected.astype(ours.array.dtype), True)
+    with np.errstate(all="ignore"):
+        told = expected.astype(x.dtype)
+    atol = precision(op, str(ours.dtype).rpartition(".")[2])
+    return not np.any(not_near(x, told, call.elementwise) & not_near(x, y, call.elementwise, atol))
 
 
 def _weights(outputs: list[Any], seed: int) -> list[np.ndarray]:
@@ -227,11 +254,7 @@ def _numerical(call: Call, ours: list[Any], theirs: list[Any]) -> bool:
 
         def move(value: Any) -> Any:
             if isinstance(value, torch.Tensor):
-                return (
-                    value + step * torch.from_numpy(np.asarray(next(moved)))
-                    if value.requires_grad
-                    else value
-                )
+                return value + step * to_torch(next(moved)) if value.requires_grad else value
             if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
                 return type(value)(move(v) for v in value)
             return value
@@ -343,7 +366,8 @@ def _adjoint(theirs: Side, tangents: list[Any]) -> str:
         float((w.conj() * t.array).sum().real) if t is not None else 0.0
         for w, t in zip(weights, tangents, strict=True)
     )
-    near = abs(got - expected) <= 1e-7 * (sum(float(np.abs(s).sum()) for s in slopes) + 1e-3)
+    rtol = max(RTOL.get(str(t.dtype).removeprefix("torch."), 1e-2) for t in y)
+    near = abs(got - expected) <= rtol * (sum(float(np.abs(s).sum()) for s in slopes) + 1e-3)
     return "" if near or not np.isfinite(expected) else f"{got} for {expected}"
 
 
@@ -354,7 +378,7 @@ def _tangents(
     variables = [v for v in tensors_in((args, kwargs), library.Tensor) if v.requires_grad]
     forward = library.autograd.forward_ad
     f, process = (call.theirs, call.process) if library is torch else (call.ours, call.our_process)
-    make = torch.from_numpy if library is torch else chainrule.as_tensor
+    make = to_torch if library is torch else chainrule.as_tensor
     with forward.dual_level():
         duals = {
             id(v): forward.make_dual(v, make(np.asarray(d)))
@@ -472,7 +496,13 @@ def applies(op: OpInfo, aspect: str) -> bool:
     return _exists(op) and (aspect != "errors" or op.error_inputs_func is not None)
 
 
+# Written in PyTorch's inner operators, torch.ops.aten.
+INTERNAL = {"max_pool2d_with_indices_backward"}
+
+
 def _exists(op: OpInfo, theirs: Function | None = None) -> bool:
+    if op.name in INTERNAL:
+        return False
     try:
         function(theirs or op.op, op.name)
     except Missing:

@@ -132,8 +132,8 @@ def _nudged(
 
 
 def exists(info: OptimizerInfo) -> bool:
-    """Whether chainrule has the optimizer."""
-    return hasattr(optim, info.name)
+    """Whether chainrule has the optimizer; that of sparse gradients is compared with its own."""
+    return hasattr(optim, info.name) and not info.only_supports_sparse_grads
 
 
 def steps(info: OptimizerInfo, dtype: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from parity.database.translate import function, of_chainrule
+from parity.database.translate import function, of_chainrule, to_torch
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput, UnaryUfuncInfo
 
 import chainrule
@@ -96,7 +96,7 @@ class Side:
     def constant(self, array: np.ndarray) -> Any:
         """An array as a tensor of this library."""
         array = np.asarray(array)
-        return torch.from_numpy(array) if self.library is torch else chainrule.as_tensor(array)
+        return to_torch(array) if self.library is torch else chainrule.as_tensor(array)
 
 
 def tensors_in(value: Any, kind: type) -> list[Any]:

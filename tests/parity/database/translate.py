@@ -12,7 +12,7 @@ import torch
 
 import chainrule
 
-__all__ = ["Missing", "function", "method", "of_chainrule", "sharing", "to_array"]
+__all__ = ["Missing", "function", "method", "of_chainrule", "sharing", "to_array", "to_torch"]
 
 Function = Callable[..., Any]
 
@@ -89,6 +89,14 @@ def to_array(x: torch.Tensor) -> np.ndarray:
         bits: np.ndarray = x.contiguous().view(torch.int16).numpy()
         return bits.view(_named("bfloat16").array_dtype)
     return np.array(x.numpy(force=True))
+
+
+def to_torch(array: Any) -> torch.Tensor:
+    """An array as a tensor of PyTorch, bfloat16 by its bits."""
+    array = np.asarray(array)
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
 
 
 def _named(path: str) -> Any:

@@ -53,9 +53,8 @@ def _pool(
     """The maxima, and where they are in each plane."""
     op = f"fractional_max_pool{nd}d"
     if input.ndim == nd + 1:
-        out, places = _pool(
-            nd, unsqueeze(input, 0), kernel_size, output_size, output_ratio, samples
-        )
+        first = None if samples is None else samples[:1]  # numbers for a batch serve one, too
+        out, places = _pool(nd, unsqueeze(input, 0), kernel_size, output_size, output_ratio, first)
         return squeeze(out, 0), squeeze(places, 0)
     if input.ndim != nd + 2:
         raise RuntimeError(
