@@ -94,7 +94,7 @@ CASES: dict[str, tuple[Callable[[], AbstractContextManager[Any]], Callable[[], A
         "tensor(1.1235)",
         "tensor(1.12)",
     ),
-    "AllocationLimit": (lambda: AllocationLimit(1000), refused, False, True),
+    "AllocationLimit": (lambda: AllocationLimit(1000, 1000), refused, False, True),
     "cached": (parametrize.cached, computed, 2, 1),
 }
 
