@@ -35,9 +35,6 @@ __all__ = ["ASPECTS", "OPERATORS", "applies", "label"]
 
 Function = Callable[..., Any]
 
-# The records are imported with a switch that forbids programs to set cudnn.benchmark and its like.
-vars(torch.backends)["__allow_nonbracketed_mutation_flag"] = True
-
 LARGEST = 100_000  # elements; the records hold the same values again in millions
 
 
