@@ -15,8 +15,9 @@ try:
 except ImportError:  # Windows: two writers are not kept apart there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Buffer", "locked", "write_atomically"]
+__all__ = ["BINARY", "Buffer", "locked", "write_atomically"]
 
+BINARY = getattr(os, "O_BINARY", 0)  # without it, Windows changes the ends of lines
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
@@ -59,7 +60,7 @@ def _begin(path: Path) -> tuple[int, Path]:
     """A temporary file beside the path, open and locked, with the permissions it is to have."""
     while True:
         temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}.tmp"
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o666)
         _lock(handle, wait=True)
         if temporary.exists():
             break

@@ -18,7 +18,7 @@ from typing import IO, Any
 from chainrule import nn
 from chainrule.backend import K, dtypes
 from chainrule.files import weights
-from chainrule.files.atomic import locked, write_atomically
+from chainrule.files.atomic import BINARY, locked, write_atomically
 from chainrule.files.streams import (
     FileLike,
     MapLocation,
@@ -257,7 +257,7 @@ def _of_folder(path: Path, name: str, dtype: DType | None) -> dict[str, Tensor]:
 def _open(path: Path) -> BufferedReader:
     """A file to be read; what is no file, such as a device that never ends, is refused."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        handle = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
         beside = ", ".join(sorted(p.name for p in path.parent.glob("*"))[:8]) or "nothing"
         raise FileNotFoundError(
