@@ -10,6 +10,7 @@ import pytest
 from helpers import assert_close
 
 from chainrule import autograd, func, nn, ones, randn, zeros
+from chainrule.nn.modules.module import register_module_forward_hook
 
 
 def chain() -> nn.Sequential:
@@ -38,6 +39,14 @@ def one_by_one(net: nn.Sequential, x: Any) -> Any:
     for module in net:
         x = module(x)
     return x
+
+
+def test_hooks_of_all_modules_see_the_layers_apart_and_only_while_they_are_there() -> None:
+    net, x, seen = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), ones(5, 3), []
+    with register_module_forward_hook(lambda module, args, output: seen.append(type(module))):
+        assert net(x).grad_fn.name() == "TanhBackward"
+    assert seen == [nn.Linear, nn.Tanh, nn.Sequential]
+    assert net(x).grad_fn.name().startswith("Linear")
 
 
 @pytest.mark.parametrize("bias", [True, False])

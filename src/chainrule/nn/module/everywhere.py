@@ -22,10 +22,18 @@ __all__ = [
 ]
 
 
+class _HandleOfAll(RemovableHandle):
+    """Takes the hook away; with the last one, calls of modules stop looking for hooks."""
+
+    def remove(self) -> None:
+        super().remove()
+        Module._calls_forward_alone = not everywhere
+
+
 def _of_calls(hooks: Hooks, hook: Callable[..., Any], *settings: bool) -> RemovableHandle:
-    # From now on every call of a module looks for hooks.
+    # Until the hook is removed every call of a module looks for hooks.
     Module._calls_forward_alone = False
-    return hooks.add(hook, *settings)
+    return _HandleOfAll(hooks, hooks.add(hook, *settings).id)
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
