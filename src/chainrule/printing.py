@@ -10,7 +10,7 @@ import contextlib
 import math
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict, Unpack
 
@@ -24,6 +24,7 @@ __all__ = [
     "get_printoptions",
     "printoptions",
     "set_printoptions",
+    "text_table",
 ]
 
 
@@ -329,3 +330,35 @@ def _format_box(box: Any) -> str:
     bdim = ", bdim=0" if getattr(box, "mapped", False) else ""
     inner = ",\n".join(f"{key}=\n{textwrap.indent(repr(v), '    ')}" for key, v in parts.items())
     return f"{name}(lvl={box.level}{bdim}, {inner}\n)"
+
+
+def text_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    left: int | None = None,
+    rule: bool = False,
+) -> str:
+    """A table as text, as wide as its cells.
+
+    The first ``left`` columns begin at the left and the others end at the right; all begin at the
+    left without it. ``rule`` draws a line below the header.
+
+    >>> print(text_table(["layer", "size"], [["input", "4"], ["hidden", "16"]], left=1, rule=True))
+    layer   size
+    ------  ----
+    input      4
+    hidden    16
+    """
+    left = len(header) if left is None else left
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [header, *rows]
+    ]
+    if rule:
+        lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)

@@ -17,7 +17,7 @@ import chainrule
 from chainrule import Tensor
 from chainrule.curvature.hessian import condition_number, gauss_newton, hessian_matrix
 from chainrule.curvature.jacobian import input_jacobian, parameter_jacobian
-from chainrule.inspect.textbook import compare, path_sum_derivative
+from chainrule.inspect.theory.textbook import compare, path_sum_derivative
 from chainrule.func import grad, hessian, jacfwd, jacrev, jvp, vjp
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import chainrule
 from chainrule import inspect, models, nn
-from chainrule.inspect.invariances import TRANSFORMATIONS
+from chainrule.inspect.theory.invariances import TRANSFORMATIONS
 from chainrule.nn.utils.parametrizations import weight_norm
 
 # Table 10.1 of document 004: transformations as columns, invariant (1) or not (0).

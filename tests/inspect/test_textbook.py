@@ -11,7 +11,7 @@ from helpers import assert_close
 
 import chainrule
 from chainrule import Tensor, autograd
-from chainrule.inspect.textbook import (
+from chainrule.inspect.theory.textbook import (
     compare,
     numerical_gradient,
     numerical_jacobian,

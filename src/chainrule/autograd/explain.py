@@ -11,6 +11,7 @@ from chainrule.autograd.walk import dense_gradient
 from chainrule.backend import K
 from chainrule.ops.core.primitive import Bilinear, Elementwise
 from chainrule.graph import Node
+from chainrule.printing import text_table
 from chainrule.tensor import Tensor
 
 __all__ = ["Explanation", "Input", "Step", "explain"]
@@ -58,9 +59,16 @@ class Explanation:
         return self.steps[i]
 
     def __str__(self) -> str:
-        rows = [
-            ("step", "operation", "value", "gradient", "input", "local derivative", "handed on")
-        ]
+        header = (
+            "step",
+            "operation",
+            "value",
+            "gradient",
+            "input",
+            "local derivative",
+            "handed on",
+        )
+        rows = []
         for step in self.steps:
             for i, x in enumerate(step.inputs):
                 head = (
@@ -75,12 +83,7 @@ class Explanation:
                 )
                 local = f"{x.kind} {_short(x.local)}".strip()
                 rows.append((*head, f"{x.source} {_shape(x.shape)}", local, _short(x.gradient)))
-        widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-        lines = [
-            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in rows
-        ]
-        lines.insert(1, "  ".join("-" * w for w in widths))
-        return "\n".join(line.rstrip() for line in lines)
+        return text_table(header, rows, rule=True)
 
     __repr__ = __str__
 

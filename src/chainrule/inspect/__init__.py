@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from chainrule.inspect import textbook
-from chainrule.inspect.autopsy import Autopsy, autopsy
-from chainrule.inspect.equivalent import flipped_units, permuted_units
-from chainrule.inspect.invariances import (
+from chainrule.inspect.core.registry import INSTRUMENTS, Instrument
+from chainrule.inspect.theory import textbook
+from chainrule.inspect.health.autopsy import Autopsy, autopsy
+from chainrule.inspect.theory.equivalent import flipped_units, permuted_units
+from chainrule.inspect.theory.invariances import (
     Invariances,
     invariance_table,
     invariances,
@@ -13,6 +14,8 @@ from chainrule.inspect.invariances import (
 )
 
 __all__ = [
+    "INSTRUMENTS",
+    "Instrument",
     "Autopsy",
     "Invariances",
     "autopsy",

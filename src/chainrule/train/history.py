@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from chainrule.files import write_atomically
+from chainrule.printing import text_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -105,12 +106,8 @@ class History:
     def __str__(self) -> str:
         names = self.columns
         cells = [[_cell(row.get(name)) for name in names] for row in self.rows]
-        widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-        lines = [
-            "  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True))
-            for line in [names, *cells]
-        ]
-        return "\n".join([*lines, *([f"stopped: {self.stopped}"] if self.stopped else [])])
+        table = text_table(names, cells, left=0)
+        return f"{table}\nstopped: {self.stopped}" if self.stopped else table
 
     def __repr__(self) -> str:
         return f"History({len(self)} epochs; columns: {', '.join(self.columns)})"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from chainrule.inspect.svg import confusion_chart, line_chart, scatter_chart
+from chainrule.inspect.core.svg import confusion_chart, line_chart, scatter_chart
 from chainrule.train import metrics
 from chainrule.train.fitted import FittedNetwork
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from chainrule import nn, optim
 from chainrule.files import load, save
-from chainrule.inspect.autopsy import Autopsy, autopsy
+from chainrule.inspect.health.autopsy import Autopsy, autopsy
 from chainrule.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
 from chainrule.ops.creation.conversion import clone
 from chainrule.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau

@@ -9,6 +9,7 @@ from typing import Any
 from chainrule.autograd.modes import no_grad
 from chainrule.nn.module.base import Module
 from chainrule.ops.creation.conversion import clone
+from chainrule.printing import text_table
 from chainrule.regularize.prune.choosing import Step, figure
 from chainrule.regularize.prune.masks import put_mask, weights_of
 
@@ -70,12 +71,8 @@ class PruningTable:
         if any(r["note"] for r in self.rows):
             names.append("note")
         body = [[figure(r[n]) for n in names] for r in self.rows]
-        widths = [max([len(n), *[len(b[i]) for b in body]]) for i, n in enumerate(names)]
-        lines = [
-            "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True))
-            for row in [names, *body]
-        ]
-        return "\n".join([*lines, *([self.stopped] if self.stopped else [])])
+        table = text_table(names, body, left=0)
+        return f"{table}\n{self.stopped}" if self.stopped else table
 
 
 def iterate(

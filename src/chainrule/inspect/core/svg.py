@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from chainrule.inspect.core.charts import COLORS
+
 __all__ = ["confusion_chart", "line_chart", "scatter_chart"]
 
-# Colors that people with any color vision tell apart (Okabe and Ito).
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999933", "#000000")
 WIDTH, HEIGHT = 520, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 30, 42
 LEGEND = 170  # to the right of the chart

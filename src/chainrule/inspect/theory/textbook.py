@@ -21,6 +21,7 @@ from chainrule.ops.shape.joining import split
 from chainrule.ops.shape.views import reshape
 from chainrule.ops.shape.stacking import stack
 from chainrule.graph import Node
+from chainrule.printing import text_table
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Nested
 
@@ -75,7 +76,7 @@ def numerical_gradient(func: Callable[[T], Tensor], x: T, *, eps: float | None =
     """The gradient of a function that returns a number, by central differences.
 
     >>> import chainrule
-    >>> from chainrule.inspect.textbook import numerical_gradient
+    >>> from chainrule.inspect.theory.textbook import numerical_gradient
     >>> x = chainrule.tensor([1.0, 2.0], dtype=chainrule.float64)
     >>> numerical_gradient(lambda x: (x**3).sum(), x)
     tensor([ 3.0000, 12.0000], dtype=chainrule.float64)
@@ -109,7 +110,7 @@ def path_sum_derivative(
     layers of n nodes there are n^m of them. Raises a RuntimeError beyond ``max_paths``.
 
     >>> import chainrule
-    >>> from chainrule.inspect.textbook import path_sum_derivative
+    >>> from chainrule.inspect.theory.textbook import path_sum_derivative
     >>> path_sum_derivative(lambda x: (x * x) * (x * x), chainrule.tensor(2.0))
     PathSum(value=tensor(32.), paths=4)
     """
@@ -171,19 +172,13 @@ class Comparison:
     def __str__(self) -> str:
         names = list(self.jacobians)
         columns = [j.detach().numpy().reshape(-1).tolist() for j in self.jacobians.values()]
-        rows = [["entry", *names]]
-        rows += [
+        rows = [
             [str(i), *[f"{v:.10g}" for v in row]]
             for i, row in enumerate(zip(*columns, strict=True))
         ]
         rows.append(["passes", *[str(self.passes.get(name, "-")) for name in names]])
         rows.append(["deviation", *[f"{self.deviation(name):.1e}" for name in names]])
-        widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-        lines = [
-            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        return "\n".join(lines)
+        return text_table(["entry", *names], rows)
 
     __repr__ = __str__
 
@@ -200,7 +195,7 @@ def compare(
     ``symbolic`` is the derivative as a formula, worked out by hand or by a computer algebra system.
 
     >>> import chainrule
-    >>> from chainrule.inspect.textbook import compare
+    >>> from chainrule.inspect.theory.textbook import compare
     >>> x = chainrule.tensor([1.0, 2.0], dtype=chainrule.float64)
     >>> compare(lambda x: (x**3).sum(), x, lambda x: 3 * x**2)
     entry      numerical  forward  reverse  symbolic

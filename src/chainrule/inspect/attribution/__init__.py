@@ -1,0 +1,1 @@
+"""What an output depends on, and what a unit looks for."""

@@ -1,0 +1,1 @@
+"""What came out of a training: curves, confusion, calibration, residuals, importance."""

@@ -1,0 +1,1 @@
+"""One computation number by number: back-propagation, convolution."""

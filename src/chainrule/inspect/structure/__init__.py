@@ -1,0 +1,1 @@
+"""What a network is: its layers, what they cost, how they are connected."""

@@ -1,0 +1,1 @@
+"""The loss over the weights, and the output over the inputs."""

@@ -1,0 +1,1 @@
+"""What happens while a network learns: gradients, activations, updates, curvature, time."""

@@ -1,0 +1,58 @@
+"""What is asked of every drawing: it has words, they lie inside the figure, none covers another."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+__all__ = ["assert_drawn_well", "figure_of", "texts_of"]
+
+
+def figure_of(drawn: Any) -> Any:
+    """The figure of axes, or of an array or list of them."""
+    while not hasattr(drawn, "figure"):
+        drawn = drawn[0]
+    return drawn.figure
+
+
+def texts_of(figure: Any) -> list[Any]:
+    """The words of a figure that are seen."""
+    import matplotlib.text
+
+    found = figure.findobj(matplotlib.text.Text)
+    return [t for t in found if t.get_visible() and t.get_text().strip()]
+
+
+def _seen(text: Any, renderer: Any) -> bool:
+    """Tick labels outside the limits of their axis are made but not drawn."""
+    axes = text.axes
+    if axes is None:
+        return True
+    labels = [*axes.get_xticklabels(), *axes.get_yticklabels()]
+    labels += [*axes.get_xticklabels(minor=True), *axes.get_yticklabels(minor=True)]
+    if text not in labels:
+        return True
+    box, frame = text.get_window_extent(renderer), axes.get_window_extent(renderer)
+    x, y = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
+    across = frame.x0 - 1 <= x <= frame.x1 + 1
+    along = frame.y0 - 1 <= y <= frame.y1 + 1
+    return across or along
+
+
+def assert_drawn_well(drawn: Any, overlap: float = 2.0) -> None:
+    """Every text lies inside the figure, and no two cover each other by more than some pixels."""
+    figure = figure_of(drawn)
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    texts = [t for t in texts_of(figure) if _seen(t, renderer)]
+    assert texts, "nothing is said in the figure"
+    assert any(ax.get_title() for ax in figure.axes) or figure._suptitle, "the figure has no title"
+    boxes = [(t.get_text(), t.get_window_extent(renderer)) for t in texts]
+    width, height = figure.canvas.get_width_height()
+    for words, box in boxes:
+        inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1 and box.y1 <= height + 1
+        assert inside, f"{words!r} lies outside the figure: {box}"
+    for (a, one), (b, other) in itertools.combinations(boxes, 2):
+        across = min(one.x1, other.x1) - max(one.x0, other.x0)
+        along = min(one.y1, other.y1) - max(one.y0, other.y0)
+        assert min(across, along) <= overlap, f"{a!r} covers {b!r}: {one}, {other}"
