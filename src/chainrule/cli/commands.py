@@ -53,19 +53,11 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
         network.inputs.left_out |= dict.fromkeys(options.drop, "dropped by --drop")
         network.about["embedded"] = options.data in EMBEDDED
     command = shlex.join(["chainrule", *options.arguments])
-    _write(network, out, html_report(network, command))
+    network.save(out, html_report(network, command))
     if not options.json:
         print(text_report(network))
         print(f"model, history.csv and report.html are in {out}{os.sep}")
     return {**network.about, "out": str(out)}
-
-
-def _write(network: FittedNetwork, out: Path, page: str) -> None:
-    from chainrule.files import write_atomically
-
-    network.save(out)
-    network.history.to_csv(out / "history.csv")
-    write_atomically(out / "report.html", page.encode())
 
 
 def _load(path: str) -> FittedNetwork:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from chainrule.files.atomic import write_atomically
-from chainrule.files.storage import FORMAT_VERSION, describe_file, load, save
+from chainrule.files.storage import FORMAT_VERSION, describe_file, load, save, save_folder
 
-__all__ = ["FORMAT_VERSION", "describe_file", "load", "save", "write_atomically"]
+__all__ = ["FORMAT_VERSION", "describe_file", "load", "save", "save_folder", "write_atomically"]

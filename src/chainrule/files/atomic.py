@@ -15,7 +15,7 @@ try:
 except ImportError:  # Windows: two writers are not kept apart there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["BINARY", "Buffer", "locked", "write_atomically"]
+__all__ = ["BINARY", "Buffer", "locked", "sync_folder", "write_atomically"]
 
 BINARY = getattr(os, "O_BINARY", 0)  # without it, Windows changes the ends of lines
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -53,7 +53,7 @@ def write_atomically(path: Path, content: Buffer | Iterable[Buffer]) -> None:
             what = f"save: {error.strerror}; the file was not changed"
             raise type(error)(error.errno, what, str(path)) from None
         raise
-    _settle(path.parent)
+    sync_folder(path.parent)
 
 
 def _begin(path: Path) -> tuple[int, Path]:
@@ -91,16 +91,19 @@ def _escaped(name: str) -> str:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keeps other writers of a folder waiting; readers are not concerned."""
+def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
+    """Keeps other writers of a folder waiting; readers are not concerned.
+
+    Gives whether the lock is ours: never where the system has none, nor where another has it and
+    ``wait`` is false.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if fcntl is None:
-        yield
+        yield False
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        _lock(handle, wait=True)
-        yield
+        yield _lock(handle, wait)
     finally:
         os.close(handle)  # which gives the lock back
 
@@ -116,8 +119,8 @@ def _lock(handle: int, wait: bool) -> bool:
     return True
 
 
-def _settle(folder: Path) -> None:
-    """Puts the new name onto the disk, where the system can."""
+def sync_folder(folder: Path) -> None:
+    """Puts the new names in a folder onto the disk, where the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -6,9 +6,8 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from io import BufferedReader
 from pathlib import Path
@@ -18,7 +17,15 @@ from typing import IO, Any
 from chainrule import nn
 from chainrule.backend import K, dtypes
 from chainrule.files import weights
-from chainrule.files.atomic import BINARY, locked, write_atomically
+from chainrule.files.atomic import BINARY, write_atomically
+from chainrule.files.folder import (
+    DESCRIPTION,
+    WEIGHTS,
+    check_digest,
+    finish_if_left,
+    places_of,
+    write_folder,
+)
 from chainrule.files.streams import (
     FileLike,
     MapLocation,
@@ -33,12 +40,10 @@ from chainrule.files.weights import LARGEST_HEADER
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import DType
 
-__all__ = ["FORMAT_VERSION", "describe_file", "load", "save"]
+__all__ = ["FORMAT_VERSION", "describe_file", "load", "save", "save_folder"]
 
 FORMAT_VERSION = 1
-DESCRIPTION = "model.json"  # of a folder
 KEY = "chainrule"  # of the metadata in one file
-WEIGHTS = re.compile(r"weights-([0-9a-f]{12})\.safetensors")  # in a folder, by their checksum
 PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
@@ -81,11 +86,20 @@ def save(
         folder = path.is_dir() or str(f).endswith(("/", os.sep))
     told, arrays = _taken_apart(obj)
     if folder:
-        _save_folder(path, told, arrays)
+        write_folder(path, told, weights.parts(arrays, {}), {})
     else:
         if path.is_dir():
             raise IsADirectoryError(f"save: {path} is a folder; give a file's name, or folder=True")
         write_atomically(path, weights.parts(arrays, {KEY: json.dumps(told)}))
+
+
+def save_folder(obj: object, path: str | os.PathLike[str], beside: Mapping[str, bytes]) -> None:
+    """Saves as a folder, with other files beside that belong to it, as one version.
+
+    Killed at any moment, it leaves the whole former version or the whole new one.
+    """
+    told, arrays = _taken_apart(obj)
+    write_folder(Path(path), told, weights.parts(arrays, {}), beside)
 
 
 def _refuse_pickle(op: str, module: ModuleType | None) -> None:
@@ -112,38 +126,6 @@ def _own_version() -> str:
     with contextlib.suppress(metadata.PackageNotFoundError):
         return metadata.version("chainrule")
     return "unknown"
-
-
-def _save_folder(path: Path, told: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Weights under a name of their own first, then the description that names them.
-
-    Of two that save at once one waits, and what the description named before is removed at last:
-    whoever reads finds one version whole.
-    """
-    if path.exists() and not path.is_dir():
-        raise NotADirectoryError(f"save: {path} is a file; give another name for the folder")
-    content = weights.parts(arrays, {})
-    digest = hashlib.sha256()
-    for part in content:
-        digest.update(part)
-    name = f"weights-{digest.hexdigest()[:12]}.safetensors"
-    with locked(path):
-        before = _named_weights(path)
-        write_atomically(path / name, content)
-        text = json.dumps({**told, "weights": name}, indent=1)
-        write_atomically(path / DESCRIPTION, text.encode())
-        if before is not None and before != name:
-            with contextlib.suppress(OSError):
-                (path / before).unlink()
-
-
-def _named_weights(path: Path) -> str | None:
-    """The file of weights that the description in a folder names, if it is one of ours."""
-    try:
-        name = json.loads((path / DESCRIPTION).read_bytes())["weights"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-    return name if isinstance(name, str) and WEIGHTS.fullmatch(name) else None
 
 
 def load(
@@ -219,6 +201,7 @@ def _opened(f: FileLike, dtype: DType | None) -> tuple[str, dict[str, Any], dict
     if not path.is_dir():
         with _open(path) as file:
             return str(path), *_parts(str(path), file, os.fstat(file.fileno()).st_size, dtype)
+    finish_if_left(path)
     while True:
         told, text = _description(path)
         try:
@@ -238,11 +221,12 @@ def _description(path: Path) -> tuple[dict[str, Any], bytes]:
     name = told.get("weights")
     if not isinstance(name, str) or Path(name).name != name:
         raise ValueError(f"load: {described} does not name a file with weights")
+    check_digest(described, told)
     return told, text
 
 
 def _of_folder(path: Path, name: str, dtype: DType | None) -> dict[str, Tensor]:
-    with _open(path / name) as file:
+    with _open_first(places_of(path, name)) as file:
         size = os.fstat(file.fileno()).st_size
         known = WEIGHTS.fullmatch(name)
         if known and hashlib.file_digest(file, "sha256").hexdigest()[:12] != known[1]:
@@ -252,6 +236,14 @@ def _of_folder(path: Path, name: str, dtype: DType | None) -> dict[str, Tensor]:
             )
         file.seek(0)
         return _parts(str(path / name), file, size, dtype)[1]
+
+
+def _open_first(places: list[Path]) -> BufferedReader:
+    """The first of some files that is there."""
+    for place in places[:-1]:
+        with contextlib.suppress(FileNotFoundError):
+            return _open(place)
+    return _open(places[-1])
 
 
 def _open(path: Path) -> BufferedReader:

@@ -10,7 +10,7 @@ from typing import Any
 from chainrule import nn
 from chainrule.autograd.modes import inference_mode
 from chainrule.data import Column, Table, TargetEncoder
-from chainrule.files import load, save
+from chainrule.files import load, save_folder
 from chainrule.ops.layers.softmax import softmax
 from chainrule.tensor import Tensor
 from chainrule.train import metrics
@@ -67,20 +67,21 @@ class FittedNetwork:
             target = data[self.about["target"]]
         return scores_of(self.target, self.outputs(data), self.target(target))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves everything as a folder."""
-        save(
-            {
-                "kind": KIND,
-                "model": self.model,
-                "inputs": self.inputs,
-                "target": self.target,
-                "about": self.about,
-                "history": self.history.rows,
-            },
-            path,
-            folder=True,
-        )
+    def save(self, path: str | os.PathLike[str], report: str = "") -> None:
+        """Saves everything as a folder; with a report, it holds report.html and history.csv, too.
+
+        They are one version: killed at any moment, this leaves all of the former run or of the new.
+        """
+        kept = {
+            "kind": KIND,
+            "model": self.model,
+            "inputs": self.inputs,
+            "target": self.target,
+            "about": self.about,
+            "history": self.history.rows,
+        }
+        beside = {"history.csv": self.history.to_csv(), "report.html": report} if report else {}
+        save_folder(kept, path, {name: text.encode() for name, text in beside.items()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FittedNetwork:
