@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -119,7 +120,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(given)
     options.arguments = given
     try:
-        result = options.run(options)
+        with warnings.catch_warnings():
+            # Of what Pillow warns, an error follows.
+            warnings.filterwarnings("ignore", "Image size .* pixels")
+            result = options.run(options)
     except KeyboardInterrupt:
         print("chainrule: interrupted", file=sys.stderr)
         return 130

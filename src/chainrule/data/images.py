@@ -89,7 +89,8 @@ def read_image(
     ``mode`` says which channels: "RGB", "L" (gray), "RGBA", "LA", or "unchanged" for those of the
     file (then a picture with 16 bits a pixel is int32, one of floating-point numbers float32). Of a
     file with several pictures the first is read. ``apply_exif_orientation`` turns a photograph as
-    its camera says.
+    its camera says. A picture of more than ``PIL.Image.MAX_IMAGE_PIXELS`` pixels is refused before
+    they are read: a small file can hold more of them than fit into the memory.
     """
     if mode not in MODES:
         raise ValueError(f"read_image: mode must be one of {', '.join(MODES)}; got {mode!r}")
@@ -102,18 +103,37 @@ def read_image(
         raise ImageError(f"read_image: {file} is empty")
     try:
         with pillow.Image.open(file) as image:
+            _check_pixels(image)
             image.load()
             if apply_exif_orientation:
                 image = pillow.ImageOps.exif_transpose(image)
             return _pixels(_in_mode(image, mode))
     except ImageError as error:
         raise ImageError(f"read_image: {file} {error}") from None
+    except (pillow.Image.DecompressionBombError, pillow.Image.DecompressionBombWarning):
+        raise ImageError(f"read_image: {file} {_too_large()}") from None
     except pillow.UnidentifiedImageError:
         raise ImageError(f"read_image: {file} is not a picture, or damaged at its start") from None
     except PermissionError:
         raise
     except Exception as error:
         raise ImageError(f"read_image: {file} is damaged or not complete: {error}") from error
+
+
+def _check_pixels(image: Image) -> None:
+    """Refuses what Pillow only warns of."""
+    limit = _pillow().Image.MAX_IMAGE_PIXELS
+    if limit is not None and image.width * image.height > limit:
+        raise ImageError(f"is {image.width} x {image.height} and {_too_large()}")
+
+
+def _too_large() -> str:
+    limit = _pillow().Image.MAX_IMAGE_PIXELS
+    return (
+        f"has more than {limit} pixels, the most that are read, since a small file can fill the "
+        "memory with them; make the picture smaller, or set PIL.Image.MAX_IMAGE_PIXELS if you "
+        "trust it"
+    )
 
 
 def _in_mode(image: Image, mode: str) -> Image:
