@@ -47,6 +47,16 @@ void* capsule(PyObject* table, const char* name) {
     return PyCapsule_GetPointer(found, PyCapsule_GetName(found));
 }
 
+// It is to start no more threads when it is loaded than there are to be had.
+bool prepare() {
+    PyObject* module = PyImport_ImportModule("chainrule.backend.openblas");
+    if (module == nullptr) return false;
+    PyObject* done = PyObject_CallMethod(module, "before_loading", "s", "scipy.linalg");
+    Py_DECREF(module);
+    Py_XDECREF(done);
+    return done != nullptr;
+}
+
 #if defined(__linux__)
 // OpenBLAS can be told to use one thread; other libraries are left as they are.
 int look_for_openblas(dl_phdr_info* info, std::size_t, void*) {
@@ -89,6 +99,7 @@ OneThread::~OneThread() {
 
 bool find_blas() {
     if (dgemm != nullptr) return true;
+    if (!prepare()) return false;
     PyObject* module = PyImport_ImportModule("scipy.linalg.cython_blas");
     if (module == nullptr) return false;
     PyObject* table = PyObject_GetAttrString(module, "__pyx_capi__");

@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -21,11 +23,20 @@ struct Job {
     int parts;
 };
 
+// Which part a number belongs to follows from the number of parts, not from who computes them.
+void do_part(const Job& job, int i) {
+    const std::int64_t begin = job.count * i / job.parts;
+    const std::int64_t end = job.count * (i + 1) / job.parts;
+    if (begin < end) job.work(job.context, begin, end);
+}
+
+void do_alone(const Job& job) {
+    for (int i = 0; i < job.parts; ++i) do_part(job, i);
+}
+
 class Pool {
   public:
-    explicit Pool(int workers) {
-        for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { serve(); });
-    }
+    explicit Pool(int workers) : asked_(static_cast<std::size_t>(workers)) { grow(); }
 
     ~Pool() {
         {
@@ -36,9 +47,18 @@ class Pool {
         for (auto& t : threads_) t.join();
     }
 
-    int size() const { return static_cast<int>(threads_.size()) + 1; }
+    static constexpr int PART_BITS = 16, MOST = 1 << 12;
 
+    int asked() const { return static_cast<int>(asked_) + 1; }
+
+    // A machine may refuse threads (ulimit -u, a cgroup, a filter of system calls, no memory for a
+    // stack): those there are do all parts. Whether it still refuses is asked now and then.
     void run(const Job& job) {
+        if (threads_.size() < asked_ && ++jobs_short_ % ASK_AGAIN == 0) grow();
+        if (threads_.empty()) {
+            do_alone(job);
+            return;
+        }
         std::uint64_t ticket;
         {
             std::lock_guard<std::mutex> lock(mutex_);
@@ -65,10 +85,12 @@ class Pool {
 #endif
     }
 
-    static void part(const Job& job, int i) {
-        const std::int64_t begin = job.count * i / job.parts;
-        const std::int64_t end = job.count * (i + 1) / job.parts;
-        if (begin < end) job.work(job.context, begin, end);
+    void grow() {
+        try {
+            threads_.reserve(asked_);
+            while (threads_.size() < asked_) threads_.emplace_back([this] { serve(); });
+        } catch (const std::exception&) {  // std::system_error, std::bad_alloc
+        }
     }
 
     // Does parts of a job as long as there are any. Of a job that is over, which a thread that
@@ -79,7 +101,7 @@ class Pool {
             const int i = static_cast<int>(next & ((1 << PART_BITS) - 1));
             if (i >= job.parts) return;
             if (!next_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
-            part(job, i);
+            do_part(job, i);
             left_.fetch_sub(1, std::memory_order_acq_rel);
             next = next_.load(std::memory_order_acquire);
         }
@@ -105,12 +127,14 @@ class Pool {
         }
     }
 
+    const std::size_t asked_;
     std::vector<std::thread> threads_;
+    static constexpr unsigned ASK_AGAIN = 1024;
+    unsigned jobs_short_ = 0;  // those that ran on fewer threads than asked for
     std::mutex mutex_;
     std::condition_variable wake_;
     Job job_{};
     bool closing_ = false;
-    static constexpr int PART_BITS = 16;
     std::uint64_t last_ticket_ = 0;       // the number of the latest job
     std::atomic<std::uint64_t> next_{0};  // its number, and that of the next part to be taken
     std::atomic<int> left_{0};            // parts that are not done
@@ -147,23 +171,33 @@ int num_threads() {
     return count > 0 ? count : processors();
 }
 
-void set_num_threads(int count) { wanted.store(count > 0 ? count : 1); }
+void set_num_threads(int count) {
+    wanted.store(count < 1 ? 1 : count > Pool::MOST ? Pool::MOST : count);
+}
 
 void run_parallel(std::int64_t count, std::int64_t grain, Work work, void* context) {
     if (count <= 0) return;
     std::int64_t parts = grain > 0 ? count / grain : count;
     const int threads = num_threads();
     if (parts > threads) parts = threads;
-    if (parts < 2 || busy.test_and_set(std::memory_order_acquire)) {
+    if (parts < 2) {
         work(context, 0, count);
         return;
     }
-    if (pool != nullptr && pool->size() != threads) {
+    const Job job{work, context, count, static_cast<int>(parts)};
+    if (busy.test_and_set(std::memory_order_acquire)) {
+        do_alone(job);
+        return;
+    }
+    if (pool != nullptr && pool->asked() != threads) {
         delete pool;
         pool = nullptr;
     }
-    if (pool == nullptr) pool = new Pool(threads - 1);
-    pool->run({work, context, count, static_cast<int>(parts)});
+    if (pool == nullptr) pool = new (std::nothrow) Pool(threads - 1);
+    if (pool == nullptr)
+        do_alone(job);
+    else
+        pool->run(job);
     busy.clear(std::memory_order_release);
 }
 

@@ -2,8 +2,9 @@
 //
 // OpenMP's pool of GNU hangs in a child process after fork(), which data loaders use; this one is
 // made anew there. One job runs at a time: a second Python thread that comes meanwhile computes its
-// job alone. A job is cut into as many equal parts as there are threads, so that which part a
-// number belongs to, and with it the result, depends on the number of threads only.
+// job alone. A job is cut into as many equal parts as threads are asked for, so that which part a
+// number belongs to, and with it the result, depends on that number only, and not on how many
+// threads the machine grants or who computes a part.
 #pragma once
 
 #include <cstdint>

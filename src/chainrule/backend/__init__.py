@@ -14,6 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
+from chainrule.backend import openblas  # first: it looks before NumPy is imported
 from chainrule.backend import dtypes
 from chainrule.backend.numpy_kernels import (
     activation,
@@ -45,7 +46,7 @@ from chainrule.backend.numpy_kernels import (
     update,
 )
 
-__all__ = ["K", "available", "bind", "current", "dtypes", "use"]
+__all__ = ["K", "available", "bind", "current", "dtypes", "openblas", "use"]
 
 
 class Kernels:

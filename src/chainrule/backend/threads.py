@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from chainrule import backend
+from chainrule.backend import openblas
 
 __all__ = [
     "are_deterministic_algorithms_enabled",
@@ -18,8 +14,6 @@ __all__ = [
     "use_deterministic_algorithms",
 ]
 
-_PREFIXES = ("", "scipy_")
-_SUFFIXES = ("", "64_", "_", "_64_")
 _wanted: int | None = None
 _deterministic = False
 
@@ -29,34 +23,12 @@ def _available() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def _openblas() -> list[Callable[[int], Any]]:
-    """The functions that set the number of threads of each OpenBLAS in this process."""
-    maps = Path("/proc/self/maps")
-    if not maps.exists():
-        return []
-    paths = {
-        line.split(maxsplit=5)[5].strip()
-        for line in maps.read_text().splitlines()
-        if "openblas" in line
-    }
-    found = []
-    for path in sorted(paths):
-        with contextlib.suppress(OSError):
-            library = ctypes.CDLL(path)
-            names = [f"{p}openblas_set_num_threads{s}" for p in _PREFIXES for s in _SUFFIXES]
-            known = [n for n in names if hasattr(library, n)]
-            if known:
-                found.append(getattr(library, known[0]))
-    return found
-
-
 def _apply() -> None:
     count = get_num_threads()
     native = backend.native_module()
     if native is not None:
         native.set_num_threads(1 if _deterministic else count)
-    for set_threads in _openblas():
-        set_threads(1 if _deterministic else count)
+    openblas.set_threads(1 if _deterministic else count)
 
 
 def get_num_threads() -> int:
@@ -65,7 +37,11 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(num: int) -> None:
-    """Lets an operation use at most so many threads, in the compiled kernels and in BLAS."""
+    """Lets an operation use at most so many threads, in the compiled kernels and in BLAS.
+
+    Where the system grants fewer (``ulimit -u``, a limit of a cgroup, a filter of system calls),
+    those there are do the work; results of the compiled kernels are the same.
+    """
     if not isinstance(num, int) or isinstance(num, bool):
         raise TypeError(f"set_num_threads: expected a whole number, got {type(num).__name__}")
     if not 1 <= num <= 1024:

@@ -2,11 +2,13 @@
 
 Every worker has a pipe of its own, answers in the order it was asked, and is asked in turn, so the
 batches come in one order whatever the speed of the workers. A thread in the worker sends what is
-ready, so that reading goes on while the loader's process is busy.
+ready, so that reading goes on while the loader's process is busy; where no thread can be had, the
+worker waits for it instead.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import multiprocessing
@@ -14,7 +16,10 @@ import os
 import pickle
 import queue
 import random as python_random
+import select
 import signal
+import socket
+import struct
 import threading
 import time
 import traceback
@@ -100,17 +105,17 @@ class _Worker:
         _info = self.info
         backend.use(self.settings[0])
         dtypes.set_default_dtype(self.settings[1])
-        outbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        threading.Thread(target=_send_all, args=(outbox, pipe), daemon=True).start()
+        inbox = _Inbox(pipe)
+        send = _sender(inbox)
         epoch = 0
-        for kind, content in _messages(pipe):
+        for kind, content in inbox.messages():
             if kind == "epoch":
                 epoch, seed, state = content
                 self.failure = None
                 self.attempt(self.begin, seed, state)
             else:
                 result = self.attempt(self.fetcher, content)
-                outbox.put(self.packed(epoch, self.failure or result))
+                send(self.packed(epoch, self.failure or result))
 
     def attempt(self, function: Callable[..., Any], *args: Any) -> Any:
         if self.failure is not None:
@@ -151,26 +156,63 @@ class _Worker:
             return self.packed(epoch, self.told(error))
 
 
-def _messages(pipe: Connection) -> Iterator[tuple[str, Any]]:
-    """What the main process asks, until it asks no more or is gone."""
-    parent = multiprocessing.parent_process()
-    while True:
-        ready = wait([pipe] if parent is None else [pipe, parent.sentinel])
-        if pipe not in ready:
-            return
+class _Inbox:
+    """What the main process asks of a worker."""
+
+    def __init__(self, pipe: Connection):
+        self.pipe = pipe
+        self.read: collections.deque[Any] = collections.deque()  # and not yet done
+
+    def receive(self) -> None:
+        """Waits for a message; None if the main process is gone."""
+        parent = multiprocessing.parent_process()
+        ready = wait([self.pipe] if parent is None else [self.pipe, parent.sentinel])
         try:
-            message = pipe.recv()
+            self.read.append(self.pipe.recv() if self.pipe in ready else None)
         except (EOFError, OSError):
-            return
-        if message is None:
-            return
-        yield message
+            self.read.append(None)
+
+    def messages(self) -> Iterator[tuple[str, Any]]:
+        """All messages, until the main process asks no more or is gone."""
+        while True:
+            if not self.read:
+                self.receive()
+            message = self.read.popleft()
+            if message is None:
+                return
+            yield message
+
+
+def _sender(inbox: _Inbox) -> Callable[[bytes], None]:
+    """Sends answers in a thread of its own, or in the caller's where no thread can be had."""
+    outbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    thread = threading.Thread(target=_send_all, args=(outbox, inbox.pipe), daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return lambda answer: _send_and_listen(answer, inbox)
+    return outbox.put
 
 
 def _send_all(outbox: queue.SimpleQueue[bytes], pipe: Connection) -> None:
     with contextlib.suppress(OSError):  # nobody reads any more
         while True:
             pipe.send_bytes(outbox.get())
+
+
+def _send_and_listen(answer: bytes, inbox: _Inbox) -> None:
+    """Sends an answer as ``Connection.send_bytes`` does, and reads what comes meanwhile: two
+    processes that both wait until the other reads would wait forever."""
+    size = len(answer)
+    head = struct.pack("!i", size) if size < 1 << 31 else struct.pack("!iQ", -1, size)
+    left = memoryview(head + answer)
+    with socket.socket(fileno=os.dup(inbox.pipe.fileno())) as end, contextlib.suppress(OSError):
+        while left and None not in inbox.read:
+            readable, writable, _ = select.select([end], [end], [])
+            if readable:
+                inbox.receive()
+            elif writable:
+                left = left[end.send(left, socket.MSG_DONTWAIT) :]
 
 
 # --- in the main process --------------------------------------------------------------------------
@@ -200,7 +242,15 @@ class WorkerPool:
             with warnings.catch_warnings():
                 # Python warns of threads when it forks: those of BLAS, which survive it well.
                 warnings.filterwarnings("ignore", ".*multi-threaded.*", DeprecationWarning)
-                process.start()
+                try:
+                    process.start()
+                except OSError as error:  # a limit of processes
+                    self.close()
+                    raise OSError(
+                        error.errno,
+                        f"DataLoader: worker {i + 1} of {count} could not be started "
+                        f"({error.strerror}); use fewer workers, or num_workers=0",
+                    ) from None
             theirs.close()
             self.pipes.append(ours)
             self.processes.append(process)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.backend.openblas import before_loading
+
 __all__ = [
     "cholesky_info",
     "first_zero",
@@ -23,6 +25,7 @@ __all__ = [
 
 def _function(name: str, a: np.ndarray) -> Callable[..., Any]:
     """LAPACK's function for the type of the elements."""
+    before_loading("scipy.linalg")
     from scipy.linalg import lapack
 
     (found,) = lapack.get_lapack_funcs((name,), (a,))

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from chainrule.backend.openblas import before_loading
 from chainrule.backend.numpy_kernels.elementwise import relu, tanh
 from chainrule.backend.numpy_kernels.lapack import cholesky_info, lu_info
 from chainrule.backend.numpy_kernels.slopes import relu_backward, sigmoid_backward, tanh_backward
@@ -202,6 +203,7 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: bool) -> np.ndarray:
     """The solution of ``a x = b`` by substitution; reads one triangle of ``a``."""
+    before_loading("scipy.linalg")
     from scipy.linalg import blas
 
     (trsm,) = blas.get_blas_funcs(("trsm",), (a, b))
@@ -267,6 +269,7 @@ def pinv(a: np.ndarray, rtol: Operand, atol: Operand, hermitian: bool) -> np.nda
 
 def matrix_exp(a: np.ndarray) -> np.ndarray:
     """sum_k a^k / k!, by scaling and squaring."""
+    before_loading("scipy.linalg")
     from scipy.linalg import expm
 
     return expm(a) if a.size else a.copy()

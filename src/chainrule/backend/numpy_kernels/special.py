@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.backend.openblas import before_loading
 from chainrule.backend.numpy_kernels.complex_numbers import complex_sigmoid
 from chainrule.backend.numpy_kernels.operands import Operand
 
@@ -57,6 +58,7 @@ def special(name: str) -> Callable[..., np.ndarray]:
 
     def function(*args: Any) -> np.ndarray:
         if not loaded:
+            before_loading("scipy.special")
             import scipy.special
 
             loaded.append(getattr(scipy.special, name))
@@ -202,6 +204,7 @@ def airy_ai_slope(a: np.ndarray) -> np.ndarray:
 
 
 def _airy(a: np.ndarray, order: int) -> np.ndarray:
+    before_loading("scipy.special")
     from scipy.special import airy
 
     size = np.abs(a.astype(np.float64))
