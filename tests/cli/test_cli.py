@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
@@ -221,8 +220,13 @@ def test_the_report_stands_alone() -> None:
     assert outside == []
 
 
-def test_the_code_in_the_report_runs() -> None:
-    assert run("fit", "iris", *QUICK, "--out", "m") == 0
+@pytest.mark.parametrize("source", ["iris", "pictures"])
+def test_the_code_in_the_report_runs(source: str) -> None:
+    options = []
+    if source == "pictures":
+        images(6)
+        options = ["--channels", "1", "--size", "8,9"]
+    assert run("fit", source, *QUICK, *options, "--out", "m") == 0
     page = Path("m", "report.html").read_text()
     code = re.findall(r"<pre>(from chainrule.*?)</pre>", page, re.S)[0]
     import html
@@ -348,22 +352,6 @@ def test_bad_places_to_write(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     closed.mkdir(mode=0o500)
     if os.geteuid() != 0:  # everything is writable for root
         assert "no permission" in fails(capsys, "fit", "iris", *QUICK, "--out", "closed/x")
-
-
-def test_a_full_disk_leaves_the_old_model(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert run("fit", "iris", *QUICK, "--out", "m") == 0
-    before = {p.name: p.read_bytes() for p in Path("m").iterdir()}
-    capsys.readouterr()
-
-    def full(*args: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    line = fails(capsys, "fit", "iris", *QUICK, "--seed", "5", "--out", "m")
-    assert "No space left on device" in line
-    assert {p.name: p.read_bytes() for p in Path("m").iterdir()} == before
 
 
 def test_bad_models(capsys: pytest.CaptureFixture[str]) -> None:

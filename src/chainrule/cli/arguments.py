@@ -7,11 +7,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chainrule.files import check_room
+
 if TYPE_CHECKING:
     from chainrule.data import Table
     from chainrule.train import Settings
 
 __all__ = [
+    "NotWritten",
     "UserError",
     "check_writable",
     "image_size",
@@ -21,9 +24,19 @@ __all__ = [
     "settings_of",
 ]
 
+LEAST = 2**19  # bytes: the smallest network with its report
+
 
 class UserError(Exception):
     """A mistake in a command, to be told in one line."""
+
+    status = 2  # with which the program ends
+
+
+class NotWritten(UserError):
+    """The work is done, but its results could not be written where they belong."""
+
+    status = 1
 
 
 def is_image_folder(data: str) -> bool:
@@ -112,3 +125,7 @@ def check_writable(out: Path) -> None:
         raise UserError(f"--out {out}: {parent} is a file, not a folder")
     if not os.access(parent, os.W_OK | os.X_OK):
         raise UserError(f"--out {out}: no permission to write in {parent}")
+    try:
+        check_room(parent, LEAST)
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror}") from None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainrule.cli.arguments import (
+    NotWritten,
     UserError,
     check_writable,
     image_size,
@@ -21,7 +25,7 @@ from chainrule.cli.installation import facts, info
 
 if TYPE_CHECKING:
     from chainrule.data import Column
-    from chainrule.train import FittedNetwork
+    from chainrule.train import FittedNetwork, RunFolder
     from chainrule.train.fitted import Raw
 
 __all__ = ["cv", "datasets", "evaluate", "fit", "predict", "show_info"]
@@ -29,35 +33,80 @@ __all__ = ["cv", "datasets", "evaluate", "fit", "predict", "show_info"]
 
 def fit(options: argparse.Namespace) -> dict[str, Any]:
     """Trains a network and writes it with its history and report."""
-    from chainrule.data import EMBEDDED
-    from chainrule.train import fit_table, html_report, text_report
+    from chainrule.train import RunFolder, html_report, text_report
 
     out = Path(options.out or f"chainrule-{Path(options.data).resolve().stem}")
     check_writable(out)
+    folder = RunFolder(out, options.checkpoint_every, options.resume, _notice)
+    network = _fitted(options, folder)
+    given = [a for a in options.arguments if not (a > "--re" and "--resume".startswith(a))]
+    _write(network, out, html_report(network, shlex.join(["chainrule", *given])))
+    if network.history.ending != "interrupted":
+        folder.remove_checkpoint()
+    if not options.json:
+        print(text_report(network))
+        print(f"model, history.csv and report.html are in {out}{os.sep}")
+    return {**network.about, "out": str(out)}
+
+
+def _notice(line: str) -> None:
+    print(f"chainrule fit: {line}", file=sys.stderr)
+
+
+def _fitted(options: argparse.Namespace, folder: RunFolder) -> FittedNetwork:
+    """The network that the options ask for, trained."""
+    from chainrule.data import EMBEDDED
+    from chainrule.train import fit_images, fit_table
+
     settings, progress = settings_of(options), not (options.quiet or options.json)
     if is_image_folder(options.data):
-        from chainrule.train.automatic_images import fit_images
-
-        network = fit_images(
+        return fit_images(
             options.data,
             settings,
             size=image_size(options.size),
             channels=options.channels,
             progress=progress,
+            checkpoints=folder,
         )
-    else:
-        table, target = prepared(options)
-        network = fit_table(
-            table, target, options.task, settings, source=options.data, progress=progress
-        )
-        network.inputs.left_out |= dict.fromkeys(options.drop, "dropped by --drop")
-        network.about["embedded"] = options.data in EMBEDDED
-    command = shlex.join(["chainrule", *options.arguments])
-    network.save(out, html_report(network, command))
-    if not options.json:
-        print(text_report(network))
-        print(f"model, history.csv and report.html are in {out}{os.sep}")
-    return {**network.about, "out": str(out)}
+    table, target = prepared(options)
+    network = fit_table(
+        table,
+        target,
+        options.task,
+        settings,
+        source=options.data,
+        progress=progress,
+        checkpoints=folder,
+    )
+    network.inputs.left_out |= dict.fromkeys(options.drop, "dropped by --drop")
+    network.about["embedded"] = options.data in EMBEDDED
+    return network
+
+
+def _write(network: FittedNetwork, out: Path, page: str) -> None:
+    """Writes the results where they belong; if that fails, where it can be done."""
+    try:
+        network.save(out, page)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        kept = _kept_elsewhere(network, out.resolve().name, page)
+        where = "nor to another place, nothing is kept" if kept is None else f"it is in {kept}"
+        raise NotWritten(
+            f"the network is trained but cannot be written to {out} ({reason}); {where}"
+        ) from None
+
+
+def _kept_elsewhere(network: FittedNetwork, name: str, page: str) -> Path | None:
+    """Saves into a new folder in the first place that takes it."""
+    for place in (Path.cwd, tempfile.gettempdir, Path.home, lambda: "/dev/shm"):
+        with contextlib.suppress(OSError, RuntimeError):  # which Path.home raises
+            kept = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=place()))
+            try:
+                network.save(kept, page)
+                return kept
+            except OSError:
+                kept.rmdir()
+    return None
 
 
 def _load(path: str) -> FittedNetwork:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import json
+import os
+import re
+import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from chainrule.cli import commands
@@ -93,6 +99,16 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--size", metavar="H,W", help="resize images")
     fit.add_argument("--channels", type=int, choices=[1, 3], default=3, help="of images")
     fit.add_argument("--out", metavar="DIR", help="where to write (default: chainrule-NAME)")
+    fit.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint of a fit that was killed"
+    )
+    fit.add_argument(
+        "--checkpoint-every",
+        metavar="SECONDS",
+        type=float,
+        default=30.0,
+        help="time between checkpoints, which are written at the end of an epoch (30; inf: none)",
+    )
     fit.add_argument("--quiet", action="store_true", help="no progress bar")
 
     predict = command("predict", commands.predict, "labels or numbers for new data")
@@ -115,8 +131,43 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit status: 2 for a user's mistake."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    """Runs the command; returns its exit status: 2 for a user's mistake, 130 for Ctrl-C."""
+    with _interrupts(is_program=arguments is None):
+        try:
+            return _run(list(sys.argv[1:] if arguments is None else arguments))
+        except KeyboardInterrupt:
+            print("chainrule: interrupted", file=sys.stderr)
+            return 130
+
+
+@contextlib.contextmanager
+def _interrupts(is_program: bool) -> Iterator[None]:
+    """The first Ctrl-C raises KeyboardInterrupt; the second ends the process, whatever it does.
+
+    At the end of the program there is nothing left to be interrupted.
+    """
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not ours or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen = itertools.count()
+
+    def handle(number: int, frame: object) -> None:
+        if next(seen):
+            os.write(2, b"\nchainrule: interrupted again, ended at once\n")
+            os._exit(130)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        last = signal.SIG_IGN if is_program else signal.default_int_handler
+        signal.signal(signal.SIGINT, last)
+
+
+def _run(given: list[str]) -> int:
+    """Runs the command with its arguments; returns its exit status."""
     options = _parser().parse_args(given)
     options.arguments = given
     try:
@@ -124,15 +175,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Of what Pillow warns, an error follows.
             warnings.filterwarnings("ignore", "Image size .* pixels")
             result = options.run(options)
-    except KeyboardInterrupt:
-        print("chainrule: interrupted", file=sys.stderr)
-        return 130
     except (UserError, ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if options.debug:
             traceback.print_exc()
-        text = " ".join(str(error).split())
+        text = re.sub(r"^\[Errno \d+\] ", "", " ".join(str(error).split()))
         print(f"chainrule {options.command}: error: {text}", file=sys.stderr)
-        return 2
+        return error.status if isinstance(error, UserError) else 2
     if options.json:
         print(json.dumps(result))
     return 0

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from chainrule.files.atomic import write_atomically
+from chainrule.files.atomic import check_room, write_atomically
 from chainrule.files.storage import FORMAT_VERSION, describe_file, load, save, save_folder
 
-__all__ = ["FORMAT_VERSION", "describe_file", "load", "save", "save_folder", "write_atomically"]
+__all__ = [
+    "FORMAT_VERSION",
+    "check_room",
+    "describe_file",
+    "load",
+    "save",
+    "save_folder",
+    "write_atomically",
+]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -15,7 +18,7 @@ try:
 except ImportError:  # Windows: two writers are not kept apart there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["BINARY", "Buffer", "locked", "sync_folder", "write_atomically"]
+__all__ = ["BINARY", "Buffer", "check_room", "locked", "sync_folder", "write_atomically"]
 
 BINARY = getattr(os, "O_BINARY", 0)  # without it, Windows changes the ends of lines
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -117,6 +120,29 @@ def _lock(handle: int, wait: bool) -> bool:
     except OSError:
         return False
     return True
+
+
+def check_room(folder: Path, size: int) -> None:
+    """Raises OSError where a folder, which need not be there yet, has no room for ``size`` bytes.
+
+    Where the system can, the room is taken for a moment: quotas and limits are noticed, too.
+    """
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    what = f"the disk has no room: {size} bytes are needed and {free} are free"
+    if free < size:
+        raise OSError(errno.ENOSPC, what, str(place))
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):  # of a file system that cannot say
+            return
+        why = f"there is no room for {size} bytes: {error.strerror}"
+        raise OSError(error.errno, why, str(place)) from None
 
 
 def sync_folder(folder: Path) -> None:

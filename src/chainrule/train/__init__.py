@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chainrule.train import metrics
 from chainrule.train.automatic import Settings, cross_validate_table, fit_table
+from chainrule.train.automatic_images import fit_images
 from chainrule.train.callbacks import (
     Callback,
     Checkpoint,
@@ -24,6 +25,7 @@ from chainrule.train.history import History
 from chainrule.train.batched.fit import ManyFits, fit_many
 from chainrule.train.report import html_report, text_report
 from chainrule.train.risk import augmented_risk, empirical_risk
+from chainrule.train.run_folder import RunFolder
 from chainrule.train.sweep import grid, log_uniform, random_settings, sweep, uniform
 from chainrule.train.trainer import DivergedError, Trainer
 
@@ -41,6 +43,7 @@ __all__ = [
     "LambdaCallback",
     "ManyFits",
     "OverfitCheck",
+    "RunFolder",
     "Settings",
     "Trainer",
     "augmented_risk",
@@ -50,6 +53,7 @@ __all__ = [
     "cross_validate_table",
     "empirical_risk",
     "failure_rate",
+    "fit_images",
     "fit_many",
     "fit_table",
     "grid",

@@ -29,9 +29,10 @@ from chainrule.optim.linear import untold
 from chainrule.optim.names import make_optimizer, optimizer_class
 from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
-from chainrule.train.callbacks import GradientNorms
+from chainrule.train.callbacks import Callback, GradientNorms
 from chainrule.train.cross_validation import CrossValidation
 from chainrule.train.fitted import FittedNetwork, scores_of
+from chainrule.train.run_folder import RunFolder, digest_of, facts_of
 from chainrule.train.sweep import run_parallel
 from chainrule.train.trainer import Trainer
 
@@ -182,18 +183,33 @@ def optimizer_of(settings: Settings, model: nn.Module) -> optim.Optimizer:
 
 
 def train_network(
-    model: nn.Module, parts: Parts, settings: Settings, progress: bool = True
+    model: nn.Module,
+    parts: Parts,
+    settings: Settings,
+    progress: bool = True,
+    checkpoints: RunFolder | None = None,
+    **facts: Any,
 ) -> tuple[Trainer, GradientNorms]:
-    """Trains with early stopping on the validation part; the best weights are restored."""
+    """Trains with early stopping on the validation part; the best weights are restored.
+
+    Checkpoints are those of the run that the settings, the data and ``facts`` tell.
+    """
     classes = parts.target.task == "classification"
     norms = GradientNorms()
+    callbacks: list[Callback] = [norms]
+    resume = None
+    if checkpoints is not None:
+        data = digest_of([*parts.train, *parts.validation, *parts.test])
+        told = {**vars(settings), "hidden": list(settings.hidden)}
+        checkpoint, resume = checkpoints.before(model, facts_of(model, told, data, **facts))
+        callbacks.append(checkpoint)
     trainer = Trainer(
         model,
         "cross_entropy" if classes else "mse",
         optimizer_of(settings, model),
         metrics=["accuracy"] if classes else ["r2"],
         class_weight=settings.class_weight,
-        callbacks=[norms],
+        callbacks=callbacks,
         progress=progress,
         seed=settings.seed,
     )
@@ -203,7 +219,10 @@ def train_network(
         epochs=settings.epochs,
         batch_size=settings.batch_size,
         early_stopping=settings.patience,
+        resume=resume,
     )
+    if not len(trainer.history):  # interrupted before there was anything to keep
+        raise KeyboardInterrupt
     return trainer, norms
 
 
@@ -246,6 +265,7 @@ def fit_table(
     *,
     source: str = "table",
     progress: bool = True,
+    checkpoints: RunFolder | None = None,
 ) -> FittedNetwork:
     """Trains a multi-layer perceptron on a table: detects, encodes, splits, trains, evaluates.
 
@@ -256,6 +276,7 @@ def fit_table(
         settings: see :class:`Settings`.
         source: what the data is called in the report.
         progress: whether to show a bar.
+        checkpoints: where they are kept from which the training can be resumed.
 
     >>> from chainrule import data, train
     >>> settings = train.Settings(hidden=(16,), lr=0.02, epochs=60)
@@ -276,7 +297,7 @@ def fit_table(
         "left_out": parts.inputs.left_out,
         "summary": [summary(c) for c in table],
     }
-    return finish(model, parts, settings, target, about, progress)
+    return finish(model, parts, settings, target, about, progress, checkpoints)
 
 
 def finish(
@@ -286,16 +307,17 @@ def finish(
     target: str,
     about: dict[str, Any],
     progress: bool,
+    checkpoints: RunFolder | None,
 ) -> FittedNetwork:
     """Trains, evaluates on the test part, and puts everything together."""
-    trainer, norms = train_network(model, parts, settings, progress)
+    facts = {"target": target, "task": parts.target.task, "features": about["features"]}
+    trainer, norms = train_network(model, parts, settings, progress, checkpoints, **facts)
     model.eval()
     output = trainer.predict(parts.test[0])
     scores = scores_of(parts.target, output, parts.test[1])
     facts = {
         **about,
-        "target": target,
-        "task": parts.target.task,
+        **facts,
         "classes": list(parts.target.classes),
         "split": {
             "train": len(parts.train[1]),

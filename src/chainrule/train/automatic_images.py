@@ -13,6 +13,7 @@ from chainrule.data.image_encoder import ImageEncoder, image_files
 from chainrule.random import manual_seed
 from chainrule.train.automatic import Parts, Settings, check_target, finish
 from chainrule.train.fitted import FittedNetwork
+from chainrule.train.run_folder import RunFolder
 
 __all__ = ["fit_images"]
 
@@ -50,6 +51,7 @@ def fit_images(
     size: Sequence[int] | None = None,
     channels: int = 3,
     progress: bool = True,
+    checkpoints: RunFolder | None = None,
 ) -> FittedNetwork:
     """Trains a convolutional network on a folder with one subfolder of images for each class.
 
@@ -59,6 +61,7 @@ def fit_images(
         size: (height, width) to resize all images to.
         channels: 3 for color, 1 for gray.
         progress: whether to show a bar.
+        checkpoints: where they are kept from which the training can be resumed.
     """
     settings = settings or Settings(hidden=(64,), epochs=60, patience=10)
     paths, classes = image_files(folder)
@@ -102,4 +105,4 @@ def fit_images(
             {"column": "image", "kind": "image", "missing": 0, "values": f"{c} x {h} x {w} pixels"},
         ],
     }
-    return finish(model, parts, settings, "class", about, progress)
+    return finish(model, parts, settings, "class", about, progress, checkpoints)

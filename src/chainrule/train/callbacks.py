@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -136,19 +137,35 @@ def _mode(mode: str | None, column: str) -> str:
 class Checkpoint(Callback):
     """Saves all that is needed to resume, every so many epochs, atomically.
 
+    Whatever its place among the callbacks, it is the last to hear of the end of an epoch.
+
     Args:
         path: the file.
         every: after how many epochs.
+        seconds: how much time has to pass before the first and from one to the next.
     """
 
-    def __init__(self, path: str | os.PathLike[str], every: int = 1):
-        if every < 1:
-            raise ValueError(f"Checkpoint: every must be positive, got {every}")
-        self.path, self.every = Path(path), every
+    def __init__(self, path: str | os.PathLike[str], every: int = 1, seconds: float = 0.0):
+        if every < 1 or not seconds >= 0:
+            raise ValueError(
+                "Checkpoint: every must be positive and seconds not negative, got "
+                f"every={every}, seconds={seconds}"
+            )
+        self.path, self.every, self.seconds = Path(path), every, seconds
+        self._written = 0.0
+
+    def on_fit_start(self, trainer: Trainer) -> None:
+        self._written = time.monotonic()
 
     def on_epoch_end(self, trainer: Trainer) -> None:
-        if trainer.epoch % self.every == 0:
-            trainer.save_checkpoint(self.path)
+        waited = time.monotonic() - self._written
+        if trainer.epoch % self.every == 0 and waited >= self.seconds:
+            self.write(trainer)
+            self._written = time.monotonic()
+
+    def write(self, trainer: Trainer) -> None:
+        """Writes the file now."""
+        trainer.save_checkpoint(self.path)
 
 
 class GradientNorms(Callback):

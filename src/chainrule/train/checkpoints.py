@@ -31,6 +31,7 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
         "history": trainer.history.rows,
         "penalties": {k: dict(p.state_dict()) for k, p in learned(trainer.penalties).items()},
         "best": trainer._best,
+        "stop": trainer._stop,
         "callbacks": [c.state_dict() for c in trainer._running],
     }
 
@@ -48,6 +49,7 @@ def restore(trainer: Trainer, kept: Mapping[str, Any], path: str | os.PathLike[s
         callback.load_state_dict(state)
     trainer.history = History(kept["history"])
     trainer.epoch, trainer._best = kept["epoch"], kept["best"]
+    trainer._stop = kept.get("stop", "")
     if kept["loader"] is not None and hasattr(trainer._loader, "load_state_dict"):
         trainer._loader.load_state_dict(kept["loader"])
     if trainer.generator is not None and kept["generator"] is not None:

@@ -78,7 +78,8 @@ def python_code(network: FittedNetwork) -> str:
         else f"data.read_table({about['source']!r})"
     )
     if about.get("images"):
-        call = f"train.fit_images({about['source']!r}, settings=settings, size={about['size']!r})"
+        more = f"size={about['size']!r}, channels={about['channels']!r}"
+        call = f"train.fit_images({about['source']!r}, settings, {more})"
     else:
         call = f"train.fit_table({read}, {about['target']!r}, {about['task']!r}, settings)"
     return (

@@ -20,7 +20,7 @@ from chainrule.optim.names import OptimizerLike, make_optimizer
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 from chainrule.train.batches import Batch, DataLike, FirstBatches, as_loader, batches
-from chainrule.train.callbacks import Callback, EarlyStopping
+from chainrule.train.callbacks import Callback, Checkpoint, EarlyStopping
 from chainrule.train.checkpoints import restore, state_of
 from chainrule.train.evaluation import evaluate, measure, predict
 from chainrule.train.history import History
@@ -180,12 +180,15 @@ class Trainer:
             )
         loader = as_loader(train, self.model, batch_size, shuffle, self.generator)
         held_out = None if validation is None else as_loader(validation, self.model, batch_size)
+        # Checkpoints come last: they keep what the others noted.
         callbacks = [*self.callbacks, *_early(early_stopping)]
+        callbacks.sort(key=lambda c: isinstance(c, Checkpoint))
         stopping = [c for c in reversed(callbacks) if isinstance(c, EarlyStopping)]
         self._stopping = stopping[0] if stopping else None
         self._running, self._loader = callbacks, loader
         # Before the random state is restored: counting the classes draws an order, too.
         self._weights = class_weights(self.class_weight, loader)
+        self._stop = ""
         if resume is not None:
             self.load_checkpoint(resume)
         if fast_dev_run:
@@ -193,7 +196,6 @@ class Trainer:
         if overfit_batches:
             loader = FirstBatches(loader, overfit_batches)
             held_out = None if held_out is None else loader
-        self._stop = ""
         self._call("on_fit_start")
         bar = Progress(self.progress, epochs, self.epoch, _length(loader))
         try:
