@@ -360,5 +360,5 @@ def text_table(
         for row in [header, *rows]
     ]
     if rule:
-        lines.insert(1, "  ".join("-" * width for width in widths))
+        lines.insert(1, "  ".join("-" * width for width in widths).rstrip())
     return "\n".join(lines)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import chainrule
 import numpy as np
 import pytest
+
+import chainrule
+from chainrule import inspect, nn
+from chainrule.inspect.core.results import Result
 from looking.drawn import assert_drawn_well, figure_of
 from looking.nets import NETS, Net
 from looking.records import RECORDS
-
-from chainrule import inspect, nn
-from chainrule.inspect.core.results import Result
 
 CASES = [(name, net) for name, record in RECORDS.items() for net in record.nets]
 REFUSALS = [(n, net, text) for n, r in RECORDS.items() for net, text in r.refused.items()]

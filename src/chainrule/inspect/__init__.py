@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from chainrule.inspect.core.registry import INSTRUMENTS, Instrument
-from chainrule.inspect.theory import textbook
 from chainrule.inspect.health.autopsy import Autopsy, autopsy
+from chainrule.inspect.surfaces.hidden import HiddenSpace, hidden_space
+from chainrule.inspect.surfaces.landscapes import Landscape, WeightPath, landscape, surface
+from chainrule.inspect.surfaces.lines import LossLine, loss_line
+from chainrule.inspect.surfaces.paths import OptimizerPaths, optimizer_paths
+from chainrule.inspect.surfaces.regions import Regions, regions
+from chainrule.inspect.theory import textbook
 from chainrule.inspect.theory.equivalent import flipped_units, permuted_units
 from chainrule.inspect.theory.invariances import (
     Invariances,
@@ -14,15 +19,27 @@ from chainrule.inspect.theory.invariances import (
 )
 
 __all__ = [
+    "Autopsy",
+    "HiddenSpace",
     "INSTRUMENTS",
     "Instrument",
-    "Autopsy",
     "Invariances",
+    "Landscape",
+    "LossLine",
+    "OptimizerPaths",
+    "Regions",
+    "WeightPath",
     "autopsy",
     "flipped_units",
+    "hidden_space",
     "invariance_table",
     "invariances",
+    "landscape",
+    "loss_line",
+    "optimizer_paths",
     "permuted_units",
+    "regions",
+    "surface",
     "symmetry",
     "textbook",
 ]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from chainrule.tensor import Tensor
+
 __all__ = [
     "COLORS",
     "available",
@@ -46,15 +48,23 @@ def _pyplot() -> Any:
     return plt
 
 
-def axes_for(ax: Axes | None, size: tuple[float, float] = (6.4, 4.0)) -> Axes:
-    """The axes that were given, or those of a new figure."""
-    if ax is not None:
-        return ax
-    return grid_of_axes(None, 1, 1, size)[0]
+def axes_for(
+    ax: Axes | None, size: tuple[float, float] = (6.4, 4.0), projection: str | None = None
+) -> Any:
+    """The axes that were given, or those of a new figure, flat or in three dimensions."""
+    if ax is not None and projection is not None and ax.name != projection:
+        raise ValueError(
+            f"plot: this picture needs axes made with projection={projection!r}, got {ax.name!r}"
+        )
+    return grid_of_axes(None, 1, 1, size, projection)[0] if ax is None else ax
 
 
 def grid_of_axes(
-    axes: Iterable[Axes] | None, count: int, columns: int, size: tuple[float, float] = (3.2, 2.6)
+    axes: Iterable[Axes] | None,
+    count: int,
+    columns: int,
+    size: tuple[float, float] = (3.2, 2.6),
+    projection: str | None = None,
 ) -> list[Axes]:
     """As many axes as there are panels: those that were given, or those of a new figure.
 
@@ -73,6 +83,7 @@ def grid_of_axes(
         figsize=(size[0] * columns, size[1] * rows),
         layout="constrained",
         squeeze=False,
+        subplot_kw={"projection": projection},
     )
     flat = list(made.flat)
     for ax in flat[count:]:
@@ -87,6 +98,32 @@ def log_if_wide(ax: Axes, values: Iterable[float], axis: str = "y") -> bool:
     if wide:
         (ax.set_yscale if axis == "y" else ax.set_xscale)("log")
     return wide
+
+
+def levels_of(values: Tensor, count: int) -> tuple[Any, Any]:
+    """How values become colors, and where contours lie: by powers if they span two decades."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    finite = values[values.isfinite()]
+    if not finite.numel():
+        raise ValueError("plot: there is no finite value to draw")
+    low, high = float(finite.min()), float(finite.max())
+    high = high if high > low else low + (abs(low) or 1.0) * 1e-6
+    shares = [i / count for i in range(count + 1)]
+    if low > 0 and high >= 100 * low:
+        return LogNorm(low, high), [low * (high / low) ** s for s in shares]
+    return Normalize(low, high), [low + (high - low) * s for s in shares]
+
+
+def add_colorbar(ax: Axes, drawn: Any, label: str) -> None:
+    """The scale of colors beside axes, with few numbers on it."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    log = type(drawn.norm).__name__ == "LogNorm"
+    bar = ax.figure.colorbar(drawn, ax=ax, label=label)
+    bar.locator = LogLocator() if log else MaxNLocator(6)
+    bar.minorticks_off()
+    bar.update_ticks()
 
 
 def svg_of(plot: Callable[[], Any]) -> str:

@@ -7,14 +7,11 @@ import os
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chainrule.inspect.core import charts
 from chainrule.nn.module.base import Module
 from chainrule.tensor import Tensor
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["Diagram", "Result", "plain"]
 
@@ -64,8 +61,9 @@ class Result:
     def __repr__(self) -> str:
         return str(self)
 
-    def plot(self, ax: Axes | None = None, **style: Any) -> Any:
-        """Draws the result into the axes, or into a figure of its own, and returns the axes."""
+    def plot(self, *axes: Any, **style: Any) -> Any:
+        """Draws the result into axes (``ax=``, or ``axes=`` for several panels), or into a figure
+        of its own, and returns them."""
         raise TypeError(f"{type(self).__name__} has no picture; print it, or take its numbers")
 
     def _picture(self) -> str:

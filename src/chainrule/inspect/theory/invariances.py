@@ -13,9 +13,9 @@ from chainrule.autograd.modes import no_grad
 from chainrule.func import functional_call
 from chainrule.nn.init.models import by_unit, from_units, symmetric_units
 from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.sampling import randn
 from chainrule.ops.reduce.order import max
 from chainrule.ops.reduce.reductions import mean
-from chainrule.ops.creation.sampling import randn
 from chainrule.random import Generator, fork_rng, manual_seed
 from chainrule.tensor import Tensor
 

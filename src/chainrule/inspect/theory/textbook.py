@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from chainrule.autograd.jacobian import jacfwd, jacrev
 from chainrule.autograd.modes import enable_grad, no_grad
-from chainrule.curvature.parameters import ravel
 from chainrule.autograd.nested import flatten, unflatten
 from chainrule.backend import K
+from chainrule.curvature.parameters import ravel
+from chainrule.graph import Node
 from chainrule.ops.core.recording import SELECT, edge_of
 from chainrule.ops.shape.joining import split
-from chainrule.ops.shape.views import reshape
 from chainrule.ops.shape.stacking import stack
-from chainrule.graph import Node
+from chainrule.ops.shape.views import reshape
 from chainrule.printing import text_table
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Nested

@@ -1,0 +1,101 @@
+"""Draws the pictures of the pages in docs/instruments and writes the list of all instruments.
+
+A page is a program (see ``tests/test_docs.py``). Where it shows a picture, a comment above says
+the expression that draws it, evaluated after the page's program up to there:
+
+    <!-- picture: seen.plot() -->
+    ![what it shows](landscape.png)
+
+Run ``python tools/pictures.py`` for all pages, or name some: ``python tools/pictures.py draw``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ROOT / "docs" / "instruments"
+LIST = PAGES / "README.md"
+
+_PART = re.compile(
+    r"^```python[^\n]*\n(?P<code>.*?)^```"
+    r"|^<!-- picture: (?P<draw>.*?) -->\n!\[[^\]]*\]\((?P<file>[^)]+)\)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Picture(NamedTuple):
+    """What a page's expression made, and the file in which the page shows it."""
+
+    drawn: Any
+    file: Path
+
+
+def pictures(page: Path) -> Iterator[Picture]:
+    """Runs a page and yields each picture where it stands."""
+    space: dict[str, Any] = {"__name__": page.stem}
+    for part in _PART.finditer(page.read_text("utf-8")):
+        if part["code"] is not None:
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(part["code"], str(page), "exec"), space)
+        else:
+            yield Picture(eval(part["draw"], space), page.parent / part["file"])
+
+
+def save(picture: Picture) -> None:
+    """Writes a diagram as it is, a chart by matplotlib."""
+    if picture.file.suffix == ".svg" and hasattr(picture.drawn, "svg"):
+        picture.file.write_text(picture.drawn.svg, "utf-8")
+        return
+    import matplotlib.pyplot as plt
+
+    first = picture.drawn
+    while not hasattr(first, "figure"):
+        first = first[0]
+    first.figure.savefig(picture.file, dpi=80)
+    plt.close(first.figure)
+
+
+def table() -> str:
+    """The page that lists all instruments by room."""
+    from chainrule import inspect
+
+    lines = [
+        "# Instruments",
+        "",
+        "An instrument is one call that looks into a network and changes nothing: it returns "
+        "numbers that print as a table, draw themselves with `.plot()` and leave with "
+        "`.to_dict()`.",
+        "This list is written by `tools/pictures.py`; `chainrule inspect --list` prints it, too.",
+        "",
+        "| instrument | what it is for | courses' items |",
+        "|---|---|---|",
+    ]
+    for one in sorted(inspect.INSTRUMENTS.values(), key=lambda i: (i.room, i.name)):
+        page = PAGES / f"{one.name}.md"
+        name = f"[`{one.name}`]({page.name})" if page.exists() else f"`{one.name}`"
+        lines.append(f"| {name} | {one.purpose} | {', '.join(one.items)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(names: list[str]) -> None:
+    """Writes the list, and the pictures of all pages or of some."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    for page in sorted(PAGES.glob("*.md")):
+        if page != LIST and (not names or page.stem in names):
+            for picture in pictures(page):
+                save(picture)
+                print(picture.file.relative_to(ROOT), f"{picture.file.stat().st_size / 1e3:.0f} kB")
+    LIST.write_text(table(), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
