@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -284,3 +285,26 @@ def test_fits_in_several_threads_do_not_mix_their_random_numbers(iris: Rows) -> 
         t.join()
     for m in models_of:
         np.testing.assert_array_equal(weights(m), expected)
+
+
+def test_features_in_several_threads() -> None:
+    x = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    module = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 4))
+    learner = NetworkTransformer(module=module, layer="1", max_iter=2).fit(x)
+    parts = [x[:10], x[10:20], x[20:]]
+    alone = [learner.transform(part) for part in parts]
+    found: dict[int, list[np.ndarray]] = {}
+
+    def transform(i: int) -> None:
+        found[i] = [learner.transform(parts[i]) for _ in range(30)]
+
+    threads = [threading.Thread(target=transform, args=(i,)) for i in range(3)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(interval)
+    for i in range(3):
+        assert all([np.array_equal(features, alone[i]) for features in found[i]])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from chainrule.autograd.overlay import Place, replaced
 from chainrule.tensor import Tensor
 
 __all__ = ["functional_call"]
 
 R = TypeVar("R")
-
-Place = tuple[dict[str, Any], str]  # the dictionary that holds a tensor, and its key there
 
 
 def functional_call(
@@ -25,10 +24,11 @@ def functional_call(
 ) -> R:
     """Calls ``module`` with some of its tensors replaced, by their dotted names.
 
-    The tensors stand in a dictionary or several. The module is left as it was. Works with any
-    object that keeps tensors as attributes. A tensor that a module has under several names is
-    replaced under all of them, unless ``tie_weights`` is False; ``strict`` refuses to leave any
-    tensor as it is.
+    The tensors stand in a dictionary or several. The module is left as it was, and other threads
+    that use it meanwhile find its own tensors. Works with any object that keeps tensors as
+    attributes (where they are neither parameters nor buffers, for one thread at a time). A tensor
+    that a module has under several names is replaced under all of them, unless ``tie_weights`` is
+    False; ``strict`` refuses to leave any tensor as it is.
 
     >>> from chainrule import nn, func, ones, zeros
     >>> layer = nn.Linear(2, 1)
@@ -44,14 +44,8 @@ def functional_call(
     places = [(_place(module, name), value) for name, value in tensors.items()]
     if tie_weights and hasattr(module, "modules"):
         places += _tied(module, places)
-    before = [(holder, key, holder[key]) for (holder, key), _ in places]
-    try:
-        for (holder, key), value in places:
-            holder[key] = value
+    with replaced(places):
         return module(*(args if isinstance(args, tuple) else (args,)), **(kwargs or {}))
-    finally:
-        for holder, key, value in reversed(before):
-            holder[key] = value
 
 
 def _place(module: Any, name: str) -> Place:
@@ -66,22 +60,23 @@ def _place(module: Any, name: str) -> Place:
     for holder in ("_parameters", "_buffers"):
         held = module.__dict__.get(holder)
         if held is not None and attribute in held:
-            return held, attribute
+            return Place(module, holder, attribute)
     if attribute not in module.__dict__:
         raise KeyError(f"functional_call: the module has no tensor named {name!r}")
-    return module.__dict__, attribute
+    return Place(module, "", attribute)
 
 
 def _tied(module: Any, places: list[tuple[Place, Any]]) -> list[tuple[Place, Any]]:
     """The other places that hold the same tensors."""
-    taken = {(id(holder), key) for (holder, key), _ in places}
-    new = {id(holder[key]): value for (holder, key), value in places if holder[key] is not None}
+    taken = {(id(place.owner), place.holder, place.key) for place, _ in places}
+    new = {id(place.get()): value for place, value in places}
+    new.pop(id(None), None)
     return [
-        ((holder, key), new[id(tensor)])
+        (Place(m, holder, key), new[id(tensor)])
         for m in module.modules()
-        for holder in (m._parameters, m._buffers)
-        for key, tensor in holder.items()
-        if id(tensor) in new and (id(holder), key) not in taken
+        for holder in ("_parameters", "_buffers")
+        for key, tensor in m.__dict__[holder].items()
+        if id(tensor) in new and (id(m), holder, key) not in taken
     ]
 
 

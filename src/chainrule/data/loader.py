@@ -171,16 +171,17 @@ class DataLoader:
             starts = [g.get_state() for g in generators]
             epoch = _Epoch(starts, 0, [None] * self.num_workers)
             return epoch, self._drawn(epoch)
-        now = [g.get_state() for g in generators]
-        for g, state in zip(generators, epoch.starts, strict=True):
-            g.set_state(state)
-        try:
-            order = self._drawn(epoch)
-            if not self._iterable:
-                deque(itertools.islice(order, epoch.position), maxlen=0)
-        finally:
-            for g, state in zip(generators, now, strict=True):
+        now = [g.get_state() for g in generators[1:]]
+        with default_generator.fork():  # other threads go on drawing from it
+            for g, state in zip(generators, epoch.starts, strict=True):
                 g.set_state(state)
+            try:
+                order = self._drawn(epoch)
+                if not self._iterable:
+                    deque(itertools.islice(order, epoch.position), maxlen=0)
+            finally:
+                for g, state in zip(generators[1:], now, strict=True):
+                    g.set_state(state)
         return epoch, order
 
     def _drawn(self, epoch: _Epoch) -> Iterator[Any]:

@@ -20,6 +20,7 @@ import select
 import signal
 import socket
 import struct
+import sys
 import threading
 import time
 import traceback
@@ -217,6 +218,20 @@ def _send_and_listen(answer: bytes, inbox: _Inbox) -> None:
 
 # --- in the main process --------------------------------------------------------------------------
 
+_warnings_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def _not_warned_of_threads() -> Iterator[None]:
+    """From 3.12 on, Python warns of threads when it forks: those of BLAS, which survive it well.
+    Filters of warnings belong to the process, so one thread at a time changes them."""
+    if sys.version_info < (3, 12):
+        yield
+        return
+    with _warnings_lock, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*multi-threaded.*", DeprecationWarning)
+        yield
+
 
 class WorkerPool:
     """Worker processes, each with its pipe."""
@@ -239,9 +254,7 @@ class WorkerPool:
             worker = _Worker(WorkerInfo(i, count, 0, dataset), fetcher, init_fn, settings)
             ours, theirs = context.Pipe()
             process = launcher.Process(target=worker.run, args=(theirs,), daemon=True)
-            with warnings.catch_warnings():
-                # Python warns of threads when it forks: those of BLAS, which survive it well.
-                warnings.filterwarnings("ignore", ".*multi-threaded.*", DeprecationWarning)
+            with _not_warned_of_threads():
                 try:
                     process.start()
                 except OSError as error:  # a limit of processes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -230,7 +231,13 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
             raise ValueError(
                 f"layer: {self.layer!r} is not a layer of the module; it has {names}"
             ) from None
-        handle = layer.register_forward_hook(lambda _, args, output: found.append(output))
+        me = threading.get_ident()  # another thread may use the module meanwhile
+
+        def note(_: object, args: object, output: Tensor) -> None:
+            if threading.get_ident() == me:
+                found.append(output)
+
+        handle = layer.register_forward_hook(note)
         try:
             self.module_(x)
         finally:

@@ -287,8 +287,6 @@ def fit_table(
     settings = settings or Settings()
     target = table.names[-1] if target is None else target
     parts = prepare(table, target, task, settings)
-    manual_seed(settings.seed)
-    model = make_network(parts, settings)
     about = {
         "source": source,
         "rows": len(table),
@@ -297,7 +295,10 @@ def fit_table(
         "left_out": parts.inputs.left_out,
         "summary": [summary(c) for c in table],
     }
-    return finish(model, parts, settings, target, about, progress, checkpoints)
+    with fork_rng():
+        manual_seed(settings.seed)
+        model = make_network(parts, settings)
+        return finish(model, parts, settings, target, about, progress, checkpoints)
 
 
 def finish(

@@ -10,7 +10,7 @@ from chainrule import nn
 from chainrule.data import Column, TargetEncoder
 from chainrule.data import train_validation_test_split as split_in_three
 from chainrule.data.image_encoder import ImageEncoder, image_files
-from chainrule.random import manual_seed
+from chainrule.random import fork_rng, manual_seed
 from chainrule.train.automatic import Parts, Settings, check_target, finish
 from chainrule.train.fitted import FittedNetwork
 from chainrule.train.run_folder import RunFolder
@@ -82,9 +82,7 @@ def fit_images(
         for rows in (train, validation, test)
     ]
     parts = Parts(inputs, goal, encoded[0], encoded[1], encoded[2])
-    manual_seed(settings.seed)
     _, c, h, w = parts.train[0].shape
-    model = small_convnet(int(c), int(h), int(w), goal.outputs, settings)
     counts = Counter(classes)
     about = {
         "source": str(folder),
@@ -105,4 +103,7 @@ def fit_images(
             {"column": "image", "kind": "image", "missing": 0, "values": f"{c} x {h} x {w} pixels"},
         ],
     }
-    return finish(model, parts, settings, "class", about, progress, checkpoints)
+    with fork_rng():
+        manual_seed(settings.seed)
+        model = small_convnet(int(c), int(h), int(w), goal.outputs, settings)
+        return finish(model, parts, settings, "class", about, progress, checkpoints)

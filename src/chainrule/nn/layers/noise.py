@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from chainrule.autograd.modes import no_grad
+from chainrule.autograd.overlay import Place, replaced
 from chainrule.nn.layers.dropout import DropoutLayer
 from chainrule.nn.module.base import Module
 from chainrule.nn.module.evaluation import Prediction, modes_restored
@@ -75,6 +76,7 @@ def weight_noise(module: Module, std: float = 0.1) -> Iterator[Module]:
     """Inside the context every parameter p of the module is p + std * n, n standard normal.
 
     The noise is a constant: gradients flow to the parameters, taken where the noise put them.
+    Other threads find the parameters as they are.
 
     >>> from chainrule import nn, ones
     >>> layer = nn.Linear(2, 1)
@@ -84,22 +86,17 @@ def weight_noise(module: Module, std: float = 0.1) -> Iterator[Module]:
     tensor([[1., 1.]])
     """
     _check_std("weight_noise", std)
-    places = [
-        (owner._parameters, name, p)
-        for owner in module.modules()
-        for name, p in owner._parameters.items()
-        if p is not None
-    ]
     noisy: dict[int, Any] = {}  # one noise for a parameter that stands in several places
-    try:
-        for held, name, p in places:
+    values: list[tuple[Place, Any]] = []
+    for owner in module.modules():
+        for name, p in owner._parameters.items():
+            if p is None:
+                continue
             if id(p) not in noisy:
                 noisy[id(p)] = gaussian_noise(p, std) if p.is_floating_point() else p
-            held[name] = noisy[id(p)]
+            values.append((Place(owner, "_parameters", name), noisy[id(p)]))
+    with replaced(values):
         yield module
-    finally:
-        for held, name, p in places:
-            held[name] = p
 
 
 class WeightNoise(Module):

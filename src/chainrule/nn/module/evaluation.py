@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -19,18 +20,50 @@ class Prediction(NamedTuple):
     std: Tensor
 
 
+class _Stay(NamedTuple):
+    """A thread inside a block, and in which mode it found the module."""
+
+    thread: int
+    training: bool
+
+
+_lock = threading.Lock()
+_stays: dict[int, list[_Stay]] = {}  # of each module that is inside a block, by its id
+
+
 @contextmanager
 def modes_restored(model: object) -> Iterator[None]:
     """Afterwards each module is in training or evaluation as it was before.
 
-    Of a model that is no module but a function there is nothing to restore.
+    Of a model that is no module but a function there is nothing to restore. While several threads
+    are inside with one module, its mode is theirs; the last one restores what the first one found.
     """
-    modes = [(m, m.training) for m in model.modules()] if isinstance(model, Module) else []
+    modules = list(model.modules()) if isinstance(model, Module) else []
+    with _lock:
+        entered = [(m, _enter(m)) for m in modules]
     try:
         yield
     finally:
-        for m, training in modes:
-            m.training = training
+        with _lock:
+            for m, stay in entered:
+                _leave(m, stay)
+
+
+def _enter(module: Module) -> _Stay:
+    me, stays = threading.get_ident(), _stays.setdefault(id(module), [])
+    alone = all([stay.thread == me for stay in stays])
+    stay = _Stay(me, module.training if alone else stays[0].training)
+    stays.append(stay)
+    return stay
+
+
+def _leave(module: Module, stay: _Stay) -> None:
+    stays = _stays[id(module)]
+    stays.remove(stay)
+    if all([other.thread == stay.thread for other in stays]):
+        module.training = stay.training
+    if not stays:
+        del _stays[id(module)]
 
 
 @contextmanager
