@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from chainrule.inspect.core.registry import INSTRUMENTS, Instrument
 from chainrule.inspect.health.autopsy import Autopsy, autopsy
+from chainrule.inspect.structure.drawing import draw
+from chainrule.inspect.structure.scene import Drawing
 from chainrule.inspect.surfaces.hidden import HiddenSpace, hidden_space
 from chainrule.inspect.surfaces.landscapes import Landscape, WeightPath, landscape, surface
 from chainrule.inspect.surfaces.lines import LossLine, loss_line
@@ -20,6 +22,7 @@ from chainrule.inspect.theory.invariances import (
 
 __all__ = [
     "Autopsy",
+    "Drawing",
     "HiddenSpace",
     "INSTRUMENTS",
     "Instrument",
@@ -30,6 +33,7 @@ __all__ = [
     "Regions",
     "WeightPath",
     "autopsy",
+    "draw",
     "flipped_units",
     "hidden_space",
     "invariance_table",

@@ -25,7 +25,11 @@ __all__ = ["Call", "Operation", "Trace", "recorded", "trace"]
 
 @dataclass(eq=False)
 class Operation:
-    """One operation as it ran: what it was given, what came out, and the call it ran in."""
+    """One operation as it ran: what it was given, what came out, and the call it ran in.
+
+    ``versions`` are those of the inputs then: a tensor with a greater one later was changed in
+    place in between.
+    """
 
     number: int
     op: Any  # of chainrule.ops, with its name and rules
@@ -33,6 +37,7 @@ class Operation:
     params: dict[str, Any]
     result: Any
     call: Call
+    versions: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -50,7 +55,8 @@ class Call:
     """One call of a module: a module that is used twice has two.
 
     ``path`` is the module's name in the model ("" is the model itself), and ``parent`` the call in
-    which it happened. ``outputs`` is None where the call failed.
+    which it happened. ``outputs`` is None where the call failed. ``began`` is how many operations
+    had run before it.
     """
 
     number: int
@@ -61,6 +67,7 @@ class Call:
     kwargs: dict[str, Any]
     output: Any = None
     finished: bool = False
+    began: int = 0
     children: list[Call] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)  # its own, not those of children
 
@@ -133,6 +140,7 @@ class _Recorder:
         parent = self.open[-1] if self.open else None
         path = self.paths[id(module)]
         call = Call(len(self.trace.calls), module, path, parent, args, dict(kwargs))
+        call.began = len(self.trace.operations)
         if parent is not None:
             parent.children.append(call)
         self.trace.calls.append(call)
@@ -150,7 +158,8 @@ class _Recorder:
         if not self.open:
             return  # before or after the model
         call = self.open[-1]
-        found = Operation(len(self.trace.operations), op, inputs, params, out, call)
+        versions = tuple([t._version for t in inputs])
+        found = Operation(len(self.trace.operations), op, inputs, params, out, call, versions)
         call.operations.append(found)
         self.trace.operations.append(found)
 

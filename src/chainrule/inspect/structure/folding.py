@@ -1,0 +1,134 @@
+"""Long computations made short: what is repeated is folded, what is left is cut into pieces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from itertools import count
+
+from chainrule.inspect.structure.blocks import Block, Line
+from chainrule.inspect.structure.parts import Part
+from chainrule.inspect.structure.texts import TIMES, shortened
+
+__all__ = ["folded", "outer_values"]
+
+LIMIT = 40  # parts side by side
+PIECES = 24
+LONGEST = 400  # of a pattern that is looked for
+SMALLER = "#555"
+
+_number = count()
+
+
+def outer_values(parts: Sequence[Part]) -> tuple[list[Hashable], list[Hashable]]:
+    """What parts need of others, and what they give."""
+    needs: dict[Hashable, None] = {}
+    gives: dict[Hashable, None] = {}
+    for part in parts:
+        needs.update(dict.fromkeys(v for v in part.needs if v not in gives))
+        gives.update(dict.fromkeys(part.gives))
+    return list(needs), list(gives)
+
+
+def folded(parts: list[Part], limit: int = LIMIT) -> list[Part]:
+    """The same computation in at most so many parts, which hold the others.
+
+    Patterns that follow each other are one part, of which one repetition is shown; if that is not
+    enough, the rest is cut where few values pass.
+    """
+    if len(parts) <= limit:
+        return parts
+    found = _fold_repeated(parts)
+    if len(found) <= limit:
+        return found
+    return [_piece(run) for run in _cuts(found, min(PIECES, limit))]
+
+
+def _fold_repeated(parts: list[Part]) -> list[Part]:
+    """Folds the repetition that saves most, then those before and after it."""
+    if len(parts) < 4:
+        return parts
+    signs = [part.signature for part in parts]
+    best = (0, 0, 0, 0)  # saved, start, period, times
+    for period in range(1, min(LONGEST, len(parts) // 2) + 1):
+        run = 0
+        for i in range(len(signs) - period, -1, -1):
+            same = i + period < len(signs) and signs[i] == signs[i + period]
+            run = run + 1 if same else 0
+            times = run // period + 1
+            saved = (times - 1) * period if times > 2 or (times == 2 and period > 2) else 0
+            best = max(best, (saved, -i, -period, times))
+    saved, start, period, times = best[0], -best[1], -best[2], best[3]
+    if saved < 3:
+        return parts
+    stop = start + period * times
+    group = _repeated(parts[start:stop], period, times)
+    return [*_fold_repeated(parts[:start]), group, *_fold_repeated(parts[stop:])]
+
+
+def _repeated(parts: list[Part], period: int, times: int) -> Part:
+    """One repetition in place of all: its parts need and give what their like do elsewhere."""
+    needs, gives = outer_values(parts)
+    outer, shown = set(needs), []
+    for i in range(period):
+        like = parts[i::period]
+        wanted = dict.fromkeys([*parts[i].needs, *(v for p in like for v in p.needs if v in outer)])
+        given = dict.fromkeys(v for p in like for v in p.gives)
+        shown.append(replace(parts[i], needs=list(wanted), gives=list(given)))
+    names = _names(parts[:period])
+    lines = [
+        Line(f"{times} {TIMES} the same", bold=True),
+        Line(shortened(names, 190.0, 11.0), size=11, color=SMALLER),
+    ]
+    note = f"{times} repetitions of {period} parts: {names}\nopen it to see one of them"
+    block = Block(f"g{next(_number)}", lines, "module", note, name=f"{times} x ({names})")
+    block.facts = {"parts": str(period * times)}
+    return Part(block, needs, gives, folded(shown), ("repeated", tuple(p.signature for p in shown)))
+
+
+def _names(parts: Sequence[Part]) -> str:
+    counts = Counter(p.block.name for p in parts)
+    return ", ".join(f"{n} {name}" if n > 1 else name for name, n in counts.most_common())
+
+
+def _cuts(parts: list[Part], pieces: int) -> list[list[Part]]:
+    """Runs of parts of about the same length, cut where few values are still needed later."""
+    last_use: dict[Hashable, int] = {}
+    for i, part in enumerate(parts):
+        last_use.update(dict.fromkeys(part.needs, i))
+    alive, open_values = [], set()
+    for i, part in enumerate(parts):
+        open_values |= set(part.gives)
+        open_values = {v for v in open_values if last_use.get(v, -1) > i}
+        alive.append(len(open_values))
+    length, runs, start = len(parts) / pieces, [], 0
+    for k in range(1, pieces + 1):
+        middle, slack = k * length, length / 3
+        places = range(
+            max(start + 1, int(middle - slack)), min(len(parts), int(middle + slack)) + 1
+        )
+        stop = min(places, key=_narrow(alive, middle), default=len(parts))
+        stop = len(parts) if k == pieces else stop
+        if stop > start:
+            runs.append(parts[start:stop])
+            start = stop
+    return runs
+
+
+def _narrow(alive: Sequence[int], middle: float) -> Callable[[int], tuple[int, float]]:
+    return lambda place: (alive[place - 1], abs(place - middle))
+
+
+def _piece(parts: list[Part]) -> Part:
+    if len(parts) == 1:
+        return parts[0]
+    needs, gives = outer_values(parts)
+    names = _names(parts)
+    lines = [
+        Line(f"{len(parts)} parts", bold=True),
+        Line(shortened(names, 190.0, 11.0), size=11, color=SMALLER),
+    ]
+    block = Block(f"g{next(_number)}", lines, "module", names, name=f"{len(parts)} parts")
+    signature = ("piece", tuple(p.signature for p in parts))
+    return Part(block, needs, gives, folded(list(parts)), signature)
