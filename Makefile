@@ -84,6 +84,7 @@ parity: $(VENV)/.torch
 bench: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/overhead.py
 	$(PEERS)/bin/python benchmarks/training.py
+	$(PEERS)/bin/python benchmarks/watch.py
 
 # All rows of the table of MNIST errors, from the files in $$CHAINRULE_DATA: hours.
 mnist: $(VENV)/.tools

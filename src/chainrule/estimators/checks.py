@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from chainrule import nn, optim
 from chainrule.optim.lr_scheduler import LRScheduler
 from chainrule.optim.settings import Interval
-from chainrule.train import Callback
+from chainrule.train.callbacks import Events
 
 __all__ = ["check_parameters", "hidden_sizes"]
 
@@ -45,7 +45,7 @@ def _either(*rules: Rule) -> Rule:
 
 
 def _is_callbacks(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all([isinstance(c, Callback) for c in value])
+    return isinstance(value, (list, tuple)) and all([isinstance(c, Events) for c in value])
 
 
 def _is_activation(value: Any) -> bool:
@@ -70,7 +70,9 @@ RULES: dict[str, Rule] = {
     "batch_size": _either(_one_of("auto"), _number(Integral, 1)),
     "beta_1": _either(_NONE, _FRACTION),
     "beta_2": _either(_NONE, _FRACTION),
-    "callbacks": Rule(_is_callbacks, "a list of chainrule.train.Callback"),
+    "callbacks": Rule(
+        _is_callbacks, "a list of chainrule.train.Callback, or of objects with its methods"
+    ),
     "code_activation": Rule(_is_activation, "a name, a module or a function"),
     "dropout": _FRACTION,
     "early_stopping": _TRUTH,

@@ -7,16 +7,15 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from chainrule.linalg import vector_norm
-from chainrule.tensor import Tensor
+from chainrule.inspect.training.watch import Watch
 
 if TYPE_CHECKING:
     from chainrule.train.history import History
     from chainrule.train.trainer import Trainer
 
-__all__ = ["Callback", "Checkpoint", "EarlyStopping", "GradientNorms", "LambdaCallback"]
+__all__ = ["Callback", "Checkpoint", "EarlyStopping", "Events", "GradientNorms", "LambdaCallback"]
 
 
 class Callback:
@@ -44,12 +43,30 @@ class Callback:
     def on_fit_end(self, trainer: Trainer) -> None:
         """After the last epoch, also if training was interrupted."""
 
+    def on_error(self, trainer: Trainer) -> None:
+        """When the training ends by an error, which is raised again afterwards."""
+
     def state_dict(self) -> dict[str, Any]:
         """What has to be restored when a run is resumed."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Takes back what ``state_dict`` gave."""
+
+
+@runtime_checkable
+class Events(Protocol):
+    """What the trainer calls: a :class:`Callback`, or any object with its methods."""
+
+    def on_fit_start(self, trainer: Any) -> None: ...
+    def on_epoch_start(self, trainer: Any) -> None: ...
+    def on_backward_end(self, trainer: Any) -> None: ...
+    def on_batch_end(self, trainer: Any) -> None: ...
+    def on_epoch_end(self, trainer: Any) -> None: ...
+    def on_fit_end(self, trainer: Any) -> None: ...
+    def on_error(self, trainer: Any) -> None: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 class Watched(Protocol):
@@ -173,27 +190,27 @@ class GradientNorms(Callback):
 
     It is the norm before clipping.
     ``norms[name]`` is a list with a number for each epoch; layers whose gradients vanish or explode
-    show in it.
+    show in it. :class:`chainrule.inspect.Watch` shows more: distributions, activations, updates.
     """
 
     def __init__(self) -> None:
         self.norms: dict[str, list[float]] = {}
-        self._sums: dict[str, float] = {}
-        self._count = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._seen, self._count = Watch(what="grad", every=1, detail="norm"), 0
 
     def on_epoch_start(self, trainer: Trainer) -> None:
-        self._sums, self._count = {}, 0
+        self._begin()
 
     def on_backward_end(self, trainer: Trainer) -> None:
         self._count += 1
-        for name, p in trainer.model.named_parameters():
-            if isinstance(p.grad, Tensor):
-                norm = float(vector_norm(p.grad.detach()))
-                self._sums[name] = self._sums.get(name, 0.0) + norm
+        self._seen.look_at_gradients(trainer.model)
 
     def on_epoch_end(self, trainer: Trainer) -> None:
-        for name, total in self._sums.items():
-            self.norms.setdefault(name, []).append(total / max(1, self._count))
+        for name, series in self._seen.series.get("grad", {}).items():
+            mean = sum(series.values("norm")) / max(1, self._count)
+            self.norms.setdefault(name, []).append(mean)
 
     def state_dict(self) -> dict[str, Any]:
         return {"norms": self.norms}

@@ -20,7 +20,7 @@ from chainrule.optim.names import OptimizerLike, make_optimizer
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 from chainrule.train.batches import Batch, DataLike, FirstBatches, as_loader, batches
-from chainrule.train.callbacks import Callback, Checkpoint, EarlyStopping
+from chainrule.train.callbacks import Checkpoint, EarlyStopping, Events
 from chainrule.train.checkpoints import restore, state_of
 from chainrule.train.evaluation import evaluate, measure, predict
 from chainrule.train.history import History
@@ -73,7 +73,7 @@ class Trainer:
         clip_norm: the largest norm of the gradient.
         clip_value: the largest entry of the gradient.
         accumulate: how many batches make one update.
-        callbacks: see :class:`Callback`.
+        callbacks: see :class:`Callback`; an ``inspect.Watch`` is one, too.
         class_weight: "balanced", or the weight of each class: for targets that are class indices.
         progress: whether to show a bar (on a terminal).
         seed: for the order of the data; by default the global generator gives it.
@@ -102,7 +102,7 @@ class Trainer:
         clip_norm: float | None = None,
         clip_value: float | None = None,
         accumulate: int = 1,
-        callbacks: Iterable[Callback] = (),
+        callbacks: Iterable[Events] = (),
         class_weight: ClassWeight = None,
         progress: bool = True,
         seed: int | None = None,
@@ -208,6 +208,9 @@ class Trainer:
         except KeyboardInterrupt:
             self.history.end("interrupted", "interrupted by the user")
             restore_best = restore_best is not False
+        except BaseException:
+            self._call("on_error")
+            raise
         finally:
             bar.close()
         if restore_best or (restore_best is None and (stopping or early_stopping is not None)):
@@ -412,10 +415,10 @@ def _schedule(given: ScheduleLike | None, optimizer: optim.Optimizer) -> LRSched
     return other if hasattr(other, "step") else other(optimizer)
 
 
-def _early(given: int | EarlyStopping | None) -> list[Callback]:
+def _early(given: int | EarlyStopping | None) -> list[Events]:
     if given is None:
         return []
-    return [given if isinstance(given, Callback) else EarlyStopping(given)]
+    return [given if isinstance(given, EarlyStopping) else EarlyStopping(given)]
 
 
 def _length(loader: Any) -> int | None:
