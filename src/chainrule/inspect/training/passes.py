@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from chainrule.autograd.hooks import RemovableHandle
-from chainrule.autograd.modes import is_grad_enabled
+from chainrule.autograd.modes import is_grad_enabled, no_grad
+from chainrule.graph import mode
 from chainrule.inspect.core.arguments import tensors
 from chainrule.inspect.training.choosing import chosen, has_sums, label
 from chainrule.inspect.training.recurrences import SEQUENCES, recurrence_of, suffix_of
@@ -64,6 +65,7 @@ class PassRecorder:
         self.open: list[Module] = []
         self.calls: dict[str, int] = {}
         self.busy = False
+        self._outside = mode.flags, mode.watchers
         self._watching: contextlib.AbstractContextManager[None] | None = None
         self._handles: list[RemovableHandle] = []
         self._slow: list[Module] = []
@@ -99,6 +101,7 @@ class PassRecorder:
         if not self.open:
             self.calls = {}
             self.start()
+            self._outside = mode.flags, mode.watchers
             self._watching = watching(self._note)
             self._watching.__enter__()
         self.open.append(module)
@@ -147,8 +150,7 @@ class PassRecorder:
         number = self.calls.get(f"{base} sequences", 0)
         self.calls[f"{base} sequences"] = number + 1
         name = base + suffix_of(module, number)
-        self.busy = True
-        try:
+        with self._looking():
             seen = recurrence_of(name, op, inputs, params, out)
             parts = dict(zip(("hidden", "cell"), seen.states, strict=False))
             if "activation" in self.what:
@@ -157,16 +159,24 @@ class PassRecorder:
                     self.keep("activation", f"{name}.{part}", value)
             if "preactivation" in self.what and seen.kind != "PEEPHOLE":
                 self.keep("preactivation", f"{name}.sums", seen.sums())
-        finally:
-            self.busy = False
 
     def _found(self, kind: str, name: str, value: Tensor) -> None:
         if kind not in self.what or not chosen(name, self.patterns):
             return
         number = self.calls.get(name, 0) + 1
         self.calls[name] = number
-        self.busy = True
-        try:
+        with self._looking():
             self.keep(kind, name if number == 1 else f"{name}#{number}", value)
+
+    @contextlib.contextmanager
+    def _looking(self) -> Iterator[None]:
+        """What looking computes is not looked at, and runs as fast as outside."""
+        inside = mode.flags, mode.watchers
+        self.busy = True
+        mode.flags, mode.watchers = self._outside
+        try:
+            with no_grad():
+                yield
         finally:
+            mode.flags, mode.watchers = inside
             self.busy = False

@@ -13,14 +13,15 @@ from chainrule.linalg import vector_norm
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.elementwise.logic import isfinite
+from chainrule.ops.linalg.products import dot
 from chainrule.ops.reduce.order import amax, amin
-from chainrule.ops.reduce.reductions import count_nonzero, mean, std
+from chainrule.ops.reduce.reductions import count_nonzero, mean
 from chainrule.ops.reduce.sort import searchsorted, sort
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 import itertools
 
-__all__ = ["DETAILS", "QUANTILES", "Statistics", "as_values", "statistics"]
+__all__ = ["DETAILS", "QUANTILES", "Statistics", "as_values", "norm_of", "statistics"]
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 BINS = 32
@@ -85,7 +86,7 @@ def statistics(x: Tensor, detail: str = "full", sample: int = SAMPLE) -> Statist
     """
     with no_grad():
         if detail == "norm":
-            return Statistics(x.numel(), float(vector_norm(x)))
+            return Statistics(x.numel(), norm_of(x))
         size, low, high = x.numel(), float(amin(x)), float(amax(x))
         bad = 0
         if not (math.isfinite(low) and math.isfinite(high)):
@@ -95,20 +96,19 @@ def statistics(x: Tensor, detail: str = "full", sample: int = SAMPLE) -> Statist
             if bad == size:
                 return Statistics(size, math.nan, nonfinite=bad)
             low, high = float(amin(x)), float(amax(x))
-        count = x.numel()
-        found = Statistics(
-            size,
-            float(vector_norm(x)),
-            float(mean(x)),
-            float(std(x, correction=0)),
-            low,
-            high,
-            1 - int(count_nonzero(x)) / count,
-            bad,
-        )
+        count, average = x.numel(), float(mean(x))
+        spread = norm_of(x - average) / math.sqrt(count)
+        zeros = 1 - int(count_nonzero(x)) / count if low <= 0 <= high else 0.0
+        found = Statistics(size, norm_of(x), average, spread, low, high, zeros, bad)
         if detail == "full":
             _distribute(found, x, sample)
         return found
+
+
+def norm_of(x: Tensor) -> float:
+    """The norm of a row of numbers: from one product, unless its squares leave the numbers."""
+    square = float(dot(x, x))
+    return math.sqrt(square) if 1e-30 < square < 1e30 else float(vector_norm(x))
 
 
 def _distribute(found: Statistics, x: Tensor, sample: int) -> None:

@@ -17,17 +17,23 @@ from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.training.choosing import check_patterns, chosen
 from chainrule.inspect.training.passes import PassRecorder
 from chainrule.inspect.training.series import KINDS, Watched
-from chainrule.inspect.training.statistics import DETAILS, Statistics, as_values, statistics
-from chainrule.linalg import vector_norm
+from chainrule.inspect.training.statistics import (
+    DETAILS,
+    Statistics,
+    as_values,
+    norm_of,
+    statistics,
+)
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.conversion import clone
+from chainrule.ops.shape.views import reshape
 from chainrule.optim.optimizer import Optimizer
 from chainrule.tensor import Tensor
 
 __all__ = ["Watch", "activations", "watch"]
 
-EVERY = 100
+EVERY = 200
 OF_PASSES = ("activation", "preactivation")
 
 
@@ -183,7 +189,7 @@ class Watch(Watched):
             return
         found = statistics(values, self.detail)
         if over is not None:
-            norm = float(vector_norm(over))
+            norm = norm_of(reshape(over, (-1,)))
             found.ratio = found.norm / norm if norm else float("inf") if found.norm else 0.0
         self.add(what, name, found, self.step_number, self.epoch)
 
