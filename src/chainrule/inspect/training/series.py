@@ -205,7 +205,7 @@ class Watched(Result):
 
     # --- pictures ---------------------------------------------------------------------------------
 
-    def plot(  # type: ignore[override]
+    def plot(
         self,
         kind: str | None = None,
         ax: Axes | None = None,
