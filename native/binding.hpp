@@ -90,5 +90,6 @@ constexpr std::int64_t GRAIN = 32768;
 #define CHAINRULE_EACH(F) extern PyMethodDef F##_methods[];
 CHAINRULE_FAMILIES(CHAINRULE_EACH)
 #undef CHAINRULE_EACH
+extern PyMethodDef cells_methods[];  // of text, the same on every instruction set
 
 }  // namespace chainrule

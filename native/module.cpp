@@ -75,7 +75,7 @@ void keep_freed_memory() {
 }
 
 #define CHAINRULE_EACH(F) F##_methods,
-PyMethodDef* const families[] = {CHAINRULE_FAMILIES(CHAINRULE_EACH)};
+PyMethodDef* const families[] = {CHAINRULE_FAMILIES(CHAINRULE_EACH) cells_methods};
 #undef CHAINRULE_EACH
 #define CHAINRULE_EACH(WITH, name, ...) #name,
 const char* const update_rules[] = {CHAINRULE_RULES(CHAINRULE_EACH, )};

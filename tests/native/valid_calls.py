@@ -438,3 +438,18 @@ def _updates(d: Draw, name: str) -> Call:
     kind, options = d.r.choice(RULES)
     u = Update(kind, options, [d.array(*d.sizes()) for _ in range(d.r.randint(1, 3))])
     return (u.rule, u.params, u.grads, u.lr, u.states, u.constants), {}
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+@makes("read_cells")
+def _cells(d: Draw, name: str) -> Call:
+    delimiter, width = d.pick(",", ";", "\t", "|"), d.r.randint(1, 4)
+    cells = ["1", "-2.5e3", "", " x", "NA", '"a\nb"', '"c"d', "1,5", '"', "\u2003", "1e400", "é"]
+    rows = [
+        delimiter.join([d.r.choice(cells) for _ in range(width)]) for _ in range(d.r.randint(0, 6))
+    ]
+    text = d.pick("\n", "\r\n", "\r").join(rows)
+    modes = "".join([d.pick("n", "n", "t", "-") for _ in range(width)])
+    return (text, delimiter, modes, d.flag(), d.flag()), {}

@@ -18,6 +18,7 @@ from chainrule.backend import openblas  # first: it looks before NumPy is import
 from chainrule.backend import dtypes
 from chainrule.backend.numpy_kernels import (
     activation,
+    cells,
     conv,
     ctc,
     elementwise,
@@ -92,6 +93,7 @@ _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
         activation,
         random,
         update,
+        cells,
     ),
 }
 _bound: list[tuple[Bound, str]] = []

@@ -171,10 +171,10 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
         )
     scores = network.evaluate(rows, target)
     if not options.json:
-        print(f"{len(target.values)} rows of {options.data}:")
+        print(f"{len(target)} rows of {options.data}:")
         for name, value in scores.items():
             print(f"  {name:<10} {value:.4f}")
-    return {"rows": len(target.values), "scores": scores}
+    return {"rows": len(target), "scores": scores}
 
 
 def cv(options: argparse.Namespace) -> dict[str, Any]:

@@ -6,14 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import Any, Self
 
+from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.data.preprocess import Fittable
-from chainrule.data.table import CATEGORY, NUMBER, Column, Table, TableError
-from chainrule.ops.creation.patterns import arange
+from chainrule.data.columns import CATEGORY, NUMBER, Column, TableError
+from chainrule.data.table import Table
+from chainrule.ops.creation.patterns import arange, empty, full
 from chainrule.ops.elementwise.functions import sqrt
 from chainrule.ops.elementwise.logic import isinf, isnan, where
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.core.promotion import cast
+from chainrule.ops.reduce.order import argmax
+from chainrule.ops.reduce.reductions import all as all_of
 from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.shape.views import reshape
@@ -34,10 +38,9 @@ def detect_task(target: Column) -> str:
     target.refuse_mixed()
     if target.kind == CATEGORY:
         return "classification"
-    values = target.present
-    different = set(values)
-    whole = all(float(v).is_integer() for v in different)
-    few = len(different) <= FEW and len(values) >= 5 * len(different)
+    counts = target.counts()
+    whole = all(v.is_integer() for v in counts)
+    few = len(counts) <= FEW and sum(counts.values()) >= 5 * len(counts)
     return "classification" if whole and few else "regression"
 
 
@@ -81,7 +84,7 @@ class TableEncoder(Fittable):
             elif column.kind == NUMBER:
                 plan.append(_plan_number(column))
             else:
-                categories = sorted(set(column.present))
+                categories = sorted(column.counts())
                 plan.append({"name": column.name, "kind": CATEGORY, "categories": categories})
         if not plan:
             why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
@@ -92,19 +95,20 @@ class TableEncoder(Fittable):
     def _useless(self, column: Column) -> str:
         """Why a column is left out, if it is."""
         column.refuse_mixed()
-        present = column.present
+        rows, present = len(column), len(column) - column.missing
         if not present:
             return "all values are missing"
-        values = set(present)
-        if math.inf in values or -math.inf in values:
-            raise TableError(
-                f"column {column.name!r} has infinite values; replace them, or leave them empty"
-            )
-        different, rows = len(values), len(column.values)
-        if different == 1 and len(present) == rows:
+        if column.kind == NUMBER:
+            if bool(any_of(isinf(column.numbers))):
+                raise TableError(
+                    f"column {column.name!r} has infinite values; replace them, or leave them empty"
+                )
+            return "it has one value only" if present == rows and _is_constant(column) else ""
+        different = len(column.counts())
+        if different == 1 and present == rows:
             return "it has one value only"
-        alone = len(present) >= 10 and different > 0.9 * len(present)  # names, for example
-        if column.kind == CATEGORY and (different > self.max_categories or alone):
+        alone = present >= 10 and different > 0.9 * present  # names, for example
+        if different > self.max_categories or alone:
             return f"it is text with {different} different values in {rows} rows"
         return ""
 
@@ -133,10 +137,18 @@ class TableEncoder(Fittable):
                 f"the model does not know the columns {_quoted(unknown)}; it was trained on "
                 f"{_quoted(list(known))}"
             )
-        features = [
-            (_numbers if p["kind"] == NUMBER else _one_hot)(p, table[p["name"]]) for p in self.plan
-        ]
-        return cat(features, 1)
+        return self._filled(table)
+
+    @no_grad()
+    def _filled(self, table: Table) -> Tensor:
+        """The features, written column by column: nothing else of their size is made."""
+        features = empty(len(table), len(self.feature_names), dtype=dtypes.get_default_dtype())
+        start = 0
+        for p in self.plan:
+            block = (_numbers if p["kind"] == NUMBER else _one_hot)(p, table[p["name"]])
+            features[:, start : start + block.shape[1]] = block
+            start += block.shape[1]
+        return features
 
     def get_extra_state(self) -> dict[str, Any]:
         return {"plan": self.plan, "left_out": self.left_out}
@@ -161,41 +173,56 @@ def _plan_number(column: Column) -> dict[str, Any]:
 
 def _moments(column: Column) -> tuple[float, float]:
     """Mean and standard deviation of what is not missing (1 for a constant)."""
-    values = column.present
-    if min(values) == max(values):  # their mean may be rounded, and then be none of them
-        return values[0], 1.0
-    numbers = tensor(values, dtype=dtypes.float64)
+    numbers = column.where_present().numbers
+    if _is_constant(column):  # their mean may be rounded, and then be none of them
+        return float(numbers[0]), 1.0
     center = mean(numbers).item()
     spread = sqrt(mean((numbers - center) ** 2)).item()
     if not math.isfinite(spread):
         raise TableError(
             f"column {column.name!r} has values that are too large to be scaled, up to "
-            f"{max(values, key=abs):g}; divide them, or take logarithms"
+            f"{float(numbers[argmax(abs(numbers))]):g}; divide them, or take logarithms"
         )
     return center, spread or 1.0
 
 
+def _is_constant(column: Column) -> bool:
+    """Whether all that is not missing is the same, and there is something."""
+    if column.kind != NUMBER:
+        return len(column.counts()) == 1
+    numbers = column.where_present().numbers
+    return len(numbers) > 0 and bool(all_of(numbers == numbers[0]))
+
+
 def _numbers(plan: dict[str, Any], column: Column) -> Tensor:
     """Standardized numbers, and where they were missing if the plan has a column for it."""
-    if column.kind != NUMBER and column.present:
-        row = next(i for i, v in enumerate(column.values) if v is not None)
-        what = column.note or f"row {row + 1} has {column.values[row]!r}"
+    if column.kind == NUMBER:
+        values = reshape(column.numbers, (-1, 1))
+    elif column.missing < len(column):
+        row = int(argmax((~column.gaps()).int()))
+        what = column.note or f"row {row + 1} has {column.take([row]).values[0]!r}"
         raise TableError(f"column {column.name!r} was numbers in training, now {what}")
-    found = [math.nan if v is None else v for v in column.values]
-    values = reshape(tensor(found, dtype=dtypes.float64), (-1, 1))
+    else:
+        values = full((len(column), 1), math.nan, dtype=dtypes.float64)
     if bool(any_of(isinf(values))):
         raise TableError(f"column {column.name!r} has infinite values; replace them")
     gaps = isnan(values)
     scaled = where(gaps, 0.0, (values - plan["mean"]) / plan["spread"])
     both = [scaled, cast(gaps, scaled.dtype)] if plan["gaps"] else [scaled]
-    return cast(cat(both, 1), dtypes.get_default_dtype())
+    return cat(both, 1)
 
 
 def _one_hot(plan: dict[str, Any], column: Column) -> Tensor:
     """Zeros, and a one in the place of the category if it is known."""
-    place = {c: i for i, c in enumerate(plan["categories"])}
-    indices = tensor([place.get(v, -1) for v in column.as_category().values], dtype=dtypes.int64)
-    return cast(reshape(indices, (-1, 1)) == arange(len(place)), dtypes.get_default_dtype())
+    indices = _places(column.as_category(), plan["categories"])
+    return reshape(indices, (-1, 1)) == arange(len(plan["categories"]))
+
+
+def _places(column: Column, categories: Sequence[str]) -> Tensor:
+    """The place of each row's text among the categories, -1 where it has none."""
+    place = {c: i for i, c in enumerate(categories)}
+    known = tensor([*[place.get(word, -1) for word in column.words], -1], dtype=dtypes.int64)
+    return known[column.codes.long()]
 
 
 def _quoted(names: Sequence[str]) -> str:
@@ -229,7 +256,7 @@ class TargetEncoder(Fittable):
     def fit(self, column: Column) -> Self:
         """Learns the classes, or mean and spread, from the training rows."""
         self._check(column)
-        if not column.values:
+        if not len(column):
             raise TableError(f"the target {column.name!r} has no rows")
         task = detect_task(column) if self.wanted == "auto" else self.wanted
         if task == "regression":
@@ -239,15 +266,15 @@ class TargetEncoder(Fittable):
                     f"the target {column.name!r} is text, which cannot be predicted as a number; "
                     "use classification"
                 )
-        if len(set(column.values)) < 2:
+        if _is_constant(column):
             raise TableError(
-                f"the target {column.name!r} is constant ({column.values[0]!r} in all "
-                f"{len(column.values)} rows): there is nothing to learn"
+                f"the target {column.name!r} is constant ({column.take([0]).values[0]!r} in all "
+                f"{len(column)} rows): there is nothing to learn"
             )
         if task == "regression":
             self.mean, self.spread = _moments(column)
         else:
-            self.classes = _sorted(column.as_category().values)
+            self.classes = _sorted(list(column.as_category().counts()))
         self.task, self.is_fitted = task, True
         return self
 
@@ -256,9 +283,9 @@ class TargetEncoder(Fittable):
         if column.missing:
             raise TableError(
                 f"the target {column.name!r} is missing in {column.missing} of "
-                f"{len(column.values)} rows; drop these rows"
+                f"{len(column)} rows; drop these rows"
             )
-        if any(isinstance(v, float) and math.isinf(v) for v in column.values):
+        if column.kind == NUMBER and bool(any_of(isinf(column.numbers))):
             raise TableError(f"the target {column.name!r} has infinite values")
 
     @property
@@ -274,17 +301,16 @@ class TargetEncoder(Fittable):
         if self.task == "regression":
             if column.kind != NUMBER:
                 raise TableError(f"the target {column.name!r} was numbers in training, now text")
-            numbers = reshape(tensor(column.values, dtype=dtypes.float64), (-1, 1))
+            numbers = reshape(column.numbers, (-1, 1))
             return cast((numbers - self.mean) / self.spread, dtypes.get_default_dtype())
-        place = {c: i for i, c in enumerate(self.classes)}
-        values = column.as_category().values
-        unknown = sorted({v for v in values if v not in place})
+        text = column.as_category()
+        unknown = sorted(set(text.counts()).difference(self.classes))
         if unknown:
             raise TableError(
                 f"the target {column.name!r} has classes that were not in training: "
                 f"{_quoted(unknown)}"
             )
-        return tensor([place[v] for v in values], dtype=dtypes.int64)
+        return _places(text, self.classes)
 
     def _need_fit(self) -> None:
         if not self.is_fitted:
@@ -322,9 +348,9 @@ class TargetEncoder(Fittable):
         return self.task
 
 
-def _sorted(values: Sequence[str]) -> list[str]:
+def _sorted(different: list[str]) -> list[str]:
     """Classes in order: of numbers if all are, else of text."""
-    different = sorted(set(values))
+    different = sorted(different)
     try:
         return sorted(different, key=float)
     except ValueError:

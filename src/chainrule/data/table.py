@@ -2,85 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import io
-import math
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from chainrule.backend import dtypes
+from chainrule.data.columns import Column, TableError, column_of
+from chainrule.data.reading import Pieces, pieces_of_file, pieces_of_text, read_columns
+from chainrule.ops.creation.from_data import tensor
 from chainrule.tensor import Tensor
 from chainrule.typing import Frame, Labels
 
 __all__ = ["Column", "Table", "TableError", "read_table"]
-
-MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
-NUMBER, CATEGORY, MIXED = "number", "category", "mixed"
-
-
-class TableError(ValueError):
-    """A table that cannot be used as it is; the message says which column or line, and the fix."""
-
-
-@dataclass
-class Column:
-    """A name and values: numbers (NaN where missing), or text (None where missing).
-
-    ``kind`` is "number", "category", or "mixed": text among which most, but not all, are numbers.
-    What learns from a mixed column refuses it, as it may hold mistakes; ``as_category`` says that
-    it is text.
-    """
-
-    name: str
-    kind: str
-    values: list[Any]
-    note: str = ""  # where text stands in a mixed column
-
-    @property
-    def missing(self) -> int:
-        """How many values are missing."""
-        return len(self.values) - len(self.present)
-
-    @staticmethod
-    def is_missing(value: object) -> bool:
-        """Whether a value stands for none: None or NaN."""
-        return value is None or (isinstance(value, float) and math.isnan(value))
-
-    @property
-    def present(self) -> list[Any]:
-        """The values that are not missing."""
-        return [v for v in self.values if v is not None and v == v]  # NaN is not itself
-
-    def take(self, rows: Sequence[int]) -> Column:
-        """Some rows, by their numbers."""
-        return Column(self.name, self.kind, [self.values[i] for i in rows], self.note)
-
-    def as_category(self) -> Column:
-        """The same values as text: whole numbers without a point."""
-        if self.kind == CATEGORY:
-            return self
-        values = self.values if self.kind == MIXED else [_text(v) for v in self.values]
-        return Column(self.name, CATEGORY, values)
-
-    def refuse_mixed(self) -> None:
-        """An error if numbers and text are mixed."""
-        if self.kind != MIXED:
-            return
-        raise TableError(
-            f"column {self.name!r} mixes numbers and text: {self.note}; mend these values, leave "
-            "them empty, drop the column, or say that it holds categories"
-        )
-
-
-def _text(value: float) -> str | None:
-    if Column.is_missing(value):
-        return None
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 class Table:
@@ -101,7 +37,7 @@ class Table:
             )
         if not columns:
             raise TableError("the table has no columns")
-        lengths = {len(c.values) for c in columns}
+        lengths = {len(c) for c in columns}
         if len(lengths) > 1:
             raise TableError(f"columns have different lengths: {sorted(lengths)}")
         self.columns = {c.name: c for c in columns}
@@ -112,7 +48,7 @@ class Table:
         return list(self.columns)
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values())).values)
+        return len(next(iter(self.columns.values())))
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns.values())
@@ -131,7 +67,7 @@ class Table:
 
     def take(self, rows: Tensor | Iterable[int]) -> Table:
         """Some rows, by their numbers."""
-        chosen = rows.tolist() if isinstance(rows, Tensor) else list(rows)
+        chosen = rows if isinstance(rows, Tensor) else tensor(list(rows), dtype=dtypes.int64)
         return Table([c.take(chosen) for c in self])
 
     def with_categories(self, names: Sequence[str]) -> Table:
@@ -150,7 +86,7 @@ class Table:
     @classmethod
     def _filled(cls, columns: Sequence[tuple[str, list[Any]]]) -> Table:
         """From values that there must be some of."""
-        table = cls([_column(name, values) for name, values in columns])
+        table = cls([column_of(name, values) for name, values in columns])
         if not len(table):
             raise TableError(f"the table has columns ({_listed(table.names)}) but no rows")
         return table
@@ -174,31 +110,13 @@ class Table:
         Without a ``delimiter`` it is the one that stands most often in the first line. Between
         semicolons, a comma is a decimal point. A first line of numbers alone is not a header.
         """
-        delimiter = delimiter or _delimiter(text)
+        return cls._read(partial(pieces_of_text, text), delimiter, where)
+
+    @classmethod
+    def _read(cls, pieces: Pieces, delimiter: str | None, where: str) -> Table:
+        columns = read_columns(pieces, delimiter, where)
         try:
-            lines = [row for row in _reader(text, delimiter) if not _is_blank(row)]
-        except csv.Error as error:
-            raise TableError(f"{where} cannot be read as separated values: {error}") from None
-        if not lines:
-            raise TableError(f"{where} is empty")
-        header, rows = [name.strip() for name in lines[0]], lines[1:]
-        if all(_number(name) is not None for name in header):
-            header, rows = [f"column_{i + 1}" for i in range(len(header))], lines
-        if not rows:
-            raise TableError(f"{where} has a header but no rows")
-        if {len(row) for row in rows} != {len(header)}:
-            raise _ragged(text, delimiter, where, len(lines) - len(rows), len(header))
-        columns = list(zip(header, zip(*rows, strict=True), strict=True))
-        # A separator at the end of every line makes a column without a name and values.
-        columns = [(n, v) for n, v in columns if n or any(cell.strip() for cell in v)]
-        if any(not n for n, _ in columns):
-            raise TableError(
-                f"{where}: column {header.index('') + 1} has no name in the header; give it one, "
-                "or remove it (pandas writes row numbers there without to_csv(index=False))"
-            )
-        comma = delimiter == ";"
-        try:
-            return cls([_column(name, list(values), comma) for name, values in columns])
+            return cls(columns)
         except TableError as error:
             raise TableError(f"{where}: {error}") from None
 
@@ -222,105 +140,11 @@ def _listed_values(name: Any, values: Any) -> list[Any]:
     return found
 
 
-def _delimiter(text: str) -> str:
-    """The separator that stands most often in the first line, outside quotes."""
-    start = re.sub(r'"[^"]*"', "", text[:100_000]).lstrip("\r\n ")
-    first = re.split(r"[\r\n]", start, maxsplit=1)[0]
-    return max(",\t;|", key=first.count) if any(d in first for d in ",\t;|") else ","
-
-
-def _reader(text: str, delimiter: str) -> Any:
-    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
-
-
-def _is_blank(row: list[str]) -> bool:
-    """Whether a line is empty."""
-    return not row or (len(row) == 1 and not row[0].strip())
-
-
-def _ragged(text: str, delimiter: str, where: str, headers: int, expected: int) -> TableError:
-    """The error for the first line with another number of values than the first one."""
-    reader, seen = _reader(text, delimiter), -headers
-    for row in reader:
-        seen += not _is_blank(row)
-        if not _is_blank(row) and len(row) != expected:
-            break
-    values = f"{len(row)} value{'s' * (len(row) != 1)}"
-    return TableError(
-        f"{where}: row {seen} has {values}, the {'header' if headers else 'first row'} has "
-        f"{expected} (line {reader.line_num}); a value that contains {delimiter!r} needs quotes"
-    )
-
-
-def _number(value: Any) -> float | None:
-    """A value as a number, None if it is not one."""
-    if isinstance(value, str) and "_" in value:
-        return None  # Python reads 1_000 as a number; in a table it is a name
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _is_gap(value: Any) -> bool:
-    return Column.is_missing(value) or type(value).__name__ in ("NAType", "NaTType")
-
-
-def _meaning(value: Any, comma: bool = False) -> float | str | None:
-    """What stands in a cell: a number, text, or nothing (None)."""
-    number = _number(value)
-    if isinstance(value, str):
-        if number is None and comma and value.count(",") == 1 and "." not in value:
-            number = _number(value.replace(",", "."))
-        if number is None:
-            text = value.strip()
-            return None if text.lower() in MISSING else text
-    elif _is_gap(value):
-        return None
-    elif number is None:
-        return str(value).strip()
-    return None if number is None or math.isnan(number) else number
-
-
-def _meanings(values: list[Any], comma: bool) -> list[float | str | None]:
-    """What stands in each cell."""
-    if not all([type(v) is str for v in values]):
-        return [_meaning(v, comma) for v in values]
-    # Plain numbers are what most cells of a large file hold; of text, most is repeated.
-    if "_" not in "".join(values):
-        with contextlib.suppress(ValueError):
-            numbers = [float(v) if v else None for v in values]
-            return [None if n != n else n for n in numbers]
-    known = {v: _meaning(v, comma) for v in set(values)}
-    return [known[v] for v in values]
-
-
-def _is_truth(value: Any) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
-
-
-def _column(name: str, values: list[Any], comma: bool = False) -> Column:
-    """A column of numbers if all that is there are numbers, of categories if most are not."""
-    found = _meanings(values, comma)
-    known = len(found) - found.count(None)
-    good = sum([type(m) is float for m in found])
-    if good and all(_is_truth(v) for v, m in zip(values, found, strict=True) if m is not None):
-        good = 0  # truth values are two categories
-    if known and good == known:
-        return Column(name, NUMBER, [math.nan if m is None else m for m in found])
-    text = [None if m is None else str(v).strip() for v, m in zip(values, found, strict=True)]
-    if good <= known / 2:
-        return Column(name, CATEGORY, text)
-    row = next(i for i, m in enumerate(found) if isinstance(m, str))
-    note = f"row {row + 1} has {text[row]!r}, while {good} of {known} values are numbers"
-    return Column(name, MIXED, text, note)
-
-
 def read_table(path: str | os.PathLike[str]) -> Table:
-    """Reads a CSV, TSV or Parquet file.
+    """Reads a CSV, TSV or Parquet file; text may be packed by gzip (``.csv.gz``).
 
     Parquet needs pandas or polars. The first line of a text file names the columns, unless it is
-    all numbers.
+    all numbers. Text is read in pieces: beside the table itself, it takes some megabytes.
     """
     path = Path(path)
     if not path.exists():
@@ -331,18 +155,9 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         raise TableError(f"{path} is a device or a pipe, which may never end; give a file")
     if path.suffix.lower() in (".parquet", ".pq"):
         return _read_parquet(path)
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise TableError(
-            f"{path} is not UTF-8 text (byte {content[error.start]:#x} at position {error.start}); "
-            "save it as UTF-8, for example from the spreadsheet's export"
-        ) from None
-    if "\0" in text:
-        raise TableError(f"{path} is not a text file; tables are CSV, TSV or Parquet files")
-    delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else None
-    return Table.from_text(text, delimiter, str(path))
+    kind = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
+    delimiter = "\t" if kind.lower() in (".tsv", ".tab") else None
+    return Table._read(partial(pieces_of_file, path), delimiter, str(path))
 
 
 def _read_parquet(path: Path) -> Table:

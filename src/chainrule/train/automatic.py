@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +21,9 @@ from chainrule.data import (
 from chainrule.data import train_test_split as split_in_two
 from chainrule.data import train_validation_test_split as split_in_three
 from chainrule.models import MLP
+from chainrule.ops.creation.patterns import arange
 from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.order import aminmax
 from chainrule.ops.reduce.reductions import mean
 from chainrule.optim.linear import untold
 from chainrule.optim.names import make_optimizer, optimizer_class
@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 
+BASELINE_ROWS = 20_000  # on which the linear model is fitted, at most
 LARGEST = 10**9  # weights of a network; with their gradients and Adam's states, 16 GB
 
 
@@ -101,16 +102,15 @@ def check_target(column: Column, task: str) -> str:
     """The task for a target column, after checks of what cannot be learned."""
     if column.missing:
         raise TableError(
-            f"the target {column.name!r} is missing in {column.missing} of {len(column.values)} "
+            f"the target {column.name!r} is missing in {column.missing} of {len(column)} "
             "rows; drop these rows"
         )
-    rows = len(column.values)
+    rows = len(column)
     if rows < 10:
         raise TableError(f"the data has {rows} row{'s' * (rows > 1)}; at least 10 are needed")
     task = detect_task(column) if task == "auto" else task
     if task == "classification":
-        values = column.as_category().values
-        counts = Counter(values)
+        counts = column.as_category().counts()
         rare = [v for v, n in counts.items() if n < 3]
         if len(counts) > 1 and rare:
             shown = ", ".join(f"{v!r} ({counts[v]})" for v in rare[:5])
@@ -130,7 +130,7 @@ def prepare(table: Table, target: str, task: str, settings: Settings) -> Parts:
     task = check_target(column, task)
     TargetEncoder(task).fit(column)  # a constant target is an error before anything else
     train, validation, test = split_in_three(
-        list(range(len(table))),
+        arange(len(table)),
         validation_size=settings.validation_size,
         test_size=settings.test_size,
         random_state=settings.seed,
@@ -139,12 +139,15 @@ def prepare(table: Table, target: str, task: str, settings: Settings) -> Parts:
     return encode(table, target, task, (train, validation, test))
 
 
-def encode(table: Table, target: str, task: str, rows: Sequence[Sequence[int]]) -> Parts:
+def encode(table: Table, target: str, task: str, rows: Sequence[Tensor | Sequence[int]]) -> Parts:
     """Three parts of a table as tensors, encoded by what the first one shows."""
-    parts = [table.take(some) for some in rows]
-    inputs = TableEncoder().fit(parts[0].without(target))
-    goal = TargetEncoder(task).fit(parts[0][target])
-    encoded = [(inputs(part, target), goal(part[target])) for part in parts]
+    part = table.take(rows[0])
+    inputs = TableEncoder().fit(part.without(target))
+    goal = TargetEncoder(task).fit(part[target])
+    encoded = [(inputs(part, target), goal(part[target]))]
+    for some in rows[1:]:
+        part = table.take(some)  # in the place of the part before
+        encoded.append((inputs(part, target), goal(part[target])))
     train, validation, test = encoded
     return Parts(inputs, goal, train, validation, test)
 
@@ -227,12 +230,16 @@ def train_network(
 
 
 def baselines(parts: Parts) -> dict[str, dict[str, float]]:
-    """The scores on the test part of a constant prediction and of a linear model."""
+    """The scores on the test part of a constant prediction and of a linear model.
+
+    The linear model is fitted on the first 20,000 training rows, which are in random order.
+    """
     (x, y), (x_test, y_test) = parts.train, parts.test
     flat, flat_test = x.reshape(x.shape[0], -1), x_test.reshape(x_test.shape[0], -1)
+    flat = flat[:BASELINE_ROWS].double()
     if parts.target.task == "regression":
         constant = y_test * 0 + mean(y)
-        fit = optim.ridge(flat.double(), y.double(), l2=1.0)
+        fit = optim.ridge(flat, y[:BASELINE_ROWS].double(), l2=1.0)
         linear = matmul(flat_test.double(), fit.weight.mT) + fit.bias
         names = ("mean", "linear model")
     else:
@@ -240,10 +247,11 @@ def baselines(parts: Parts) -> dict[str, dict[str, float]]:
         counts = y.bincount(minlength=k).double()
         constant = (counts / counts.sum()).clamp(min=1e-9).log().expand(x_test.shape[0], k)
         with untold():  # not converged is good enough here
-            big = flat.shape[1] * k > 3000
+            weights = flat.shape[1] * k
+            big = weights > 3000 or len(flat) * weights**2 > 10**10  # of the second derivatives
             fit = optim.softmax_regression(
-                flat.double(),
-                y,
+                flat,
+                y[:BASELINE_ROWS],
                 k,
                 "gradient" if big else "newton",
                 l2=1.0,
@@ -386,14 +394,15 @@ class _TableFold:
 
 def summary(column: Column) -> dict[str, Any]:
     """A line about a column for the report."""
-    present = column.present
-    if not present:
+    present = column.where_present()
+    if not len(present):
         values = "none"
     elif column.kind == "number":
-        mean_value = math.fsum(present) / len(present)
-        values = f"{min(present):.4g} to {max(present):.4g}, mean {mean_value:.4g}"
+        low, high = aminmax(present.numbers)
+        center = float(mean(present.numbers))
+        values = f"{float(low):.4g} to {float(high):.4g}, mean {center:.4g}"
     else:
-        counts = Counter(present).most_common()
+        counts = sorted(column.counts().items(), key=lambda item: -item[1])
         shown = ", ".join(f"{v} ({n})" for v, n in counts[:6])
         values = shown + (f", and {len(counts) - 6} more" if len(counts) > 6 else "")
     return {

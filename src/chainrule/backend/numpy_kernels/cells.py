@@ -1,0 +1,138 @@
+"""The cells of a table in text, by columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["read_cells"]
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SPACE = "\t\n\v\f\r "  # around numbers; str.strip() takes away more
+
+Wrong = tuple[int, int, int]
+
+
+def read_cells(
+    text: str, delimiter: str, modes: str, comma: bool, last: bool
+) -> tuple[list[Any], int, str, Wrong | None]:
+    """Reads whole lines of separated values, as Python's csv module understands them.
+
+    Spaces before a cell and blank lines are passed over. A letter of ``modes`` for each column says
+    what is made of it:
+
+    - ``n``: numbers in decimal notation (with ``comma``, a comma may be their point), NaN where
+      there is none; the rows, and the cells, that are neither numbers in this notation nor empty;
+    - ``t``: codes of words, and the words, in the order in which they come;
+    - ``-``: None.
+
+    Args:
+        text: lines; the last one may lack its end.
+        delimiter: what stands between cells.
+        modes: what is made of each column.
+        comma: whether a comma may be a decimal point.
+        last: whether nothing follows this text, so that a quote still open ends there.
+
+    Returns:
+        the columns; how many rows they have; the end of the text that is part of an open record;
+        and, if a row has another number of cells (then there are no columns), its number, how many
+        it has, and its line, all counted from 1.
+    """
+    rows, rest = _records(text, delimiter, last)
+    if any([len(row) != len(modes) for row in rows]):
+        return [], 0, "", _first_wrong(text, delimiter, len(modes))
+    cells: list[Sequence[str]] = list(zip(*rows, strict=True)) if rows else [()] * len(modes)
+    columns = [_MAKERS[mode](column, comma) for mode, column in zip(modes, cells, strict=True)]
+    return columns, len(rows), rest, None
+
+
+def _reader(lines: Iterator[str], delimiter: str) -> Any:
+    return csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+
+
+def _is_blank(row: list[str]) -> bool:
+    return not row or (len(row) == 1 and not row[0].strip())
+
+
+class _Lines:
+    """The lines of a text, how long those given so far are, and whether one too many was asked."""
+
+    def __init__(self, text: str):
+        self.lines = iter(io.StringIO(text, newline=""))
+        self.given, self.exhausted = 0, False
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.lines:
+            self.given += len(line)
+            yield line
+        self.exhausted = True
+
+
+def _records(text: str, delimiter: str, last: bool) -> tuple[list[list[str]], str]:
+    """The rows that are not blank, and the text of a record that is open at the end."""
+    lines, rest = _Lines(text), ""
+    rows: list[list[str]] = []
+    start = 0
+    for row in _reader(iter(lines), delimiter):
+        if lines.exhausted and not last:
+            rest = text[start:]
+        elif not _is_blank(row):
+            rows.append(row)
+        start = lines.given
+    return rows, rest
+
+
+def _first_wrong(text: str, delimiter: str, expected: int) -> Wrong:
+    reader, seen = _reader(iter(_Lines(text)), delimiter), 0
+    for row in reader:
+        seen += not _is_blank(row)
+        if not _is_blank(row) and len(row) != expected:
+            break
+    return seen, len(row), reader.line_num
+
+
+def _numbers(cells: Sequence[str], comma: bool) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    joined = "".join(cells)
+    # What float() reads beyond the decimal notation: 1_000, digits of other scripts, nan, inf.
+    if joined.isascii() and "_" not in joined:
+        try:
+            found = np.array([float(c) if c else math.nan for c in cells])
+        except ValueError:
+            pass
+        else:
+            if np.count_nonzero(np.isfinite(found)) == len(cells) - cells.count(""):
+                return found, np.empty(0, np.int64), []
+    numbers, odd = _one_by_one(cells, comma)
+    rows = np.array(odd, np.int64)
+    return np.array(numbers, np.float64), rows, [cells[i] for i in odd]
+
+
+def _one_by_one(cells: Sequence[str], comma: bool) -> tuple[list[float], list[int]]:
+    numbers, odd = [], []
+    for row, cell in enumerate(cells):
+        word = cell.strip(_SPACE)
+        if comma and "." not in word:
+            word = word.replace(",", ".", 1)
+        plain = _NUMBER.fullmatch(word)
+        numbers.append(float(word) if plain else math.nan)
+        if word and not plain:
+            odd.append(row)
+    return numbers, odd
+
+
+def _words(cells: Sequence[str], comma: bool) -> tuple[np.ndarray, list[str]]:
+    words = {word: code for code, word in enumerate(dict.fromkeys(cells))}
+    return np.array([words[c] for c in cells], np.int32), list(words)
+
+
+def _nothing(cells: Sequence[str], comma: bool) -> None:
+    return None
+
+
+_MAKERS = {"n": _numbers, "t": _words, "-": _nothing}
