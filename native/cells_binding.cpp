@@ -342,10 +342,9 @@ PyObject* whole_tuple(PyObject* const (&items)[N]) {
 
 PyObject* column_of(const Cells& c) {
     if (c.mode == 'n')
-        return whole_tuple({array_of(c.numbers, NPY_DOUBLE), array_of(c.odd_rows, NPY_INT64),
-                            list_of(c.odd)});
-    if (c.mode == 't')
-        return whole_tuple({array_of(c.codes, NPY_INT32), list_of(c.words.list)});
+        return whole_tuple(
+            {array_of(c.numbers, NPY_DOUBLE), array_of(c.odd_rows, NPY_INT64), list_of(c.odd)});
+    if (c.mode == 't') return whole_tuple({array_of(c.codes, NPY_INT32), list_of(c.words.list)});
     Py_RETURN_NONE;
 }
 
@@ -375,8 +374,8 @@ PyObject* read_all(const Call& call, const char* text, const char* end, bool las
     }
     if (found == Found::wrong) return call.by_reference();
     const std::string_view left(rest, static_cast<std::size_t>(end - rest));
-    return whole_tuple({columns_of(reader.columns), PyLong_FromLongLong(reader.rows),
-                        text_of(left), Py_NewRef(Py_None)});
+    return whole_tuple({columns_of(reader.columns), PyLong_FromLongLong(reader.rows), text_of(left),
+                        Py_NewRef(Py_None)});
 }
 
 Names read_cells_names{"text", "delimiter", "modes", "comma", "last"};
