@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from chainrule import optim, train
 from chainrule.estimators import NetworkClassifier, NetworkRegressor, NetworkTransformer
+from chainrule.estimators.monitor import split_off
 
 
 pytestmark = pytest.mark.filterwarnings(
@@ -164,8 +166,11 @@ def test_partial_fit_checks_its_classes(iris: Rows) -> None:
         model.partial_fit(X, np.where(y == 0, 7, y))
     with pytest.raises(ValueError, match="not the same as on last call"):
         model.partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="does not support early_stopping"):
-        NetworkClassifier(early_stopping=True).partial_fit(X, y, classes=[0, 1, 2])
+    stopping = NetworkClassifier(early_stopping=True)
+    assert not hasattr(stopping, "partial_fit")
+    with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as told:
+        stopping.partial_fit(X, y, classes=[0, 1, 2])
+    assert "does not support early_stopping" in str(told.value.__cause__)
     with pytest.raises(ValueError, match="'balanced' is not supported for partial_fit"):
         NetworkClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(AttributeError, match="partial_fit"):
@@ -216,8 +221,10 @@ def test_early_stopping_keeps_the_best_weights(weighted: bool) -> None:
     assert model.validation_scores_ == model.history_["val_score"]
     assert min(model.history_["val_loss"]) > 0
     assert model.best_loss_ is None
-    # The network ends as it was after its best epoch.
-    best = int(np.argmax(model.validation_scores_)) + 1
+    # The network ends as it was after its best epoch: of those with the best score, the one with
+    # the lowest loss.
+    scores, losses = np.array(model.validation_scores_), np.array(model.history_["val_loss"])
+    best = int(np.argmin(np.where(scores == scores.max(), losses, np.inf))) + 1
     short = (
         clone(model)
         .set_params(max_iter=best)
@@ -240,8 +247,27 @@ def test_validation_scores_are_scikit_learns(diabetes: Rows) -> None:
     x, t, w = held_out[0]
     best = r2_score(t.numpy().ravel(), model.predict(x.numpy()), sample_weight=w.numpy())
     assert best == pytest.approx(model.best_validation_score_)
-    with pytest.raises(ValueError, match="validation set is too small"):
-        NetworkRegressor(validation_fraction=0.1, early_stopping=True).fit(X[:10], y[:10])
+    NetworkRegressor(callbacks=[Keep()], validation_fraction=0.1, **options).fit(X[:10], y[:10])
+    assert len(held_out[-1][0]) == 2
+    with pytest.raises(ValueError, match="validation set is too small: with n_samples=2"):
+        NetworkRegressor(early_stopping=True).fit(X[:2], y[:2])
+
+
+def test_what_is_held_out_leaves_every_class() -> None:
+    for labels in (
+        [0] * 10 + [1],
+        [0, 0, 1, 1, 2, 2],
+        [*range(8), 0, 1],
+        [0] * 30 + [1] * 30,
+    ):
+        for seed in range(5):
+            train, held = split_off(len(labels), 0.1, seed, labels)
+            assert sorted([*train, *held]) == list(range(len(labels)))
+            assert len(held) == max(2, math.ceil(len(labels) / 10))
+            assert {labels[i] for i in train} == set(labels)
+    assert sum(labels[i] for i in held) == 3  # enough of each: in their proportions
+    with pytest.raises(ValueError, match="n_samples=3, early_stopping=True cannot hold out two"):
+        split_off(3, 0.1, 0, [0, 1, 1])
 
 
 def test_rates_fall_as_asked(iris: Rows) -> None:

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -18,7 +17,7 @@ from chainrule.autograd.modes import inference_mode
 from chainrule.backend import dtypes
 from chainrule.data import DataLoader, TensorDataset
 from chainrule.estimators.checks import check_parameters, hidden_sizes
-from chainrule.estimators.monitor import Data, Monitor
+from chainrule.estimators.monitor import Data, Monitor, split_off
 from chainrule.estimators.network import (
     L2Penalty,
     built,
@@ -54,6 +53,8 @@ def takes_batches(estimator: NetworkEstimator) -> bool:
             f"partial_fit is only available for stochastic optimizers. {estimator.solver} is not "
             "stochastic."
         )
+    if estimator.early_stopping:
+        raise AttributeError("partial_fit does not support early_stopping=True")
     return True
 
 
@@ -85,8 +86,10 @@ class NetworkEstimator(BaseEstimator):
         momentum: of optimizers that have it; 0.9 for "sgd".
         nesterovs_momentum: likewise; True for "sgd".
         early_stopping: whether to hold data out, to stop by the score on it, and to end with the
-            weights that scored best.
-        validation_fraction: how much of the data is held out.
+            weights that scored best (of equal accuracies, with the lowest loss on that data). Which
+            samples are held out follows from the number of rows, so that a sample of weight 2 and
+            two equal rows are not the same; ``partial_fit`` does not exist.
+        validation_fraction: how much of the data is held out, at least two samples.
         beta_1: of optimizers that have it.
         beta_2: likewise.
         epsilon: likewise.
@@ -169,8 +172,6 @@ class NetworkEstimator(BaseEstimator):
     ) -> Self:
         check_parameters(type(self).__name__, self.get_params(deep=False))
         hidden_sizes(self.hidden_layer_sizes)
-        if incremental and self.early_stopping:
-            raise ValueError("partial_fit does not support early_stopping=True")
         fresh = not hasattr(self, "module_") or not (self.warm_start or incremental)
         x, target = self._validated(X, y, fresh)
         weight = self._checked_weight(sample_weight, x)
@@ -233,16 +234,8 @@ class NetworkEstimator(BaseEstimator):
         """The data to train on, and that to hold out."""
         if not self.early_stopping:
             return data, None
-        n = int(data[0].shape[0])
         labels = data[1].reshape(-1).tolist() if self._target_kind.stratified else None
-        parts = train_test_split(
-            range(n), test_size=self.validation_fraction, random_state=seed, stratify=labels
-        )
-        if len(parts[1]) < 2:
-            raise ValueError(
-                "The validation set is too small. Increase 'validation_fraction' or the size of "
-                "your dataset."
-            )
+        parts = split_off(int(data[0].shape[0]), self.validation_fraction, seed, labels)
         indices = [as_tensor(list(part)) for part in parts]
         first, second = [[None if t is None else t[i] for t in data] for i in indices]
         return tuple(first), tuple(second)  # type: ignore[return-value]

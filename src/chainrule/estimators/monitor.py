@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any
+
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
 
 from chainrule.autograd.modes import no_grad
 from chainrule.estimators.network import L2Penalty
@@ -18,9 +22,38 @@ from chainrule.train import Callback, Trainer
 if TYPE_CHECKING:
     from chainrule.estimators.base import NetworkEstimator
 
-__all__ = ["Monitor"]
+__all__ = ["Monitor", "split_off"]
 
 Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, targets, weights of the samples
+
+
+def split_off(
+    n: int, fraction: float, seed: int, labels: list[Any] | None
+) -> tuple[list[int], list[int]]:
+    """The samples to train on and those to hold out, at least two.
+
+    Both have all classes in their proportions, if there are enough samples of each; else at least
+    those to train on have all.
+    """
+    count = max(2, math.ceil(n * fraction))
+    sizes = Counter(labels or [])
+    if labels is None or (min(sizes.values()) > 1 and len(sizes) <= min(count, n - count)):
+        _check_left(n, n - count)
+        parts = train_test_split(range(n), test_size=count, random_state=seed, stratify=labels)
+        return parts[0], parts[1]
+    order = check_random_state(seed).permutation(n).tolist()
+    first = set({labels[i]: i for i in reversed(order)}.values())  # one of each class
+    rest = [i for i in order if i not in first]
+    _check_left(n, len(rest) - 1)
+    return [*sorted(first), *rest[count:]], rest[:count]
+
+
+def _check_left(n: int, left: int) -> None:
+    if left < 1:
+        raise ValueError(
+            f"The validation set is too small: with n_samples={n}, early_stopping=True cannot hold "
+            "out two samples and train on the rest. Increase the size of your dataset."
+        )
 
 
 class Monitor(Callback):
@@ -40,6 +73,7 @@ class Monitor(Callback):
         self.losses: list[float] = []
         self.scores: list[float] = []
         self.best_loss, self.best_score = math.inf, -math.inf
+        self.loss_at_best = math.inf  # on the data held out
         self.samples = 0  # seen in all epochs
         self.start_rate = 0.0
         self.waited = 0
@@ -104,20 +138,27 @@ class Monitor(Callback):
         return better or isinstance(trainer.optimizer, Minimizer)  # which knows when to end
 
     def _score(self, trainer: Trainer, row: dict[str, Any]) -> bool:
-        """Whether the score on the data held out is; keeps the weights that have the best."""
+        """Whether the score on the data held out is; keeps the weights that have the best.
+
+        The share of right answers is the same for many weights: at equal shares, up to ``tol``, the
+        loss decides.
+        """
         x, target, weight = self.held_out  # type: ignore[misc]
         output = trainer.predict(x)
-        row["val_loss"] = float(trainer.loss(output, target, weight))
+        row["val_loss"] = loss = float(trainer.loss(output, target, weight))
         row["val_score"] = score = self.target.score(output, target, weight)
         self.scores.append(score)
-        better = score >= self.best_score + self.tol
-        if score > self.best_score:
-            self.best_score = score
+        gain, best = score - self.best_score, score > self.best_score
+        if self.target.counts and (gain == 0 or abs(gain) < self.tol):
+            gain, best = self.loss_at_best - loss, loss < self.loss_at_best
+        self.best_score = max(score, self.best_score)
+        if best:
+            self.loss_at_best = loss
             self.best = {
                 k: clone(v) if isinstance(v, Tensor) else v
                 for k, v in trainer.model.state_dict().items()
             }
-        return better
+        return gain >= self.tol
 
     def _end(self, trainer: Trainer) -> None:
         """Nothing got better for too long."""

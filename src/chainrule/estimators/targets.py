@@ -61,6 +61,7 @@ class Target:
 
     out_activation = "identity"
     stratified = False  # whether a split keeps the proportions of the targets
+    counts = False  # whether the score is a share of right answers, equal for many weights
 
     def __init__(self, loss: LossLike, width: int):
         self.loss, self.width = loss, width
@@ -143,6 +144,7 @@ class Labeled(Target):
     """Targets with classes: ``classes`` is an array, or a list of them for several targets."""
 
     classes: Any
+    counts = True
 
     def chosen(self, output: Tensor) -> Tensor:
         """The class index, or the indices, of each output."""
