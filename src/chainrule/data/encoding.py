@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.data.preprocess import Fittable
+from chainrule.data.preprocess import Fittable, saved
 from chainrule.data.columns import CATEGORY, NUMBER, Column, TableError
 from chainrule.data.table import Table
 from chainrule.ops.creation.patterns import arange, empty, full
@@ -154,7 +154,16 @@ class TableEncoder(Fittable):
         return {"plan": self.plan, "left_out": self.left_out}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        self.plan, self.left_out = state["plan"], state["left_out"]
+        plan, left_out = saved("TableEncoder", state, plan="dicts", left_out="dict")
+        for column in plan:
+            saved("TableEncoder", column, name="text", kind="text")
+            if column["kind"] == NUMBER:
+                saved("TableEncoder", column, mean="number", spread="number", gaps="truth")
+            elif column["kind"] == CATEGORY:
+                saved("TableEncoder", column, categories="texts")
+            else:
+                raise ValueError(f"TableEncoder: a column of the unknown kind {column['kind']!r}")
+        self.plan, self.left_out = plan, left_out
 
     def extra_repr(self) -> str:
         return f"{len(self.plan)} columns -> {len(self.feature_names)} features"
@@ -338,9 +347,14 @@ class TargetEncoder(Fittable):
         }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        self.task, self.classes = state["task"], list(state["classes"])
-        self.mean, self.spread = float(state["mean"]), float(state["spread"])
-        self.is_fitted = bool(state["is_fitted"])
+        task, classes = saved("TargetEncoder", state, task="text", classes="texts")
+        if task not in ("auto", "classification", "regression"):
+            raise ValueError(f"TargetEncoder: the saved state has the unknown task {task!r}")
+        mean, spread, fitted = saved(
+            "TargetEncoder", state, mean="number", spread="number", is_fitted="truth"
+        )
+        self.task, self.classes = task, list(classes)
+        self.mean, self.spread, self.is_fitted = float(mean), float(spread), fitted
 
     def extra_repr(self) -> str:
         if self.task == "classification":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Self
 
 from chainrule.backend import dtypes
 from chainrule.data.images import read_image
-from chainrule.data.preprocess import Fittable
+from chainrule.data.preprocess import Fittable, saved
 from chainrule.data.table import TableError
 from chainrule.nn.functional import interpolate
 from chainrule.ops.core.promotion import cast
@@ -18,6 +19,7 @@ from chainrule.tensor import Tensor
 
 __all__ = ["ImageEncoder", "image_files"]
 
+LARGEST = 2**27  # pixels of an image that a network can take
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
 
 
@@ -90,8 +92,12 @@ class ImageEncoder(Fittable):
         return {"size": self.size, "mean": self.mean, "spread": self.spread}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        self.size = [int(s) for s in state["size"]]
-        self.mean, self.spread = float(state["mean"]), float(state["spread"])
+        size, mean, spread = saved(
+            "ImageEncoder", state, size="sizes", mean="number", spread="number"
+        )
+        if len(size) != 2 or math.prod(size) > LARGEST:
+            raise ValueError(f"ImageEncoder: the saved size {size} is not that of an image")
+        self.size, self.mean, self.spread = list(size), float(mean), float(spread)
 
     def extra_repr(self) -> str:
         return f"size={self.size}, channels={self.channels}"

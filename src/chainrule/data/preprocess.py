@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 from chainrule.autograd.modes import no_grad
@@ -27,6 +27,7 @@ __all__ = [
     "across",
     "check_finite",
     "floating",
+    "saved",
     "training_part",
 ]
 
@@ -246,3 +247,43 @@ class Pipeline(Transform):
         for transform in reversed(list(self)):
             x = transform.inverse(x)
         return x
+
+
+# --- what was saved, checked by its kind before it is believed -----------------------------------
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _are(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all([kind(v) for v in value])
+
+
+KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "text": ("text", lambda v: isinstance(v, str)),
+    "texts": ("a list of texts", _are(lambda v: isinstance(v, str))),
+    "truth": ("true or false", lambda v: isinstance(v, bool)),
+    "number": ("a finite number", _is_number),
+    "count": ("a whole number, not negative", lambda v: type(v) is int and v >= 0),
+    "sizes": ("a list of positive whole numbers", _are(lambda v: type(v) is int and v > 0)),
+    "dict": ("a dictionary", lambda v: isinstance(v, dict)),
+    "dicts": ("a list of dictionaries", _are(lambda v: isinstance(v, dict))),
+}
+
+
+def saved(op: str, state: Any, **kinds: str) -> list[Any]:
+    """The values that a saved state has under some names, each of the kind that is named.
+
+    >>> saved("Example", {"mean": 0.5, "names": ["a"]}, mean="number", names="texts")
+    [0.5, ['a']]
+    """
+    if not isinstance(state, dict):
+        raise ValueError(f"{op}: expected a saved state with names, got {state!r:.60}")
+    for name, kind in kinds.items():
+        expected, holds = KINDS[kind]
+        if name not in state:
+            raise ValueError(f"{op}: the saved state lacks {name!r}, {expected}")
+        if not holds(state[name]):
+            raise ValueError(f"{op}: saved {name!r} should be {expected}, got {state[name]!r:.60}")
+    return [state[name] for name in kinds]

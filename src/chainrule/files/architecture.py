@@ -146,7 +146,7 @@ class Rebuilder:
             ) from None
         except Exception as error:  # of a constructor that is given anything at all
             raise ValueError(
-                f"load: the model described in {self.where} cannot be made: {error}"
+                f"load: the model described in {self.where} cannot be made: {_said(error)}"
             ) from error
         self._restore(module, told)
         return module
@@ -217,4 +217,11 @@ class Rebuilder:
             for name in told["other_mode"]:
                 module.get_submodule(name).training = not told["training"]
         except Exception as error:
-            raise ValueError(f"load: the state in {self.where} does not fit: {error}") from error
+            raise ValueError(
+                f"load: the state in {self.where} does not fit: {_said(error)}"
+            ) from error
+
+
+def _said(error: Exception) -> str:
+    """The message of an error, which of a missing key is nothing but the key."""
+    return f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else str(error)

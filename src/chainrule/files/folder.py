@@ -94,8 +94,10 @@ def _signed(told: Mapping[str, Any]) -> bytes:
 
 def check_digest(where: Path, told: Mapping[str, Any]) -> None:
     """Raises ValueError where a description is not as it was written."""
+    if "digest" not in told and "files" not in told:
+        return  # of a version that wrote none
     rest = {key: value for key, value in told.items() if key != "digest"}
-    if "digest" in told and _digest([json.dumps(rest, indent=1).encode()]) != told["digest"]:
+    if _digest([json.dumps(rest, indent=1).encode()]) != told.get("digest"):
         raise ValueError(
             f"load: {where} is damaged: it is not as it was written, by its own checksum; restore "
             "it, or save the model again"

@@ -26,6 +26,7 @@ from chainrule.files.folder import (
     places_of,
     write_folder,
 )
+from chainrule.files.grammar import Misfit, check_value
 from chainrule.files.streams import (
     FileLike,
     MapLocation,
@@ -159,12 +160,16 @@ def load(
     where, told, tensors = _opened(f, dtype)
     tensors = mapped(tensors, map_location)
     try:
+        if told:
+            check_value(told["value"])
         decoder = Decoder(tensors, classes, where)
         state = _state_of(told["value"]) if model is not None and told else None
         if model is not None and state is not None:
             model.load_state_dict({k: decoder.decode(v) for k, v in state})
             return model
         value = decoder.decode(told["value"]) if told else tensors
+    except Misfit as error:
+        raise ValueError(f"load: the description in {where} is damaged: {error}") from None
     except (LookupError, TypeError, AttributeError, RecursionError, ArithmeticError) as error:
         raise ValueError(f"load: the description in {where} is damaged: {error!r}") from error
     if model is not None:

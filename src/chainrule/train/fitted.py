@@ -9,9 +9,12 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.autograd.modes import inference_mode
-from chainrule.data import Column, Table, TargetEncoder
+from chainrule.data import Column, Table, TableEncoder, TargetEncoder
+from chainrule.data.image_encoder import ImageEncoder
+from chainrule.data.preprocess import saved
 from chainrule.files import load, save_folder
 from chainrule.ops.layers.softmax import softmax
+from chainrule.ops.creation.patterns import zeros
 from chainrule.tensor import Tensor
 from chainrule.train import metrics
 from chainrule.train.history import History
@@ -89,9 +92,70 @@ class FittedNetwork:
         kept = load(path)
         if not isinstance(kept, dict) or kept.get("kind") != KIND:
             raise ValueError(f"{path} does not hold a network fitted by `chainrule fit`")
-        return cls(
-            kept["model"], kept["inputs"], kept["target"], kept["about"], History(kept["history"])
-        )
+        try:
+            return cls(*_checked(kept))
+        except ValueError as error:
+            raise ValueError(f"the network in {path} is damaged: {error}") from None
+
+
+# What the description of a fitted network holds, and of which kind it is.
+ABOUT = {
+    "source": "text",
+    "rows": "count",
+    "columns": "texts",
+    "features": "texts",
+    "left_out": "dict",
+    "target": "text",
+    "task": "text",
+    "classes": "texts",
+    "split": "dict",
+    "settings": "dict",
+    "scores": "dict",
+    "baselines": "dict",
+    "stopped": "text",
+    "best_epoch": "count",
+    "parameters": "count",
+}
+
+
+def _checked(
+    kept: dict[str, Any],
+) -> tuple[nn.Module, nn.Module, TargetEncoder, dict[str, Any], History]:
+    """The parts of a fitted network, if they are what they should be and belong together."""
+    about, history = saved("FittedNetwork", kept, about="dict", history="dicts")
+    saved("FittedNetwork", about, **ABOUT)
+    saved("FittedNetwork", about["split"], train="count", validation="count", test="count")
+    parts = (("model", nn.Module), ("inputs", nn.Module), ("target", TargetEncoder))
+    for name, kind in parts:
+        if not isinstance(kept.get(name), kind):
+            got = type(kept.get(name)).__name__
+            raise ValueError(f"its {name!r} should be a {kind.__name__}, got {got}")
+    model, inputs, target = (kept[name] for name, _ in parts)
+    images = saved("FittedNetwork", {"images": False, **about}, images="truth")[0]
+    if not isinstance(inputs, ImageEncoder if images else TableEncoder):
+        raise ValueError(f"a {type(inputs).__name__} cannot read its data")
+    if (about["task"], about["classes"]) != (target.task, target.classes) or not target.is_fitted:
+        raise ValueError("its description and its target differ in the task or in the classes")
+    if not images and about["features"] != inputs.feature_names:
+        raise ValueError("its description and its inputs differ in the features")
+    _try(model, inputs, target.outputs)
+    return model, inputs, target, about, History(history)
+
+
+def _try(model: nn.Module, inputs: TableEncoder | ImageEncoder, outputs: int) -> None:
+    """Sees whether a model takes what its encoder makes, and gives what its target expects."""
+    if isinstance(inputs, ImageEncoder):
+        shape = (1, inputs.channels, *(inputs.size or ()))
+    else:
+        shape = (1, len(inputs.feature_names))
+    model.eval()
+    try:
+        with inference_mode():
+            found = tuple(model(zeros(shape)).shape)
+    except Exception as error:  # noqa: BLE001 - of a model that may be anything
+        raise ValueError(f"its model cannot take its inputs: {error}") from None
+    if found != (1, outputs):
+        raise ValueError(f"its model gives {found}, but (1, {outputs}) is expected")
 
 
 def scores_of(target: TargetEncoder, output: Tensor, truth: Tensor) -> dict[str, float]:
