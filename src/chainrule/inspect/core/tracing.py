@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chainrule.autograd.modes import enable_grad, no_grad
+from chainrule.graph import Node
 from chainrule.inspect.core.arguments import Inputs, arguments, tensors
 from chainrule.inspect.core.untouched import untouched
 from chainrule.nn.module.base import Module
 from chainrule.ops.core.apply import watching
+from chainrule.ops.core.recording import SELECT
 from chainrule.tensor import Tensor
 
 __all__ = ["Call", "Operation", "Trace", "recorded", "trace"]
@@ -28,7 +30,8 @@ class Operation:
     """One operation as it ran: what it was given, what came out, and the call it ran in.
 
     ``versions`` are those of the inputs then: a tensor with a greater one later was changed in
-    place in between.
+    place in between. ``node`` is what the graph recorded, None if nothing: a tensor that is changed
+    in place has another one afterwards.
     """
 
     number: int
@@ -38,6 +41,7 @@ class Operation:
     result: Any
     call: Call
     versions: tuple[int, ...] = ()
+    node: Node | None = None
 
     @property
     def name(self) -> str:
@@ -159,7 +163,10 @@ class _Recorder:
             return  # before or after the model
         call = self.open[-1]
         versions = tuple([t._version for t in inputs])
-        found = Operation(len(self.trace.operations), op, inputs, params, out, call, versions)
+        node = next((t._node for t in tensors(out)), None)
+        if node is not None and node.op is SELECT:  # of several outputs
+            node = node.edges[0]
+        found = Operation(len(self.trace.operations), op, inputs, params, out, call, versions, node)
         call.operations.append(found)
         self.trace.operations.append(found)
 
