@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chainrule
-from chainrule import nn
+from chainrule import models, nn
 from chainrule.nn.layers import arithmetic
 from chainrule.nn.layers.arithmetic import (
     conv_cost,
@@ -71,6 +71,24 @@ def test_cost() -> None:
         nn.Conv2d(16, 8, 4, padding="same"),
     )
     assert stack_cost(net, 32) == 3 * 6 * 25 * 28**2 + 6 * 16 * 9 * 7**2 + 16 * 8 * 16 * 7**2
+
+
+def test_cost_of_networks_that_are_no_stacks() -> None:
+    """The shortcut of a strided block sees its input, not what the block made of it."""
+    shortcut = nn.Sequential(nn.Conv2d(4, 8, 1, stride=2, bias=False), nn.BatchNorm2d(8))
+    block = nn.ResidualBlock(4, 8, 2, shortcut).train()
+    before = block.state_dict()
+    before = {name: value.clone() for name, value in before.items()}
+    assert stack_cost(block, 16) == 8**2 * (4 * 8 * 9 + 8 * 8 * 9 + 4 * 8)
+    assert block.training
+    assert all(chainrule.equal(v, before[k]) for k, v in block.state_dict().items())
+    assert stack_cost(models.LeNet(), 32) == 117600 + 240000 + 48000
+    assert stack_cost(models.ResNet(8, width=4), 32) > 0
+    assert stack_cost([nn.ConvTranspose2d(2, 3, 4, stride=2)], 5) == 25 * 2 * 3 * 16
+    assert stack_cost([nn.Conv2d(1, 2, 3), (2, 2), nn.Conv2d(2, 1, 3)], 8) == 36 * 18 + 18
+    assert stack_cost([(3,), (2, 2)], 8) == 0
+    with pytest.raises(ValueError, match="does not know its channels yet"):
+        stack_cost(nn.LazyConv2d(3, 3), 8)
 
 
 def test_transposed_sizes_undo() -> None:

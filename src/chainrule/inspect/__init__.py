@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from chainrule.inspect.core.registry import INSTRUMENTS, Instrument
 from chainrule.inspect.health.autopsy import Autopsy, autopsy
+from chainrule.inspect.structure.counting import Count, count
 from chainrule.inspect.structure.drawing import draw
+from chainrule.inspect.structure.receptive import ReceptiveField, receptive_field
 from chainrule.inspect.structure.scene import Drawing
+from chainrule.inspect.structure.summary import Summary, summary
 from chainrule.inspect.surfaces.hidden import HiddenSpace, hidden_space
 from chainrule.inspect.surfaces.landscapes import Landscape, WeightPath, landscape, surface
 from chainrule.inspect.surfaces.lines import LossLine, loss_line
@@ -27,6 +30,8 @@ __all__ = [
     "activations",
     "Autopsy",
     "autopsy",
+    "Count",
+    "count",
     "draw",
     "Drawing",
     "flipped_units",
@@ -44,10 +49,14 @@ __all__ = [
     "optimizer_paths",
     "OptimizerPaths",
     "permuted_units",
+    "receptive_field",
+    "ReceptiveField",
     "Regions",
     "regions",
     "Series",
     "Statistics",
+    "Summary",
+    "summary",
     "surface",
     "symmetry",
     "textbook",

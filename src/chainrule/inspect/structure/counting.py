@@ -12,7 +12,8 @@ from chainrule.inspect.core.arguments import Inputs
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.core.tracing import Operation, Trace, trace
-from chainrule.inspect.structure.inputs import inputs_or_made
+from chainrule.inspect.structure.inputs import inputs_or_made, settled
+from chainrule.inspect.structure.amounts import amount, round_numbers, short
 from chainrule.nn.module.base import Module
 from chainrule.ops.core.counting import Cost, cost_of
 from chainrule.printing import text_table
@@ -77,7 +78,9 @@ class Count(Result):
             [name, f"{t.times:,}", f"{t.macs:,}", "unknown" if t.unknown else f"{t.flops:,}"]
             for name, t in _largest_first(self.operations)
         ]
-        table = text_table(["operation", "times", "multiply-adds", "FLOPs"], rows, left=1, rule=True)
+        table = text_table(
+            ["operation", "times", "multiply-adds", "FLOPs"], rows, left=1, rule=True
+        )
         told = f"{self.model}: {self.macs:,} multiply-adds, {self.flops:,} FLOPs"
         if self.unknown:
             told += f", and {', '.join(self.unknown)}, whose cost depends on the values"
@@ -88,8 +91,12 @@ class Count(Result):
         shown = [(n, t) for n, t in _largest_first(self.operations) if t.flops][:12][::-1]
         ax = charts.axes_for(ax, (6.4, 1.4 + 0.28 * len(shown)))
         style.setdefault("color", charts.COLORS[0])
-        ax.barh([name for name, _ in shown], [t.flops for _, t in shown], **style)
-        charts.log_if_wide(ax, [t.flops for _, t in shown], "x")
+        flops = [t.flops for _, t in shown]
+        bars = ax.barh([name for name, _ in shown], flops, **style)
+        ax.bar_label(bars, [amount(n) for n in flops], padding=3)
+        ax.set_xlim(0, 1.25 * max(1, *flops, 1))
+        ticks = round_numbers(max(1, *flops, 1))
+        ax.set_xticks(ticks, [short(t) for t in ticks])
         ax.set_xlabel("FLOPs of one forward pass")
         ax.set_title(f"What {self.model} computes")
         return ax
@@ -129,4 +136,5 @@ def count(model: Module, inputs: Inputs = None, *, input_size: Any = None) -> Co
     >>> inspect.count(nn.Linear(784, 30), input_size=(1, 784)).macs
     23520
     """
+    model = settled(model)
     return counted(trace("count", model, inputs_or_made("count", model, inputs, input_size)))

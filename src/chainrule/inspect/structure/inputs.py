@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +12,13 @@ from chainrule.inspect.core.tracing import trace
 from chainrule.inspect.structure.memory import owner
 from chainrule.nn.layers.embedding import Embedding, EmbeddingBag
 from chainrule.nn.module.base import Module
+from chainrule.nn.parameter import is_lazy
 from chainrule.ops.creation.patterns import zeros
 from chainrule.ops.creation.sampling import rand
 from chainrule.random import fork_rng
 from chainrule.tensor import Tensor
 
-__all__ = ["inputs_or_made", "made_inputs"]
+__all__ = ["inputs_or_made", "made_inputs", "settled"]
 
 EMBEDDINGS = (Embedding, EmbeddingBag)
 
@@ -31,11 +33,18 @@ def inputs_or_made(instrument: str, model: Module, inputs: Inputs, input_size: A
     return inputs if input_size is None else made_inputs(instrument, model, input_size)
 
 
+def settled(model: Module) -> Module:
+    """The model, or a copy of one with lazy layers: a call would give these their sizes."""
+    return copy.deepcopy(model) if any(map(is_lazy, model.parameters())) else model
+
+
 def made_inputs(instrument: str, model: Module, input_size: Any) -> Inputs:
     """Inputs of these sizes, in the model's floating type; whole numbers where an embedding reads
     them. ``input_size`` is a size, a list of sizes, or a dict of them by argument."""
     if isinstance(input_size, Mapping):
-        sizes: dict[Any, tuple[int, ...]] = {name: _size(instrument, size) for name, size in input_size.items()}
+        sizes: dict[Any, tuple[int, ...]] = {
+            name: _size(instrument, size) for name, size in input_size.items()
+        }
     elif _is_size(input_size):
         sizes = {0: _size(instrument, input_size)}
     elif isinstance(input_size, (tuple, list)) and input_size:
@@ -56,7 +65,11 @@ def _as_inputs(made: dict[Any, Tensor]) -> Inputs:
 
 
 def _is_size(value: Any) -> bool:
-    return isinstance(value, (tuple, list)) and bool(value) and all(hasattr(n, "__index__") for n in value)
+    return (
+        isinstance(value, (tuple, list))
+        and bool(value)
+        and all(hasattr(n, "__index__") for n in value)
+    )
 
 
 def _size(instrument: str, value: Any) -> tuple[int, ...]:

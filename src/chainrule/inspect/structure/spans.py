@@ -348,14 +348,20 @@ def _joined(op: Operation, known: list[Field]) -> Field:
     total: Field = {}
     for key in {k: None for field in known for k in field}:
         spans = [field.get(key) for field in known]
-        if all(s is None or s.carrier == dim for s in spans):
-            none = next(s.none for s in spans if s is not None)
-            parts = zip(spans, op.inputs, strict=True)
-            each = [s.seen if s is not None else (none,) * t.shape[dim] for s, t in parts]
-            total[key] = Span(dim, tuple([p for part in each for p in part]))
-            continue
-        held = [s.collapsed() if s.carrier == dim else s for s in spans if s is not None]
-        total[key] = reduce(or_, held)
+        none = next(s.none for s in spans if s is not None)
+        parts = [
+            _repeated(s.seen, t.shape[dim]) if s is not None else (none,) * t.shape[dim]
+            for s, t in zip(spans, op.inputs, strict=True)
+        ]
+        found = [s for s in spans if s is not None]
+        alike = len(found) == len(spans) and len({s.seen for s in found}) == 1
+        if all(s.carrier in (dim, None) for s in found) and not (
+            alike and found[0].carrier is None
+        ):
+            total[key] = Span(dim, tuple([p for part in parts for p in part]))
+        else:
+            held = [s.collapsed() if s.carrier == dim else s for s in found]
+            total[key] = reduce(or_, held)
     return total
 
 

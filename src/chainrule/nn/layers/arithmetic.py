@@ -1,6 +1,8 @@
 """Convolution arithmetic: sizes, numbers of weights, cost and receptive fields.
 
-Nothing here computes with tensors: these are the sums one does on paper before building a network.
+These are the sums one does on paper before building a network. Of networks of any form
+``chainrule.inspect`` tells the same from a forward pass: ``inspect.count``, ``receptive_field`` and
+``summary``.
 """
 
 from __future__ import annotations
@@ -9,11 +11,22 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from chainrule.nn.layers.conv import _ConvNd
+from chainrule.autograd.modes import no_grad
+from chainrule.nn.layers.conv import Convolutional, _ConvNd
 from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
 from chainrule.nn.layers.pooling import _AvgPool, _LPPool, _MaxPool
-from chainrule.ops.layers.spatial import conv_output_size, conv_transpose_output_size, per_dim
+from chainrule.nn.parameter import is_lazy
+from chainrule.ops.core.apply import watching
+from chainrule.ops.core.counting import cost_of
+from chainrule.ops.creation.patterns import zeros
+from chainrule.ops.layers.spatial import (
+    Ints,
+    conv_output_size,
+    conv_transpose_output_size,
+    per_dim,
+)
+from chainrule.tensor import Tensor
 from chainrule.typing import Sizes
 
 __all__ = [
@@ -126,7 +139,6 @@ class _Window(NamedTuple):
     stride: tuple[int, ...]
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
-    layer: Any
 
 
 def _windows(op: str, layers: Any) -> Iterator[_Window]:
@@ -154,7 +166,7 @@ def _window_of(layer: Any) -> _Window:
         p = tuple([(a - 1) * b // 2 for a, b in zip(k, d, strict=True)])
     else:
         p = per_dim(name, "padding", 0 if given == "valid" else given, nd)
-    return _Window(k, s, p, d, layer)
+    return _Window(k, s, p, d)
 
 
 def _from_numbers(op: str, numbers: Any) -> _Window:
@@ -167,7 +179,7 @@ def _from_numbers(op: str, numbers: Any) -> _Window:
     nd = max(len(n) if isinstance(n, (tuple, list)) else 1 for n in numbers)
     given = (*numbers, *defaults[len(numbers) :])
     k, s, p, d = (per_dim(op, name, n, nd) for name, n in zip(names, given, strict=True))
-    return _Window(k, s, p, d, None)
+    return _Window(k, s, p, d)
 
 
 def receptive_field(layers: Module | Iterable[Any]) -> Any:
@@ -205,23 +217,68 @@ def receptive_field(layers: Module | Iterable[Any]) -> Any:
 
 
 def stack_cost(layers: Module | Iterable[Any], input_size: Sizes) -> int:
-    """The multiplications of all convolutions of a Sequential or list, for images of this size:
+    """The multiplications of all convolutions of a network, for one image of this size:
 
     sum over l of C_(l-1) C_l k_l^nd m_l^nd, with m_l the size of layer l's output.
+
+    ``layers`` is a module, which is called with an image of zeros and whose convolutions are
+    counted as they run, so that branches and functional code count; or a list of modules that
+    follow each other and of windows (kernel_size, stride, padding, dilation), which change the
+    size alone. ``chainrule.inspect.count`` counts all operations.
 
     >>> from chainrule import nn
     >>> from chainrule.nn.layers.arithmetic import stack_cost
     >>> stack_cost(nn.Sequential(nn.Conv2d(3, 6, 5), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5)), 32)
     592800
     """
-    total, size = 0, input_size
-    for w in _windows("stack_cost", layers):
-        nd = len(w.kernel)
-        size = per_dim("stack_cost", "input_size", size, nd)
-        padding: Any = getattr(w.layer, "padding", 0)
-        padding = padding if isinstance(padding, str) else w.padding
-        size = tuple(conv_output_size(size, w.kernel, w.stride, padding, w.dilation))
-        if isinstance(w.layer, _ConvNd):
-            c = w.layer
-            total += conv_cost(c.in_channels, c.out_channels, w.kernel, size, c.groups, nd)
+    parts = [layers] if isinstance(layers, Module) else list(layers)
+    first = next((c for c in map(_first_convolution, parts) if c is not None), None)
+    if first is None:
+        return 0
+    size = per_dim("stack_cost", "input_size", input_size, first.nd)
+    image = zeros(1, first.in_channels, *size, dtype=first.weight.dtype)
+    total = 0
+    for part in parts:
+        if isinstance(part, Module):
+            cost, image = _convolved(part, image)
+            total += cost
+        else:
+            w = _from_numbers("stack_cost", part)
+            kept = (per_dim("stack_cost", "size", n, first.nd) for n in w)
+            image = zeros(*image.shape[:2], *_size_after(image, *kept), dtype=image.dtype)
     return total
+
+
+def _size_after(image: Tensor, k: Ints, s: Ints, p: Ints, d: Ints) -> Ints:
+    return tuple(conv_output_size(tuple(image.shape[2:]), k, s, p, d))
+
+
+def _first_convolution(part: Any) -> Any:
+    """The first convolution of a module, in the order of its parts."""
+    if not isinstance(part, Module):
+        return None
+    found = next((m for m in part.modules() if isinstance(m, Convolutional)), None)
+    if found is not None and is_lazy(found.weight):
+        raise ValueError(f"stack_cost: {found} does not know its channels yet; call it once before")
+    return found
+
+
+def _convolved(part: Module, image: Tensor) -> tuple[int, Any]:
+    """The multiplications of the convolutions in a call, and what it returns. The module is called
+    in evaluation mode, in which nothing of it changes."""
+    total = 0
+
+    def note(op: Any, inputs: Any, params: dict[str, Any], out: Any) -> None:
+        nonlocal total
+        if op.name in ("convolution", "convolution_input"):
+            cost = cost_of(op, inputs, params, [out])
+            total += 0 if cost is None else cost.macs
+
+    modes = [(m, m.training) for m in part.modules()]
+    try:
+        with no_grad(), watching(note):
+            result = part.eval()(image)
+    finally:
+        for module, training in modes:
+            module.training = training
+    return total, result

@@ -11,6 +11,7 @@ from chainrule.attributes import memory_format
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.autograd.hooks import RemovableHandle
+from chainrule.nn.module.errors import tell_where
 from chainrule.nn.module.hooks import Hooks, call_with_hooks, everywhere, registered
 from chainrule.nn.parameter import Buffer, Parameter, is_lazy
 from chainrule.nn.module.state import IncompatibleKeys, load_state_dict, state_dict
@@ -21,6 +22,8 @@ from chainrule.tensor import OtherLayout, Tensor, device
 from chainrule.typing import Device, DType
 
 __all__ = ["Module"]
+
+_TYPES = {name for d in dtypes.DTYPES for name in (d.name, f"chainrule.{d.name}")}
 
 
 class Module(Tree):
@@ -79,9 +82,13 @@ class Module(Tree):
     _calls_forward_alone = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._calls_forward_alone or not self.has_hooks:
-            return self.forward(*args, **kwargs)
-        return call_with_hooks(self, args, kwargs)
+        try:
+            if self._calls_forward_alone or not self.has_hooks:
+                return self.forward(*args, **kwargs)
+            return call_with_hooks(self, args, kwargs)
+        except Exception as error:
+            tell_where(error, self, args, kwargs)
+            raise
 
     @property
     def has_hooks(self) -> bool:
@@ -293,7 +300,7 @@ class Module(Tree):
             raise TypeError(f"to: got an unexpected keyword argument {sorted(unknown)[0]!r}")
         targets: tuple[Any, ...] = (*args, kwargs.get("device"), kwargs.get("dtype"))
         for target in targets:
-            if isinstance(target, device) or (isinstance(target, str) and not _is_dtype(target)):
+            if isinstance(target, device) or (isinstance(target, str) and target not in _TYPES):
                 device(target)
             elif target is not None and not isinstance(target, bool):
                 wanted = target.dtype if isinstance(target, Tensor) else dtypes.as_dtype(target)
@@ -441,7 +448,3 @@ class Module(Tree):
         if not children and len(lines) <= 1:
             return f"{self._get_name()}({extra})"
         return "\n  ".join([f"{self._get_name()}(", *lines, *children]) + "\n)"
-
-
-def _is_dtype(name: str) -> bool:
-    return name.removeprefix("chainrule.") in {d.name for d in dtypes.DTYPES}

@@ -221,7 +221,7 @@ RULES["biased_convolution"] = lambda x, p, out: _of(_convolution(out[0], x[1]), 
 RULES["convolution_input"] = lambda x, p, out: _of(_convolution(x[0], x[1]))
 RULES["convolution_weight"] = lambda x, p, out: _of(_convolution(x[1], out[0]))
 
-# --- recurrent layers: the products with the state, and so many operations for each unit and step --
+# --- recurrent layers: products with the state, and so many operations for each unit and step -----
 
 
 def _recurrent(weight: int, per_unit: int) -> Rule:
