@@ -42,6 +42,8 @@ def pictures(page: Path) -> Iterator[Picture]:
     space: dict[str, Any] = {"__name__": page.stem}
     for part in _PART.finditer(page.read_text("utf-8")):
         if part["code"] is not None:
+            if part["code"].startswith(">>>"):  # a session shows what there is
+                continue
             with contextlib.redirect_stdout(io.StringIO()):
                 exec(compile(part["code"], str(page), "exec"), space)
         else:
