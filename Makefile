@@ -32,7 +32,7 @@ $(VENV)/.tools: $(VENV)/.library
 
 # PyTorch, which results and speed are compared with.
 $(VENV)/.torch: $(VENV)/.tools
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' expecttest
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' expecttest captum
 	touch $@
 
 # The libraries that speed is compared with, in an environment of their own.

@@ -92,9 +92,19 @@ def trace_with(note: Trace) -> Trace:
 @contextmanager
 def watching(note: Watcher) -> Iterator[None]:
     """Calls a function with all there is to know of each operation that this thread applies
-    inside: the operation, its inputs, its parameters and its result."""
+    inside: the operation, its inputs, its parameters and its result. What the function itself
+    computes is not watched."""
+
+    def unwatched(op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any], result: Any) -> None:
+        flags, watchers = mode.flags, mode.watchers
+        mode.flags, mode.watchers = flags & ~Mode.TRACE, ()
+        try:
+            note(op, inputs, params, result)
+        finally:
+            mode.flags, mode.watchers = flags, watchers
+
     flags, watchers = mode.flags, mode.watchers
-    mode.flags, mode.watchers = flags | Mode.TRACE, (*watchers, note)
+    mode.flags, mode.watchers = flags | Mode.TRACE, (*watchers, unwatched)
     try:
         yield
     finally:
