@@ -213,7 +213,7 @@ class Unrolled(nn.Module):
 def test_what_is_repeated_is_folded() -> None:
     drawing = inspect.draw(Unrolled(100), ones(1, 3))
     assert len(drawing.boxes) <= 12
-    assert any("100 x" in name for name in names(drawing)), names(drawing)
+    assert any("100 \N{MULTIPLICATION SIGN}" in name for name in names(drawing)), names(drawing)
     assert_laid_out_well(drawing)
 
 

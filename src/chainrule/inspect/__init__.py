@@ -16,6 +16,7 @@ from chainrule.inspect.core.registry import INSTRUMENTS, Instrument
 from chainrule.inspect.health.autopsy import Autopsy, autopsy
 from chainrule.inspect.structure.counting import Count, count
 from chainrule.inspect.structure.drawing import draw
+from chainrule.inspect.structure.graphs import ComputationGraph, make_dot
 from chainrule.inspect.structure.receptive import ReceptiveField, receptive_field
 from chainrule.inspect.structure.scene import Drawing
 from chainrule.inspect.structure.summary import Summary, summary
@@ -39,6 +40,7 @@ from chainrule.inspect.training.watch import Watch, activations, watch
 __all__ = [
     "Attribution",
     "Autopsy",
+    "ComputationGraph",
     "Count",
     "Deconvnet",
     "Drawing",
@@ -76,6 +78,7 @@ __all__ = [
     "invariances",
     "landscape",
     "loss_line",
+    "make_dot",
     "maximize",
     "optimizer_paths",
     "permuted_units",

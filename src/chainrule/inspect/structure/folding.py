@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import count, groupby
+from operator import eq
 
 from chainrule.inspect.structure.blocks import Block, Line
 from chainrule.inspect.structure.parts import Part
 from chainrule.inspect.structure.texts import TIMES, shortened
 
-__all__ = ["folded", "outer_values"]
+__all__ = ["by_path", "folded", "outer_values"]
 
 LIMIT = 40  # parts side by side
 PIECES = 24
@@ -45,26 +46,69 @@ def folded(parts: list[Part], limit: int = LIMIT) -> list[Part]:
     return [_piece(run) for run in _cuts(found, min(PIECES, limit))]
 
 
+def by_path(parts: list[Part], paths: Mapping[str, str]) -> list[Part]:
+    """Parts that follow each other and belong to the same module as one part.
+
+    ``paths`` are the modules of some parts, by their keys; the others belong to that before them.
+    """
+    known, path = [], next((paths[p.key] for p in parts if paths.get(p.key)), "")
+    for part in parts:
+        path = paths.get(part.key) or path
+        known.append((part, path.split(".") if path else []))
+    return _by_path(known, ())
+
+
+def _by_path(known: list[tuple[Part, list[str]]], above: tuple[str, ...]) -> list[Part]:
+    found: list[Part] = []
+    depth = len(above)
+    for name, run in groupby(known, key=lambda pair: pair[1][depth : depth + 1]):
+        members = list(run)
+        if not name or len(members) == 1:
+            found += [part for part, _ in members]
+            continue
+        inside = _by_path(members, (*above, *name))
+        needs, gives = outer_values(inside)
+        title = ".".join((*above, *name))
+        operations = sum(_operations(p) for p in inside)
+        lines = [Line(shortened(title, 220.0, bold=True), bold=True)]
+        told = f"{operations:,} operation{'s' * (operations != 1)}"
+        lines.append(Line(told, size=11, color=SMALLER))
+        block = Block(f"g{next(_number)}", lines, "module", title, name=title)
+        signature = ("module", tuple(p.signature for p in inside))
+        found.append(Part(block, needs, gives, folded(inside), signature))
+    return found
+
+
+def _operations(part: Part) -> int:
+    if part.inside is None:
+        return int(part.block.kind == "operation")
+    return part.count or sum(_operations(p) for p in part.inside)
+
+
 def _fold_repeated(parts: list[Part]) -> list[Part]:
     """Folds the repetition that saves most, then those before and after it."""
     if len(parts) < 4:
         return parts
-    signs = [part.signature for part in parts]
-    best = (0, 0, 0, 0)  # saved, start, period, times
-    for period in range(1, min(LONGEST, len(parts) // 2) + 1):
-        run = 0
-        for i in range(len(signs) - period, -1, -1):
-            same = i + period < len(signs) and signs[i] == signs[i + period]
-            run = run + 1 if same else 0
-            times = run // period + 1
-            saved = (times - 1) * period if times > 2 or (times == 2 and period > 2) else 0
-            best = max(best, (saved, -i, -period, times))
-    saved, start, period, times = best[0], -best[1], -best[2], best[3]
+    known: dict[Hashable, int] = {}
+    signs = [known.setdefault(part.signature, len(known)) for part in parts]
+    saved, start, period, times = max(
+        (_longest_run(signs, p) for p in range(1, min(LONGEST, len(parts) // 2) + 1)),
+        key=lambda found: (found[0], -found[1], -found[2]),
+    )
     if saved < 3:
         return parts
     stop = start + period * times
     group = _repeated(parts[start:stop], period, times)
     return [*_fold_repeated(parts[:start]), group, *_fold_repeated(parts[stop:])]
+
+
+def _longest_run(signs: list[int], period: int) -> tuple[int, int, int, int]:
+    """The longest repetition with a period: how many parts it saves, its start, period, times."""
+    same = bytes(map(eq, signs, signs[period:]))
+    longest = max(map(len, same.split(b"\0")))
+    times = longest // period + 1
+    worth = times > 2 or (times == 2 and period > 2)
+    return (times - 1) * period * worth, same.find(b"\1" * longest), period, times
 
 
 def _repeated(parts: list[Part], period: int, times: int) -> Part:
@@ -77,14 +121,19 @@ def _repeated(parts: list[Part], period: int, times: int) -> Part:
         given = dict.fromkeys(v for p in like for v in p.gives)
         shown.append(replace(parts[i], needs=list(wanted), gives=list(given)))
     names = _names(parts[:period])
+    if period == 1 and parts[-1].block.name != names:
+        names = f"{names} … {parts[-1].block.name}"
     lines = [
         Line(f"{times} {TIMES} the same", bold=True),
         Line(shortened(names, 190.0, 11.0), size=11, color=SMALLER),
     ]
     note = f"{times} repetitions of {period} parts: {names}\nopen it to see one of them"
-    block = Block(f"g{next(_number)}", lines, "module", note, name=f"{times} x ({names})")
+    block = Block(f"g{next(_number)}", lines, "module", note, name=f"{times} {TIMES} ({names})")
     block.facts = {"parts": str(period * times)}
-    return Part(block, needs, gives, folded(shown), ("repeated", tuple(p.signature for p in shown)))
+    signature = ("repeated", times, tuple(p.signature for p in shown))
+    whole = Part(block, needs, gives, folded(shown), signature)
+    whole.count = sum(_operations(p) for p in parts)
+    return whole
 
 
 def _names(parts: Sequence[Part]) -> str:

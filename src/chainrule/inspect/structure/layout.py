@@ -24,7 +24,7 @@ __all__ = ["Placed", "layout", "settled"]
 Key = Hashable
 BETWEEN = 22.0  # boxes in a row
 BESIDE = 12.0  # an edge that passes, to its neighbor
-SWEEPS = 16
+SWEEPS = 12
 # How much a piece of an edge pulls, by how many of its ends are stand-ins: long edges go around
 # chains of nodes, and not the other way round.
 STRAIGHT = {0: 3.0, 1: 1.0, 2: 8.0}
@@ -161,9 +161,15 @@ def _settle_row(
 ) -> None:
     wishes, weights = [], []
     for key in row:
-        total = sum(w for _, w in near[key])
-        wishes.append(sum(x[n] * w for n, w in near[key]) / total if total else x[key])
+        total = place = 0.0
+        for other, weight in near[key]:
+            total += weight
+            place += weight * x[other]
+        wishes.append(place / total if total else x[key])
         weights.append(total or 0.05)
+    if len(row) == 1:
+        x[row[0]] = wishes[0]
+        return
     x.update(zip(row, settled(wishes, weights, apart), strict=True))
 
 

@@ -211,7 +211,14 @@ class Reader:
         short = name.removeprefix(prefix)
         lines = [Line(short), Line(shape_text(t), size=SMALL, color=SOFT)]
         note = f"{role} {name}: {value_text(t)}"
-        block = Block(f"p{call.number}_{id(t)}", lines, "parameter", note, round=True, name=name)
+        block = Block(
+            f"p{call.number}_{list(self.owned).index(id(t))}",
+            lines,
+            "parameter",
+            note,
+            round=True,
+            name=name,
+        )
         block.facts = {"output": shape_text(t)}
         if role == "parameter":
             block.facts["parameters"] = f"{t.numel():,}"

@@ -29,6 +29,7 @@ class Part:
     gives: list[Value]
     inside: list[Part] | None = None
     signature: Hashable = None
+    count: int = 0  # of operations in it, where fewer are shown
     after: Part | None = None  # drawn below this one, although no value is known to link them
 
     @property

@@ -7,6 +7,7 @@ width of each text along with it (``textLength``), so that another font is fitte
 
 from __future__ import annotations
 
+from functools import lru_cache
 from html import escape
 
 __all__ = ["LINE", "MINUS", "SIZE", "TIMES", "shortened", "text", "width_of", "wrapped"]
@@ -28,6 +29,7 @@ _WIDEST = 1015
 BOLD = 1.09  # the widest ratio of a whole word in bold letters to the same in plain ones
 
 
+@lru_cache(maxsize=4096)
 def width_of(words: str, size: float = SIZE, bold: bool = False) -> float:
     """The width of a text.
 
