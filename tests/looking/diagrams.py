@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -34,10 +35,29 @@ def _inside(a: Area, b: Area) -> bool:
     )
 
 
-def _piece(p: tuple[float, float], q: tuple[float, float]) -> Area:
-    """What a piece of a link fills at most: it runs, straight or bent, between its two points."""
-    pad = SLACK if p[0] == q[0] else 0.0
-    return min(p[0], q[0]) - pad, min(p[1], q[1]), max(p[0], q[0]) + pad, max(p[1], q[1])
+Point = tuple[float, float]
+
+
+def _piece(p: Point, q: Point) -> Area:
+    """The rectangle of two points."""
+    return min(p[0], q[0]), min(p[1], q[1]), max(p[0], q[0]), max(p[1], q[1])
+
+
+def _runs_into(p: Point, q: Point, area: Area, bent: bool, round: bool = False) -> bool:
+    """Whether the piece of a link between two points enters a rectangle, or the circle in it."""
+    if bent and p[0] != q[0]:
+        return _meet(_piece(p, q), area)
+    steps = max(2, int(math.dist(p, q)))
+    middle = (area[0] + area[2]) / 2, (area[1] + area[3]) / 2
+    for i in range(steps + 1):
+        at = [p[k] + (q[k] - p[k]) * i / steps for k in (0, 1)]
+        if round:
+            inside = math.dist(at, middle) < (area[2] - area[0]) / 2 - SLACK
+        else:
+            inside = all(area[k] + SLACK < at[k] < area[k + 2] - SLACK for k in (0, 1))
+        if inside:
+            return True
+    return False
 
 
 def _check_boxes(boxes: list[Box]) -> None:
@@ -45,6 +65,14 @@ def _check_boxes(boxes: list[Box]) -> None:
         one, other = _area(a), _area(b)
         nested = (a.frame and _inside(other, one)) or (b.frame and _inside(one, other))
         assert nested or not _meet(one, other), f"{a.name} covers {b.name}: {one}, {other}"
+
+
+def _near(a: Area, b: Area) -> bool:
+    return a[0] <= b[2] and a[2] >= b[0] and a[1] <= b[3] and a[3] >= b[1]
+
+
+def _is_round(thing: object) -> bool:
+    return getattr(thing, "round", False)
 
 
 def assert_laid_out_well(drawing: Drawing) -> None:
@@ -67,6 +95,6 @@ def assert_laid_out_well(drawing: Drawing) -> None:
         for p, q in pairwise(edge.points):
             piece = _piece(p, q)
             assert _inside(piece, page), f"{edge} leaves the picture"
-            hit = [b.name for b in closed if _meet(piece, _area(b))]
-            hit += [w.words for w in drawing.labels if _meet(piece, _area(w))]
+            near = [t for t in (*closed, *drawing.labels) if _near(piece, _area(t))]
+            hit = [t for t in near if _runs_into(p, q, _area(t), edge.bent, _is_round(t))]
             assert not hit, f"{edge} runs through {hit}"

@@ -13,7 +13,11 @@ from chainrule.inspect.structure.modules import Reader
 from chainrule.inspect.structure.parts import graph_of
 from chainrule.inspect.structure.rendering import rendered
 from chainrule.inspect.structure.scene import Drawing
+from chainrule.inspect.structure.unitgraph import read_units
+from chainrule.inspect.structure.units import draw_units
+from chainrule.inspect.structure.canvas import Sketch
 from chainrule.nn.module.base import Module
+from chainrule.ops.creation.patterns import zeros
 
 __all__ = ["draw"]
 
@@ -21,9 +25,15 @@ LEVELS = ("modules", "operations", "units")
 MOST = 60  # boxes that are seen at once, unless a depth is asked for
 
 
-@instrument("V07", "V09", needs=("model", "inputs"))
+@instrument("V07", "V09", "V44", needs=("model", "inputs"))
 def draw(
-    model: Module, inputs: Inputs = None, *, level: str = "modules", depth: int | None = None
+    model: Module,
+    inputs: Inputs = None,
+    *,
+    level: str = "modules",
+    depth: int | None = None,
+    weights: bool = False,
+    most: int | None = None,
 ) -> Drawing:
     """Draws a network as it runs: modules, operations between them, and the tensors that flow.
 
@@ -34,9 +44,13 @@ def draw(
         model: any module.
         inputs: what it is called with: a tensor, a tuple of them, or a dict of arguments.
         level: "modules" (the modules, and operations that belong to none of the library's),
-            "operations" (all operations inside them, too).
+            "operations" (all operations inside them, too), "units" (circles and lines for units
+            and weights, of a network of linear layers; inputs are not needed).
         depth: how deep modules are open at first: 0 shows the model as one box, 1 what it is made
             of. By default as deep as 60 boxes allow.
+        weights: for units: whether lines are as wide as their weights are large, blue where they
+            are positive and orange where they are negative.
+        most: for units: how many of a layer are drawn, 8 by default.
 
     >>> from chainrule import inspect, nn, ones
     >>> net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
@@ -50,6 +64,10 @@ def draw(
         raise ValueError(f"draw: level must be one of {', '.join(LEVELS)}, got {level!r}")
     if depth is not None and depth < 0:
         raise ValueError(f"draw: depth must not be negative, got {depth}")
+    if level == "units":
+        return _draw_units(model, inputs, depth, weights, most)
+    if weights or most is not None:
+        raise ValueError(f"draw: weights and most are for level='units', got level={level!r}")
     seen = trace("draw", model, inputs, partial=True)
     reader = Reader(seen, level == "operations")
     parts = [*reader.inputs(), reader.call(seen.root), *reader.outputs()]
@@ -60,6 +78,27 @@ def draw(
         graph = _without_root(graph, seen)
     made = rendered(graph, name_of(model), _subtitle(model, seen, graph))
     return Drawing(name_of(model), made.boxes, made.labels, made.edges, *made.area, made.svg)
+
+
+def _draw_units(
+    model: Module, inputs: Inputs, depth: int | None, weights: bool, most: int | None
+) -> Sketch:
+    if depth is not None:
+        raise ValueError("draw: depth is for modules and operations, not for level='units'")
+    if most is not None and most < 3:
+        raise ValueError(f"draw: most must be at least 3, got {most}")
+    seen = trace("draw", model, _some_input(model) if inputs is None else inputs)
+    return draw_units(read_units(seen), name_of(model), weights, most)
+
+
+def _some_input(model: Module) -> Inputs:
+    """Zeros of the size that the first linear layer of a model takes."""
+    sizes = [getattr(m, "in_features", None) for m in model.modules()]
+    found = [(size, m) for size, m in zip(sizes, model.modules(), strict=True) if size]
+    if not found:
+        raise TypeError("draw: the model has no Linear layer to tell its input size; give inputs")
+    dtype = next(model.parameters()).dtype
+    return zeros(1, found[0][0], dtype=dtype)
 
 
 def graph_root(graph: Graph, seen: Trace) -> Block:

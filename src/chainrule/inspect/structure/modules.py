@@ -12,7 +12,7 @@ from chainrule.inspect.structure.blocks import Block, Line
 from chainrule.inspect.structure.folding import folded
 from chainrule.inspect.structure.parts import Part
 from chainrule.inspect.structure.texts import MINUS, TIMES, shortened, wrapped
-from chainrule.inspect.structure.values import shape_text, value_text
+from chainrule.inspect.structure.values import class_name, shape_text, value_text
 from chainrule.nn.module.base import Module
 from chainrule.tensor import Tensor
 
@@ -142,7 +142,8 @@ class Reader:
         module, parent = call.module, call.parent
         prefix = "" if parent is None or not parent.path else f"{parent.path}."
         name = call.path.removeprefix(prefix)
-        title = f"{name}: {call.kind}" if name else call.kind
+        kind = class_name(module)
+        title = f"{name}: {kind}" if name else kind
         outs = " ".join(shape_text(t) for t in call.outputs)
         held = sum(p.numel() for p in module.parameters())
         told = [outs, f"{held:,} parameters" if held else ""]
@@ -154,10 +155,10 @@ class Reader:
             which = f"shared: call {twins.index(call) + 1} of {len(twins)}"
             lines.append(Line(which, size=SMALL, color="#8a4b00"))
         lines = [line for line in lines if line.words]
-        kind = _kind(call) if call.finished else "failed"
-        block = Block(f"c{call.number}", lines, kind, self._call_note(call), shared=len(twins) > 1)
-        block.name = call.path or call.kind
-        block.facts = {"class": call.kind, "output": outs}
+        color = _kind(call) if call.finished else "failed"
+        block = Block(f"c{call.number}", lines, color, self._call_note(call), shared=len(twins) > 1)
+        block.name = call.path or kind
+        block.facts = {"class": kind, "output": outs}
         block.facts["parameters"] = f"{held:,}" if held else ""
         if not call.finished and call is self.trace.failed:
             self._mark(block)

@@ -75,7 +75,7 @@ class Rendered:
             if seen:
                 source, target = self.names.get(link.source, ""), self.names.get(link.target, "")
                 places = [(px + x, py + y) for px, py in points]
-                self.edges.append(Edge(source, target, places, link.note))
+                self.edges.append(Edge(source, target, places, link.note, bent=True))
         rectangles = a.rectangles()
         blocks = a.graph.blocks
         return parts + [self._block(a, b, rectangles[b.key], x, y, seen) for b in blocks]

@@ -26,7 +26,10 @@ ARROW = (
 
 @dataclass
 class Box:
-    """A block in a drawing: where it is, and what it stands for. A frame holds other boxes."""
+    """A block in a drawing: where it is, and what it stands for.
+
+    A frame holds other boxes; a round one is the circle in its square.
+    """
 
     name: str
     kind: str
@@ -36,6 +39,7 @@ class Box:
     height: float
     frame: bool = False
     facts: dict[str, str] = field(default_factory=dict)
+    round: bool = False
 
 
 @dataclass
@@ -60,12 +64,16 @@ class Label:
 
 @dataclass
 class Edge:
-    """A link in a drawing, by the names of its ends and the points that it runs through."""
+    """A link in a drawing, by the names of its ends and the points that it runs through.
+
+    Between two points it is straight, or, if it is ``bent``, inside the rectangle of both.
+    """
 
     source: str
     target: str
     points: list[tuple[float, float]]
     note: str = ""
+    bent: bool = False
 
 
 @dataclass(repr=False)

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from chainrule.autograd.modes import no_grad
+from chainrule.nn.module.base import Module
+from chainrule.nn.utils.parametrize import type_before_parametrizations
 from chainrule.tensor import Tensor
 
-__all__ = ["shape_text", "value_text"]
+__all__ = ["class_name", "shape_text", "value_text"]
+
+
+def class_name(module: Module) -> str:
+    """The class of a module, as it was before a parametrization changed it."""
+    return type_before_parametrizations(module).__name__
 
 
 def shape_text(t: Tensor) -> str:
