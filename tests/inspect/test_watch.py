@@ -333,7 +333,7 @@ def test_recurrent_layers_are_watched_in_training() -> None:
     x = chainrule.randn(16, 5, 2)
     trainer = train.Trainer(Net(), "mse", callbacks=[seen], progress=False)
     trainer.fit((x, chainrule.zeros(16, 1)), epochs=2, batch_size=8)
-    names = ["gru.hidden", "gru.reset gate", "gru.update gate", "gru.new gate", "gru"]
+    names = ["gru.hidden", "gru.reset gate", "gru.update gate", "gru.candidate", "gru"]
     assert list(seen["activation"]) == names
     assert len(seen["activation"]["gru.hidden"].steps) == 4
     assert seen["preactivation"]["gru.sums"].last.size == 8 * 5 * 9

@@ -33,13 +33,20 @@ from chainrule.inspect.theory.invariances import (
     invariances,
     symmetry,
 )
+from chainrule.inspect.training.cockpit import Cockpit, Flight, cockpit
+from chainrule.inspect.training.gradient_flow import GradientFlow, gradient_flow
+from chainrule.inspect.training.initial_weights import WeightHistograms, weight_histograms
+from chainrule.inspect.training.normality import Normality, normality
 from chainrule.inspect.training.series import Series, Watched
 from chainrule.inspect.training.statistics import Statistics
+from chainrule.inspect.training.through_time import ThroughTime, through_time
+from chainrule.inspect.training.variance import VariancePropagation, variance_propagation
 from chainrule.inspect.training.watch import Watch, activations, watch
 
 __all__ = [
     "Attribution",
     "Autopsy",
+    "Cockpit",
     "ComputationGraph",
     "Count",
     "Deconvnet",
@@ -47,6 +54,8 @@ __all__ = [
     "Dream",
     "FeatureMaps",
     "Filters",
+    "Flight",
+    "GradientFlow",
     "HiddenSpace",
     "INSTRUMENTS",
     "Instrument",
@@ -54,18 +63,23 @@ __all__ = [
     "Landscape",
     "LossLine",
     "Maximized",
+    "Normality",
     "OptimizerPaths",
     "ReceptiveField",
     "Regions",
     "Series",
     "Statistics",
     "Summary",
+    "ThroughTime",
+    "VariancePropagation",
     "Watch",
     "Watched",
+    "WeightHistograms",
     "WeightPath",
     "activations",
     "attribute",
     "autopsy",
+    "cockpit",
     "count",
     "deconvnet",
     "deep_dream",
@@ -73,6 +87,7 @@ __all__ = [
     "feature_maps",
     "filters",
     "flipped_units",
+    "gradient_flow",
     "hidden_space",
     "invariance_table",
     "invariances",
@@ -80,6 +95,7 @@ __all__ = [
     "loss_line",
     "make_dot",
     "maximize",
+    "normality",
     "optimizer_paths",
     "permuted_units",
     "receptive_field",
@@ -88,5 +104,8 @@ __all__ = [
     "surface",
     "symmetry",
     "textbook",
+    "through_time",
+    "variance_propagation",
     "watch",
+    "weight_histograms",
 ]

@@ -132,6 +132,7 @@ class Trainer:
         self.progress = progress
         self.generator = None if seed is None else Generator().manual_seed(seed)
         self.history = History()
+        self.batch: Batch | None = None  # of the present update, the last if there are several
         self.epoch = 0  # how many are finished
         self._stop = ""
         self._best: dict[str, Any] | None = None
@@ -283,6 +284,7 @@ class Trainer:
     ) -> dict[str, float]:
         """One update from the batches of a group; their losses times their sizes, summed."""
         count = sum([b.size for b in group])
+        self.batch = group[-1]
         totals: dict[str, float] = {}
         before = len(outputs)
 

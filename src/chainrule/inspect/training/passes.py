@@ -154,7 +154,7 @@ class PassRecorder:
             seen = recurrence_of(name, op, inputs, params, out)
             parts = dict(zip(("hidden", "cell"), seen.states, strict=False))
             if "activation" in self.what:
-                parts |= {f"{gate} gate": value for gate, value in seen.gates().items()}
+                parts |= seen.gates()
                 for part, value in parts.items():
                     self.keep("activation", f"{name}.{part}", value)
             if "preactivation" in self.what and seen.kind != "PEEPHOLE":

@@ -15,6 +15,7 @@ from chainrule.inspect.core.tracing import Trace
 from chainrule.nn.module.base import Module
 from chainrule.nn.recurrent.base import RNNBase
 from chainrule.ops.core.apply import apply
+from chainrule.ops.core.promotion import cast
 from chainrule.ops.elementwise.functions import sigmoid, tanh
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.shape.joining import chunk
@@ -81,6 +82,20 @@ class Recurrence:
         out = apply(self.op, tuple(given), {**self.params, "reverse": False})
         return [*(out if isinstance(out, tuple) else (out,))][: len(states)]
 
+    def in_double(self, samples: int, steps: int | None) -> Recurrence:
+        """The first samples and the last steps, computed anew in float64."""
+        cut = slice(0 if steps is None else max(0, self.steps - steps), None)
+        inputs = cast(self.inputs[cut, :samples], dtypes.float64)
+        first = [cast(b[cut][0, :samples], dtypes.float64) for b in self.before]
+        mask = None if self.mask is None else self.mask[cut, :samples]
+        weights = tuple([cast(w, dtypes.float64) for w in self.weights])
+        one = Recurrence(self.name, self.op, inputs, [], [], weights, mask, self.params)
+        one.states = one.from_step(-1, first)
+        one.before = [
+            cat([unsqueeze(h0, 0), h[:-1]], 0) for h0, h in zip(first, one.states, strict=True)
+        ]
+        return one
+
     def sums(self) -> Tensor:
         """The pre-activations of all gates, (L, N, gates * D)."""
         weight = self.weights[0]
@@ -94,17 +109,18 @@ class Recurrence:
         return self.inputs + recurrent
 
     def gates(self) -> dict[str, Tensor]:
-        """The gates of all steps by name, each (L, N, D); none for a simple recurrent layer."""
+        """The gates of all steps and the candidate for the state, each (L, N, D); a simple
+        recurrent layer has none."""
         if self.kind == "GRU":
             r, z, n = chunk(self.sums(), 3, -1)
-            return {"reset": sigmoid(r), "update": sigmoid(z), "new": tanh(n)}
+            return {"reset gate": sigmoid(r), "update gate": sigmoid(z), "candidate": tanh(n)}
         if self.kind == "LSTM":
             i, f, g, o = chunk(self.sums(), 4, -1)
             return {
-                "input": sigmoid(i),
-                "forget": sigmoid(f),
-                "cell input": tanh(g),
-                "output": sigmoid(o),
+                "input gate": sigmoid(i),
+                "forget gate": sigmoid(f),
+                "candidate": tanh(g),
+                "output gate": sigmoid(o),
             }
         return {}
 
