@@ -4,6 +4,8 @@ alone, to the last bit."""
 from __future__ import annotations
 
 import io
+import multiprocessing
+import os
 import sys
 import threading
 import time
@@ -179,6 +181,16 @@ def test_jobs_do_not_disturb_each_other(job: Callable[[int], Any]) -> None:
     assert len({str(result) for result in alone}) > 1, "jobs that all give the same show nothing"
     if job is not loads_data:  # a loader draws the seed of its workers
         assert bool((chainrule.get_rng_state() == state).all())
+
+
+def test_many_fits_in_threads_and_processes_agree() -> None:
+    alone = fits_a_table(0)
+    assert at_once([lambda: fits_a_table(0)] * 16) == [alone] * 16
+    if hasattr(os, "fork"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads, from Python 3.12 on
+            with multiprocessing.get_context("fork").Pool(4) as pool:
+                assert pool.map(fits_a_table, [0] * 8, chunksize=1) == [alone] * 8
 
 
 # --- one module for all ---------------------------------------------------------------------------
