@@ -163,10 +163,10 @@ def receptive_field(
     >>> print(inspect.receptive_field(net, input_size=(1, 1, 12, 12)))
     unit (1, 1) of layer 2 sees 6 x 6 of 12 x 12 places
     layer  kind       sees  stride  of the unit
-    -----  ---------  ----  ------  ------------
-    0      Conv2d     5x5   1x1     4..8 x 4..8
-    1      ReLU       5x5   1x1     4..8 x 4..8
-    2      MaxPool2d  6x6   2x2     4..9 x 4..9
+    -----  ---------  ----  ------  -----------
+    0      Conv2d     5x5   1x1     2..6 x 2..6
+    1      ReLU       5x5   1x1     2..6 x 2..6
+    2      MaxPool2d  6x6   2x2     2..7 x 2..7
     """
     model = settled(model)
     given = inputs_or_made("receptive_field", model, inputs, input_size)

@@ -167,13 +167,13 @@ def summary(
     >>> from chainrule import inspect, nn
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
     >>> print(inspect.summary(net, input_size=(5, 4)))
-    layer         input   output  parameters  multiply-adds  memory
-    ------------  ------  ------  ----------  -------------  ------
-    Sequential    (5, 4)  (5, 3)           -              -       -
-      0 Linear    (5, 4)  (5, 8)          40            160       -
-      1 Tanh      (5, 8)  (5, 8)           -              -   160 B
-      2 Linear    (5, 8)  (5, 3)          27            120       -
-    ===============================================================
+    layer       input   output  parameters  multiply-adds  memory
+    ----------  ------  ------  ----------  -------------  ------
+    Sequential  (5, 4)  (5, 3)           -              -       -
+      0 Linear  (5, 4)  (5, 8)          40            160       -
+      1 Tanh    (5, 8)  (5, 8)           -              -   160 B
+      2 Linear  (5, 8)  (5, 3)          27            120       -
+    =============================================================
     parameters     67  (67 trainable, 0 frozen; buffers 0)
     multiply-adds  280  (FLOPs 655)
     memory         forward 320 B of activations at once; training keeps 160 B,
