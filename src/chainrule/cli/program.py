@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from chainrule.cli import commands
+from chainrule.cli import commands, inspecting
 from chainrule.cli.arguments import UserError
 from chainrule.cli.installation import version
 
@@ -27,6 +27,7 @@ EXAMPLES = """examples:
   chainrule fit houses.csv --target price     a file; the task is detected
   chainrule fit photos/ --size 32,32          a folder with one subfolder of images for each class
   chainrule predict chainrule-iris new.csv    labels for new rows
+  chainrule inspect chainrule-iris            the layers of a network; --list names the instruments
   chainrule cv wine --folds 10                cross-validation instead of one split
 """
 
@@ -120,6 +121,8 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("model", metavar="MODEL", help="the folder that `fit` wrote")
     evaluate.add_argument("data", metavar="DATA")
 
+    inspecting.add_options(command("inspect", inspecting.inspect, inspecting.HELP))
+
     cv = command("cv", commands.cv, "cross-validation: train and score on each of several folds")
     _training_options(cv)
     cv.add_argument("--folds", type=int, default=5)
@@ -178,7 +181,8 @@ def _run(given: list[str]) -> int:
     except (UserError, ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if options.debug:
             traceback.print_exc()
-        text = re.sub(r"^\[Errno \d+\] ", "", " ".join(str(error).split()))
+        said = "; ".join([str(error), *getattr(error, "__notes__", ())])
+        text = re.sub(r"^\[Errno \d+\] ", "", " ".join(said.split()))
         print(f"chainrule {options.command}: error: {text}", file=sys.stderr)
         return error.status if isinstance(error, UserError) else 2
     if options.json:
