@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.backend.numpy_kernels.arrow_cells import read_by_arrow
+
 __all__ = ["read_cells"]
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -44,6 +46,9 @@ def read_cells(
         and, if a row has another number of cells (then there are no columns), its number, how many
         it has, and its line, all counted from 1.
     """
+    quick = read_by_arrow(text, delimiter, modes, comma, _numbers)
+    if quick is not None:
+        return *quick, "", None
     rows, rest = _records(text, delimiter, last)
     if any([len(row) != len(modes) for row in rows]):
         return [], 0, "", _first_wrong(text, delimiter, len(modes))
