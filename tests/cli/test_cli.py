@@ -410,3 +410,10 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_device_is_no_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "/dev/zero is a device or a pipe" in fails(capsys, "fit", "/dev/zero")
     assert "/dev/zero is not a file" in fails(capsys, "predict", "/dev/zero", "iris")
+
+
+def test_the_command_starts_without_what_it_may_not_need() -> None:
+    """Its help and its errors come at once: layers, data and training are imported when used."""
+    code = "import sys, chainrule.cli; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"chainrule.nn", "chainrule.data", "chainrule.train"} & set(done.stdout.split())

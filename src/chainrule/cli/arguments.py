@@ -7,8 +7,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chainrule.files import check_room
-
 if TYPE_CHECKING:
     from chainrule.data import Table
     from chainrule.train import Settings
@@ -116,6 +114,8 @@ def image_size(text: str | None) -> list[int] | None:
 
 def check_writable(out: Path) -> None:
     """Before any work is done: whether the results can be written."""
+    from chainrule.files import check_room
+
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out}: that is a file; give the name of a folder")
     parent = out
