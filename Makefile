@@ -15,7 +15,7 @@ mkdir $(1)
 tar --exclude=./.git --exclude='./.venv*' --exclude='./.*_cache' --exclude=./.hypothesis --exclude=./.fallback --exclude=./.sanitize --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
-.PHONY: demo test fallback sanitize parity bench mnist house stub lint format clean
+.PHONY: demo test fallback sanitize faults parity bench mnist house stub lint format clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -77,6 +77,15 @@ sanitize: $(VENV)/.tools
 	CHAINRULE_SANITIZE=1 CC=gcc CXX=g++ $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target .sanitize/site ./.sanitize
 	cd .sanitize && $(SANITIZED) -c 'import sys; from chainrule import backend; sys.exit(backend.why_not_native or None)'
 	cd .sanitize && $(SANITIZED) -m pytest -n $(WORKERS) tests/native
+
+# Damaged files, kills, random calls of kernels, an hour of mixed load: some hours, and writes
+# docs/reliability.md. ONLY="folders of models" CASES=1000 tries one kind again.
+CASES ?= 100000
+KILLS ?= 500
+CALLS ?= 1000000
+MINUTES ?= 60
+faults: $(VENV)/.tools
+	PYTHONPATH=tools:tests $(BIN)/python -m reliability --cases $(CASES) --kills $(KILLS) --calls $(CALLS) --minutes $(MINUTES) $(if $(ONLY),--only "$(ONLY)")
 
 parity: $(VENV)/.torch
 	$(BIN)/python -m pytest -n $(WORKERS) tests/parity tests/nn

@@ -90,7 +90,7 @@ def test_a_pickle_executes_nothing(tmp_path: Path, call: Any) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "Ran out of input"),
+        (b"", "pickle exhausted"),
         (b"garbage", "is not a batch of the Python version"),
         (pickle.dumps([1, 2], 2), "is not a batch of the Python version"),
         (pickle.dumps({"data": 3, "labels": [1]}, 2), "is not a batch of the Python version"),

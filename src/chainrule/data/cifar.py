@@ -343,12 +343,25 @@ class _Type:
         pass
 
 
+def _check_places(content: bytes) -> None:
+    """Refuses a pickle that puts a value into a place beyond all that it can have filled.
+
+    Python makes room for all places below, so that five bytes could ask for gigabytes.
+    """
+    import pickletools
+
+    for count, (code, place, _) in enumerate(pickletools.genops(content)):
+        if code.name.endswith("PUT") and place is not None and place > count:
+            raise pickle.UnpicklingError(f"it puts its value {count} into the place {place}")
+
+
 class _ArraysOnly(pickle.Unpickler):
     """Reads a pickle of lists, dictionaries, numbers, texts and arrays; refuses all else."""
 
     KNOWN: ClassVar[dict[str, type]] = {"_reconstruct": _Array, "ndarray": _Array, "dtype": _Type}
 
     def __init__(self, content: bytes):
+        _check_places(content)
         super().__init__(io.BytesIO(content), encoding="latin1")
 
     def find_class(self, module: str, name: str) -> Any:

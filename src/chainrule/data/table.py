@@ -175,7 +175,9 @@ def _read_parquet(path: Path) -> Table:
         reader = polars.read_parquet
     try:
         frame = reader(path)
-    except Exception as error:  # noqa: BLE001 - the readers raise what they like
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the panics of Polars are no Exceptions
         raise TableError(f"{path} is not a whole Parquet file: {error}") from None
     try:
         return Table.from_frame(frame)

@@ -88,7 +88,7 @@ def _write(path: Path, content: Sequence[Buffer], wanted: Path) -> None:
 
 def _signed(told: Mapping[str, Any]) -> bytes:
     """The description as text, with a checksum of itself."""
-    own = _digest([json.dumps(told, indent=1).encode()])
+    own = _digest([json.dumps(told).encode()])
     return json.dumps({**told, "digest": own}, indent=1).encode()
 
 
@@ -97,7 +97,7 @@ def check_digest(where: Path, told: Mapping[str, Any]) -> None:
     if "digest" not in told and "files" not in told:
         return  # of a version that wrote none
     rest = {key: value for key, value in told.items() if key != "digest"}
-    if _digest([json.dumps(rest, indent=1).encode()]) != told.get("digest"):
+    if _digest([json.dumps(rest).encode()]) != told.get("digest"):
         raise ValueError(
             f"load: {where} is damaged: it is not as it was written, by its own checksum; restore "
             "it, or save the model again"

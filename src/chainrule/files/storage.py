@@ -45,6 +45,7 @@ __all__ = ["FORMAT_VERSION", "describe_file", "load", "save", "save_folder"]
 
 FORMAT_VERSION = 1
 KEY = "chainrule"  # of the metadata in one file
+SEALED = json.dumps({"checksum": weights.CHECKSUM})[1:-1]  # in the text of a description
 PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
@@ -159,23 +160,36 @@ def load(
     _refuse_pickle("load", pickle_module)
     where, told, tensors = _opened(f, dtype)
     tensors = mapped(tensors, map_location)
-    try:
-        if told:
-            check_value(told["value"])
-        decoder = Decoder(tensors, classes, where)
-        state = _state_of(told["value"]) if model is not None and told else None
-        if model is not None and state is not None:
-            model.load_state_dict({k: decoder.decode(v) for k, v in state})
-            return model
-        value = decoder.decode(told["value"]) if told else tensors
-    except Misfit as error:
-        raise ValueError(f"load: the description in {where} is damaged: {error}") from None
-    except (LookupError, TypeError, AttributeError, RecursionError, ArithmeticError) as error:
-        raise ValueError(f"load: the description in {where} is damaged: {error!r}") from error
+    value = _decoded(told, tensors, classes, where, state_only=model is not None)
     if model is not None:
         model.load_state_dict(value)
         return model
     return value
+
+
+def _decoded(
+    told: dict[str, Any],
+    tensors: dict[str, Tensor],
+    classes: Iterable[type],
+    where: str,
+    state_only: bool,
+) -> Any:
+    """What a file holds; of a module only its state, if that is all that is wanted."""
+    if not told:
+        return tensors
+    try:
+        check_value(told["value"])
+        decoder = Decoder(tensors, classes, where)
+        state = _state_of(told["value"]) if state_only else None
+        if state is not None:
+            return {k: decoder.decode(v) for k, v in state}
+        return decoder.decode(told["value"])
+    except Misfit as error:
+        raise ValueError(f"load: the description in {where} is damaged: {error}") from None
+    except Exception as error:  # of a description that may say anything at all
+        if isinstance(error, ValueError) and str(error).startswith("load: "):
+            raise
+        raise ValueError(f"load: the description in {where} is damaged: {error!r}") from error
 
 
 def describe_file(f: FileLike) -> dict[str, Any]:
@@ -262,6 +276,8 @@ def _open(path: Path) -> BufferedReader:
             if path.parent.is_dir()
             else f"load: there is no folder {path.parent}"
         ) from None
+    except ValueError as error:  # of a name that no file can have
+        raise ValueError(f"load: {str(path)!r} is not the name of a file: {error}") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise ValueError(f"load: {path} is not a file but a device, a pipe or a folder")
@@ -291,7 +307,9 @@ def _parts(
     if dtype is not None:
         tensors = {n: t.to(dtype) if t.is_floating_point() else t for n, t in tensors.items()}
     description = _parsed(where, told[KEY]) if KEY in told else {}
-    if "checksum" in description and weights.CHECKSUM not in told:
+    # Also where the name of the description was damaged together with that of the checksum.
+    has_lost_it = "checksum" in description or any(SEALED in text for text in told.values())
+    if has_lost_it and weights.CHECKSUM not in told:
         raise ValueError(f"load: {where} is damaged: it lacks the checksum it was written with")
     return description, tensors
 

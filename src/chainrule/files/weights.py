@@ -20,6 +20,7 @@ from chainrule.typing import Array
 __all__ = ["CHECKSUM", "LARGEST_HEADER", "Damaged", "Unsupported", "parts", "read"]
 
 LARGEST_HEADER = 100_000_000  # bytes, as safetensors has it
+MOST_DIMENSIONS = 64  # as NumPy has it
 CHECKSUM = "sha256"  # among the metadata: of the file with zeros in its place
 _EMPTY = "0" * 64
 _METADATA = "__metadata__"
@@ -138,7 +139,7 @@ def _header(text: bytearray, size: int | None) -> tuple[dict[str, str], list[tup
     """The metadata, and the tensors in the order in which they lie; all that is said is checked."""
     try:
         header = json.loads(text.decode(), object_pairs_hook=_without_repeats)
-        told = header.pop(_METADATA, None) or {}
+        told = _metadata(header.pop(_METADATA, None))
         entries = sorted(header.items(), key=lambda item: tuple(item[1]["data_offsets"]))
         end = 0
         for name, entry in entries:
@@ -149,9 +150,15 @@ def _header(text: bytearray, size: int | None) -> tuple[dict[str, str], list[tup
         raise Damaged(f"its header is damaged: {error}") from error
     if size is not None and size != end:
         raise Damaged(f"{size} bytes follow the header, which speaks of {end}")
-    if not all(isinstance(v, str) for v in told.values()):
-        raise Damaged("its metadata are no text")
     return told, entries
+
+
+def _metadata(told: Any) -> dict[str, str]:
+    if told is None:
+        return {}
+    if not isinstance(told, dict) or not all(isinstance(v, str) for v in told.values()):
+        raise ValueError("its metadata are no text")
+    return told
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -169,6 +176,8 @@ def _checked(name: str, entry: dict[str, Any], start: int) -> int:
             f"{name!r} has elements of type {kind}, which chainrule has no tensors of; convert it "
             f"where it was made, to one of {', '.join(_SIZES)}"
         )
+    if not isinstance(shape, list) or len(shape) > MOST_DIMENSIONS:
+        raise ValueError(f"{name!r} has the shape {shape!r:.80}")
     for number in (*shape, begin, end):
         if type(number) is not int or number < 0:
             raise ValueError(f"{name!r} has a size or place {number!r}")

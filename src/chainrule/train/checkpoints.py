@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.random import get_rng_state, set_rng_state
+from chainrule.tensor import Tensor
 from chainrule.train.history import History
 from chainrule.train.penalties import learned
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from chainrule.train.trainer import Trainer
 
 __all__ = ["restore", "state_of"]
+
+NEEDED = {"model", "optimizer", "epoch", "random"}
 
 
 def state_of(trainer: Trainer) -> dict[str, Any]:
@@ -37,8 +41,23 @@ def state_of(trainer: Trainer) -> dict[str, Any]:
 
 
 def restore(trainer: Trainer, kept: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Puts a state back into a trainer of the same parts; ``path`` is for messages."""
-    _check(trainer, kept, path)
+    """Puts a state back into a trainer of the same parts, all of it or none; ``path`` is for
+    messages."""
+    before = copy.deepcopy(state_of(trainer))
+    try:
+        _check(trainer, kept, path)
+        _put(trainer, kept)
+    except Exception as error:
+        _put(trainer, before)
+        if isinstance(error, ValueError) and str(path) in str(error):
+            raise
+        raise ValueError(
+            f"fit: the checkpoint {path} is damaged, or of another model, optimizer or schedule; "
+            f"the trainer was not changed: {error}"
+        ) from error
+
+
+def _put(trainer: Trainer, kept: Mapping[str, Any]) -> None:
     trainer.model.load_state_dict(kept["model"])
     for name, module in learned(trainer.penalties).items():
         module.load_state_dict(kept["penalties"][name])
@@ -59,9 +78,11 @@ def restore(trainer: Trainer, kept: Mapping[str, Any], path: str | os.PathLike[s
 
 def _check(trainer: Trainer, kept: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Raises ValueError where the checkpoint is of another kind of run."""
-    missing = {"model", "optimizer", "epoch", "random"} - set(kept)
+    missing = NEEDED - set(kept if isinstance(kept, Mapping) else ())
     if missing:
-        raise ValueError(f"fit: {path} is not a checkpoint of a Trainer: it lacks {missing}")
+        raise ValueError(
+            f"fit: {path} is not a checkpoint of a Trainer: it lacks {', '.join(sorted(missing))}"
+        )
     if len(kept["callbacks"]) != len(trainer._running):
         raise ValueError(
             f"fit: the checkpoint {path} was made with {len(kept['callbacks'])} callbacks, "
@@ -71,3 +92,21 @@ def _check(trainer: Trainer, kept: Mapping[str, Any], path: str | os.PathLike[st
         raise ValueError(f"fit: the checkpoint {path} and this trainer differ in the schedule")
     if set(kept.get("penalties", ())) != set(learned(trainer.penalties)):
         raise ValueError(f"fit: the checkpoint {path} and this trainer differ in the penalties")
+    epoch, best = kept["epoch"], kept["best"]
+    if type(epoch) is not int or epoch < 0 or not (best is None or _fits(trainer, best)):
+        raise ValueError(f"fit: the checkpoint {path} is damaged: its epoch or best epoch is wrong")
+
+
+def _fits(trainer: Trainer, best: Mapping[str, Any]) -> bool:
+    """Whether this is a best epoch of this model, to which a run may go back at its end."""
+    own = trainer.model.state_dict()
+    if not isinstance(best["value"], float) or best["model"].keys() != own.keys():
+        return False
+    return all([_alike(best["model"][key], value) for key, value in own.items()])
+
+
+def _alike(kept: Any, own: Any) -> bool:
+    """Whether a kept value can take the place of the present one."""
+    if isinstance(own, Tensor):
+        return isinstance(kept, Tensor) and kept.shape == own.shape
+    return type(kept) is type(own)

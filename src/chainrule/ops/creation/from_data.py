@@ -130,6 +130,21 @@ def _holds_nan(values: Any) -> bool:
 
 def _ragged(values: Any, dim: int) -> Exception | None:
     """Where nested lists are of different lengths or depths."""
+    found = _uneven(values, dim)
+    if found is not None or not _holds_lists(values):
+        return found
+    for v in values:
+        if (found := _ragged(v, dim + 1)) is not None:
+            return found
+    # Each of them is even: what is left are differences between them, level by level.
+    while found is None and _holds_lists(values):
+        values, dim = [item for v in values for item in v], dim + 1
+        found = _uneven(values, dim)
+    return found
+
+
+def _uneven(values: Any, dim: int) -> Exception | None:
+    """Where the items are not all numbers, or not all lists of one length."""
     lengths = [len(v) if _is_nested(v) else None for v in values]
     for i, n in enumerate(lengths):
         if (n is None) != (lengths[0] is None):
@@ -142,11 +157,11 @@ def _ragged(values: Any, dim: int) -> Exception | None:
                 f"tensor: expected sequence of length {lengths[0]} at dim {dim + 1} (got {n} at "
                 f"item {i}); all sequences of a dimension must have one length"
             )
-    if not lengths or lengths[0] is None:
-        return None
-    inner = [_ragged(v, dim + 1) for v in values]
-    joined = [item for v in values for item in v]
-    return next((e for e in inner if e is not None), None) or _ragged(joined, dim + 1)
+    return None
+
+
+def _holds_lists(values: Any) -> bool:
+    return len(values) > 0 and _is_nested(values[0])
 
 
 def _is_nested(value: Any) -> bool:
