@@ -20,6 +20,7 @@ from chainrule.inspect.structure.graphs import ComputationGraph, make_dot
 from chainrule.inspect.structure.receptive import ReceptiveField, receptive_field
 from chainrule.inspect.structure.scene import Drawing
 from chainrule.inspect.structure.summary import Summary, summary
+from chainrule.inspect.structure.wiring import wiring
 from chainrule.inspect.surfaces.hidden import HiddenSpace, hidden_space
 from chainrule.inspect.surfaces.landscapes import Landscape, WeightPath, landscape, surface
 from chainrule.inspect.surfaces.lines import LossLine, loss_line
@@ -108,4 +109,5 @@ __all__ = [
     "variance_propagation",
     "watch",
     "weight_histograms",
+    "wiring",
 ]
