@@ -17,27 +17,61 @@ from chainrule import Tensor, inspect, models, nn, ones, randn
 from chainrule.inspect.structure.scene import Drawing
 from chainrule.nn import functional as F
 
+
+class LanguageModel(nn.Module):
+    """An LSTM that predicts the next token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.lstm = nn.Embedding(11, 4), nn.LSTM(4, 6, 2, batch_first=True)
+        self.head = nn.Linear(6, 11)
+
+    def forward(self, tokens: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        out, state = self.lstm(self.embedding(tokens), state)
+        return self.head(out), state
+
+
 READY: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
-    "mlp": lambda: (models.MLP(4, [8, 8], 2), randn(3, 4)),
-    "lenet": lambda: (models.LeNet(), randn(1, 1, 28, 28)),
-    "cifar": lambda: (models.CifarNet(), randn(1, 3, 32, 32)),
-    "resnet": lambda: (models.ResNet(8), randn(1, 3, 16, 16)),
-    "additive": lambda: (models.AdditiveModel([[0], [1, 2]], [4]), randn(2, 3)),
-    "tasks": lambda: (
+    "AdditiveModel": lambda: (models.AdditiveModel([[0], [1, 2]], [4]), randn(2, 3)),
+    "Autoencoder": lambda: (models.Autoencoder(6, [4], 2), randn(3, 6)),
+    "BinaryClassifier": lambda: (models.BinaryClassifier(nn.Linear(3, 2), 2), randn(2, 3)),
+    "CascadeNetwork": lambda: (models.CascadeNetwork(2, 1, units=3), randn(4, 2)),
+    "CifarNet": lambda: (models.CifarNet(), randn(1, 3, 32, 32)),
+    "Classifier": lambda: (models.Classifier(nn.Linear(3, 2), 2, 4), randn(2, 3)),
+    "ConvAutoencoder": lambda: (models.ConvAutoencoder(), randn(1, 1, 8, 8)),
+    "ConvBlock": lambda: (models.ConvBlock(1, 2, convolutions=2), randn(1, 1, 8, 8)),
+    "DenoisingAutoencoder": lambda: (models.DenoisingAutoencoder(6, [4], 2), randn(3, 6)),
+    "DictionaryModel": lambda: (models.DictionaryModel([Tensor.sin, Tensor.cos]), randn(5)),
+    "FeatureMapModel": lambda: (models.FeatureMapModel(Tensor.sin, 3), randn(2, 3)),
+    "LeNet": lambda: (models.LeNet(), randn(1, 1, 32, 32)),
+    "LinearRegression": lambda: (models.LinearRegression(3), randn(2, 3)),
+    "LogisticRegression": lambda: (models.LogisticRegression(3), randn(2, 3)),
+    "MLP": lambda: (models.MLP(4, [8, 8], 2, dropout=0.1, norm="batch"), randn(3, 4)),
+    "MnistConvNet": lambda: (models.MnistConvNet(channels=(2, 4), width=8), randn(1, 1, 28, 28)),
+    "MultiTaskNet": lambda: (
         models.MultiTaskNet(nn.Linear(3, 4), {"a": nn.Linear(4, 1), "b": nn.Linear(4, 2)}),
         randn(2, 3),
     ),
-    "dictionary": lambda: (models.DictionaryModel([Tensor.sin, Tensor.cos]), randn(5)),
-    "cascade": lambda: (models.CascadeNetwork(2, 1, units=3), randn(4, 2)),
-    "rbf": lambda: (models.RBFNetwork(2, 5, 1), randn(4, 2)),
-    "autoencoder": lambda: (models.Autoencoder(6, [4], 2), randn(3, 6)),
+    "Perceptron": lambda: (models.Perceptron(3), randn(2, 3)),
+    "RBFNetwork": lambda: (models.RBFNetwork(2, 5, 1), randn(4, 2)),
+    "ResNet": lambda: (models.ResNet(8), randn(1, 3, 16, 16)),
+    "SelfNormalizingMLP": lambda: (models.SelfNormalizingMLP(4, [5], 2), randn(3, 4)),
+    "SequenceModel": lambda: (models.SequenceModel(3, 4, 2, bidirectional=True), randn(2, 5, 3)),
+    "SoftmaxRegression": lambda: (models.SoftmaxRegression(3, 4), randn(2, 3)),
     "transformer": lambda: (
         nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2),
         randn(2, 5, 8),
     ),
     "two_directions": lambda: (nn.Sequential(nn.LSTM(3, 4, 2, bidirectional=True)), randn(5, 2, 3)),
+    "language_model": lambda: (LanguageModel(), chainrule.arange(6).reshape(2, 3)),
     "one_layer": lambda: (nn.Linear(2, 3), randn(1, 2)),
 }
+TOO_LARGE = {"AlexNet"}  # 60 million weights, of the kinds of layers that CifarNet has
+
+
+def test_every_ready_network_is_among_them() -> None:
+    ready = {n for n in models.__all__ if isinstance(getattr(models, n), type)}
+    assert ready - TOO_LARGE <= set(READY)
 
 
 def names(drawing: Drawing) -> list[str]:
@@ -80,6 +114,13 @@ def test_a_module_that_is_used_twice_has_two_boxes_marked_as_shared() -> None:
     assert "shared: call 1 of 2" in words
     assert "shared: call 2 of 2" in words
     assert ("relu", "add") in links(drawing)  # the skip
+
+
+def test_a_language_model_has_its_states_among_the_outputs() -> None:
+    drawing = inspect.draw(*READY["language_model"]())
+    outputs = [b.name for b in drawing.boxes if b.kind == "output"]
+    assert outputs == ["output [0]", "output [1][0]", "output [1][1]"]
+    assert [e.target for e in drawing.edges if e.source == "lstm"] == ["head", *outputs[1:]]
 
 
 def test_boxes_say_shapes_and_parameters() -> None:
