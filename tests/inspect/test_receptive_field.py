@@ -131,6 +131,12 @@ def test_it_agrees_with_the_arithmetic_of_stacks() -> None:
     assert last.first == (by_hand.start + 2 * by_hand.stride,)
 
 
+def test_half_precision_is_followed_alike() -> None:
+    net = nn.Sequential(nn.Conv1d(1, 2, 3), nn.ReLU(), nn.Conv1d(2, 1, 3))
+    wide = inspect.receptive_field(net, input_size=(1, 1, 12), unit=2)
+    assert inspect.receptive_field(net.bfloat16(), input_size=(1, 1, 12), unit=2) == wide
+
+
 def test_dilation_leaves_gaps() -> None:
     told = inspect.receptive_field(nn.Conv1d(1, 1, 3, dilation=4), input_size=(1, 1, 20), unit=3)
     assert told.seen == [[3, 7, 11]]

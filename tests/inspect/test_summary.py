@@ -106,9 +106,60 @@ def test_functional_code_belongs_to_the_module_that_runs_it() -> None:
 
     told = inspect.summary(Functional(), input_size=(2, 3))
     assert told.rows[0].macs == 2 * 3 * 4 + 2 * 4 * 5
-    assert told.not_called == {"inner": 16}
-    assert told.parameters == 36
-    assert "not called     inner (16 parameters)" in str(told)
+    assert told.rows[0].parameters == told.parameters == 36
+    assert told.unused == {}
+
+
+def test_parameters_that_nothing_reads_are_named() -> None:
+    class Forgetful(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.spare = nn.Linear(3, 4), nn.Linear(4, 2)
+            self.scale = nn.Parameter(chainrule.ones(5))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.used(x)
+
+    told = inspect.summary(Forgetful(), input_size=(2, 3))
+    assert told.unused == {"": 5, "spare": 10}
+    assert "not used       parameters of Forgetful (5), spare (10)" in str(told)
+    attention = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    assert inspect.summary(attention, input_size=(2, 3, 8)).unused == {}
+
+
+def test_rows_add_up_where_weights_are_read_without_a_call() -> None:
+    told = inspect.summary(nn.TransformerEncoderLayer(8, 2, 16), input_size=(3, 2, 8))
+    assert sum(r.parameters for r in told.rows) == told.parameters
+    (attention,) = (r for r in told.rows if r.kind == "MultiheadAttention")
+    assert attention.parameters == 4 * 8 * 8 + 4 * 8
+
+
+def test_a_packed_sequence_is_one_argument() -> None:
+    from chainrule.nn.utils.rnn import pack_padded_sequence
+
+    packed = pack_padded_sequence(chainrule.ones(7, 2, 3), chainrule.tensor([7, 4]))
+    told = inspect.summary(nn.GRU(3, 5), packed)
+    assert told.error is None
+    assert told.macs == 7 * 2 * 3 * 5 * (3 + 5)
+
+
+def test_functions_of_the_user_and_checkpoints_count_what_is_in_them() -> None:
+    from chainrule.utils.checkpoint import checkpoint
+
+    class Gram(chainrule.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x @ x.mT
+
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return checkpoint(self.inner, Gram.apply(x), use_reentrant=False)
+
+    assert inspect.count(Both(), chainrule.ones(4, 2)).macs == 4 * 4 * 2 + 4 * 4 * 3
 
 
 READY = {
@@ -326,6 +377,8 @@ def test_a_failing_network_is_listed_up_to_the_error() -> None:
     assert "RuntimeError: linear: input of shape (2, 8)" in text
     assert "in layer 'body.6' (Linear), marked !, which was given (2, 8)" in text
     assert told.to_dict()["error"].startswith("RuntimeError: linear")
+    drawn = inspect.draw(Broken(), chainrule.ones(2, 4))
+    assert [b.name for b in drawn.boxes if b.kind == "failed"] == ["body", "body.6"]
 
 
 def test_a_failing_function_marks_the_module_that_called_it() -> None:
@@ -338,6 +391,9 @@ def test_a_failing_function_marks_the_module_that_called_it() -> None:
             return self.inner(x) @ chainrule.ones(5, 5)
 
     told = inspect.summary(Functional(), input_size=(2, 3))
+    drawn = inspect.draw(Functional(), chainrule.ones(2, 3))
+    assert "failed" in [b.kind for b in drawn.boxes]
+    assert "matmul" in drawn.svg
     assert [(r.path, r.failed) for r in told.rows] == [("", True), ("inner", False)]
     assert "in Functional itself, marked !" in str(told)
     assert "made from input_size" in str(told)
@@ -358,11 +414,12 @@ def test_initializers_are_recognized(name: str, layer: nn.Module) -> None:
     getattr(nn.init, f"{name}_")(weight, **how)
     told = inspect.summary(layer, columns=("initializer",))
     assert told.rows[0].initializer == name
-    assert inspect.summary(nn.Linear(60, 40)).rows[0].initializer == "default"
+    default = inspect.summary(nn.Linear(60, 40), columns=("initializer",))
+    assert default.rows[0].initializer == "default"
 
 
 def test_a_trained_weight_has_no_initializer() -> None:
     layer = nn.Linear(60, 40)
     with chainrule.no_grad():
         layer.weight.mul_(1.3)
-    assert inspect.summary(layer).rows[0].initializer == ""
+    assert inspect.summary(layer, columns=("initializer",)).rows[0].initializer == ""

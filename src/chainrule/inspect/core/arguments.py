@@ -30,7 +30,8 @@ def arguments(instrument: str, inputs: Inputs) -> tuple[tuple[Any, ...], dict[st
         )
     if isinstance(inputs, Mapping):
         return (), {name: _as_argument(value) for name, value in inputs.items()}
-    if isinstance(inputs, (tuple, list)) and any(map(_is_array, inputs)):
+    # A named tuple is one argument: a packed sequence, say.
+    if inputs.__class__ in (tuple, list) and any(map(_is_array, inputs)):
         return tuple(_as_argument(value) for value in inputs), {}
     return (_as_argument(inputs),), {}
 

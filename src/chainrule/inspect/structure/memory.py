@@ -14,7 +14,7 @@ from chainrule.graph import Box
 from chainrule.inspect.core.tracing import Call, Trace
 from chainrule.tensor import Tensor
 
-__all__ = ["Memory", "bytes_of", "memory_of", "owner"]
+__all__ = ["Memory", "arrays_of", "bytes_of", "memory_of", "owner"]
 
 
 @dataclass
@@ -36,20 +36,20 @@ def owner(array: Any) -> Any:
 
 def bytes_of(tensors: Iterable[Any]) -> int:
     """The memory of tensors, each place counted once."""
-    owners = {id(o): o.nbytes for o in (owner(a) for t in tensors for a in _arrays(t))}
+    owners = {id(o): o.nbytes for o in (owner(a) for t in tensors for a in arrays_of(t))}
     return sum(owners.values())
 
 
-def _arrays(value: Any) -> Iterator[Any]:
+def arrays_of(value: Any) -> Iterator[Any]:
     """The arrays in a tensor, a tuple of them, or what a node saved."""
     if isinstance(value, (tuple, list)):
         for part in value:
-            yield from _arrays(part)
+            yield from arrays_of(part)
         return
     array = value.array if isinstance(value, Tensor) else value
     if isinstance(array, Box):
         for tensor in array.held():
-            yield from _arrays(tensor)
+            yield from arrays_of(tensor)
     elif hasattr(array, "nbytes") and hasattr(array, "base"):
         yield array
 
@@ -60,12 +60,12 @@ def memory_of(seen: Trace) -> Memory:
     made: dict[int, tuple[int, Call, int]] = {}  # size, the call, the place in time
     last_use: dict[int, int] = {}
     for time, op in enumerate(seen.operations):
-        for o in map(owner, _arrays([*op.inputs, *op.outputs])):
+        for o in map(owner, arrays_of([*op.inputs, *op.outputs])):
             last_use[id(o)] = time
             if id(o) not in given and id(o) not in made:
                 made[id(o)] = (o.nbytes, op.call, time)
     end = len(seen.operations)
-    for o in map(owner, _arrays(seen.root.outputs)):
+    for o in map(owner, arrays_of(seen.root.outputs)):
         last_use[id(o)] = end
     memory = Memory(_peak(made, last_use, end))
     for key, size in _kept(seen).items():
@@ -80,7 +80,7 @@ def memory_of(seen: Trace) -> Memory:
 def _given(seen: Trace) -> set[int]:
     """The memory that was there before."""
     tensors = [*seen.model.parameters(), *seen.model.buffers(), *seen.root.inputs]
-    return {id(owner(a)) for t in tensors for a in _arrays(t)}
+    return {id(owner(a)) for t in tensors for a in arrays_of(t)}
 
 
 def _peak(made: dict[int, tuple[int, Call, int]], last_use: dict[int, int], end: int) -> int:
@@ -102,6 +102,6 @@ def _kept(seen: Trace) -> dict[int, int]:
     for op in seen.operations:
         if op.node is None:
             continue
-        for o in map(owner, _arrays([*(op.node.saved or ()), op.node.out])):
+        for o in map(owner, arrays_of([*(op.node.saved or ()), op.node.out])):
             held[id(o)] = o.nbytes
     return held

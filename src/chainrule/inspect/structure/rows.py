@@ -92,11 +92,14 @@ class _Parameters:
             row.trainable += n if parameter.requires_grad else 0
 
 
-def rows_of(seen: Trace, depth: int | None, initializer: Callable[[Module], str]) -> list[Row]:
+def rows_of(
+    seen: Trace, depth: int | None, initializer: Callable[[Module], str] | None
+) -> list[Row]:
     """A row for each call down to ``depth`` (the model itself is 0)."""
     fields, memory = fields_of(seen), memory_of(seen)
     spatial = spatial_axes(seen, fields)
     met, failed = _Parameters(), seen.failed if seen.error is not None else None
+    others = {id(call.module) for call in seen.calls}
     called: set[int] = set()
     rows = []
     for call in seen.calls:
@@ -107,8 +110,9 @@ def rows_of(seen: Trace, depth: int | None, initializer: Callable[[Module], str]
         called.add(id(call.module))
         hidden = depth is not None and call.depth == depth
         inside = list(call.below()) if hidden else [call]
-        met.count(row, call.module.parameters() if hidden else _own(call.module))
-        row.initializer = initializer(call.module)
+        met.count(row, call.module.parameters() if hidden else _own(call.module, others))
+        if initializer is not None:
+            row.initializer = initializer(call.module)
         cost = costs_of(op for c in inside for op in c.operations)
         row.macs, row.flops, row.unknown = cost.macs, cost.flops, cost.unknown
         row.memory = sum(memory.by_call.get(c.number, 0) for c in inside)
@@ -128,12 +132,15 @@ def _name(call: Call) -> str:
     return call.path.removeprefix(f"{above}.") if inside else call.path
 
 
-def _own(module: Module) -> list[Any]:
-    return [p for p in module._parameters.values() if p is not None]
+def _own(module: Module, called: set[int]) -> list[Any]:
+    """The parameters of a module, and of those below it that are read without being called."""
+    own = [p for p in module._parameters.values() if p is not None]
+    inner = [m for m in module.children() if id(m) not in called]
+    return own + [p for m in inner for p in _own(m, called)]
 
 
 def module_rows(
-    model: Module, depth: int | None, initializer: Callable[[Module], str]
+    model: Module, depth: int | None, initializer: Callable[[Module], str] | None
 ) -> list[Row]:
     """A row for each module, without a call."""
     met, rows = _Parameters(), []
@@ -143,8 +150,10 @@ def module_rows(
             continue
         name = path.rpartition(".")[2] or type(module).__name__
         row = Row(name, path, type(module).__name__, level)
-        met.count(row, module.parameters() if level == depth else _own(module))
-        row.initializer = initializer(module)
+        everywhere = {id(m) for m in module.modules()}
+        met.count(row, module.parameters() if level == depth else _own(module, everywhere))
+        if initializer is not None:
+            row.initializer = initializer(module)
         rows.append(row)
     return rows
 

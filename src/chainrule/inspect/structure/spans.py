@@ -18,8 +18,7 @@ from typing import Any
 
 from chainrule.graph import Node
 from chainrule.inspect.core.tracing import Operation, Trace
-from chainrule.ops.core.counting import COMPOSED
-from chainrule.ops.core.primitive import Elementwise
+from chainrule.ops.core.counting import COMPOSED, is_elementwise
 from chainrule.ops.core.recording import SELECT
 from chainrule.tensor import Tensor
 
@@ -160,7 +159,7 @@ def _of_input(number: int, given: Tensor) -> Field:
 def _followed(op: Operation, known: list[Field]) -> Field:
     rule = RULES.get(op.name)
     if rule is None:
-        rule = _pointwise if isinstance(op.op, Elementwise) else _everything
+        rule = _pointwise if is_elementwise(op.op) else _everything
     return rule(op, known)
 
 

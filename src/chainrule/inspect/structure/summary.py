@@ -14,7 +14,7 @@ from chainrule.inspect.core.tracing import Trace, trace
 from chainrule.inspect.structure.amounts import amount, round_numbers, short, size
 from chainrule.inspect.structure.initializers import initializer_of
 from chainrule.inspect.structure.inputs import inputs_or_made, settled
-from chainrule.inspect.structure.memory import bytes_of, memory_of
+from chainrule.inspect.structure.memory import arrays_of, bytes_of, memory_of, owner
 from chainrule.inspect.structure.rows import Row, module_rows, rows_of
 from chainrule.inspect.structure.table import COLUMNS, shape_text, table
 from chainrule.nn.module.base import Module
@@ -33,7 +33,8 @@ class Summary(Result):
     once in a forward pass, ``kept_bytes`` of those that a training step keeps for the backward
     pass, and ``disk_bytes`` of its saved state.
 
-    ``error`` is what ended the pass, if it failed; the rows then go as far as it came.
+    ``unused`` names modules with parameters that the pass did not read. ``error`` is what ended
+    the pass, if it failed; the rows then go as far as it came.
     """
 
     model: str
@@ -50,7 +51,7 @@ class Summary(Result):
     forward_bytes: int
     kept_bytes: int
     disk_bytes: int
-    not_called: dict[str, int]
+    unused: dict[str, int]
     unknown: list[str]
     error: Exception | None = None
     columns: tuple[str, ...] = ()
@@ -96,9 +97,9 @@ class Summary(Result):
         lines.append(f"on disk        {size(self.disk_bytes)}")
         if self.unknown:
             lines.append(f"not counted    {', '.join(self.unknown)}: depends on the values")
-        if self.not_called:
-            names = ", ".join(f"{n} ({k:,} parameters)" for n, k in self.not_called.items())
-            lines.append(f"not called     {names}")
+        if self.unused:
+            names = ", ".join(f"{n or self.model} ({k:,})" for n, k in self.unused.items())
+            lines.append(f"not used       parameters of {names}")
         if not self.called:
             lines.append("give inputs or input_size for shapes, multiply-adds and memory")
         if self.error is not None:
@@ -183,14 +184,15 @@ def summary(
     chosen = _checked_columns(columns)
     if depth is not None and depth < 0:
         raise ValueError(f"summary: depth must not be negative, got {depth}")
+    named = initializer_of if "initializer" in chosen else None
     if inputs is None and input_size is None:
-        rows = module_rows(model, depth, initializer_of)
+        rows = module_rows(model, depth, named)
         own = tuple(c for c in chosen or ("parameters",) if c in OF_MODULES)
         return _summarized(model, rows, own or ("parameters",), None)
     model = settled(model)
     given = inputs_or_made("summary", model, inputs, input_size)
     seen = trace("summary", model, given, gradients=True, partial=True)
-    rows = rows_of(seen, depth, initializer_of)
+    rows = rows_of(seen, depth, named)
     result = _summarized(model, rows, chosen or _usual(rows), seen)
     if seen.error is not None and inputs is None:
         result._hint = (
@@ -239,7 +241,7 @@ def _summarized(
         forward_bytes=0 if memory is None else memory.peak,
         kept_bytes=0 if memory is None else memory.kept,
         disk_bytes=_on_disk(model),
-        not_called={} if seen is None else _not_called(seen),
+        unused={} if seen is None else _unused(seen),
         unknown=unknown,
         error=None if seen is None else seen.error,
         columns=columns,
@@ -258,13 +260,15 @@ def _state(model: Module) -> list[Any]:
     return [t for t in values if hasattr(t, "array") and not is_lazy(t)]
 
 
-def _not_called(seen: Trace) -> dict[str, int]:
-    """Modules with parameters that no call of the pass touched."""
+def _unused(seen: Trace) -> dict[str, int]:
+    """Parameters that no operation of the pass read, by module: they get no gradient."""
     if seen.error is not None:
         return {}
-    called = {id(c.module) for c in seen.calls}
-    return {
-        path: sum(p.numel() for p in module._parameters.values() if p is not None)
-        for path, module in seen.model.named_modules()
-        if id(module) not in called and any(p is not None for p in module._parameters.values())
-    }
+    read = {id(owner(a)) for op in seen.operations for a in arrays_of(op.inputs)}
+    unused: dict[str, int] = {}
+    for path, module in seen.model.named_modules():
+        held = [p for p in module._parameters.values() if p is not None and not is_lazy(p)]
+        count = sum(p.numel() for p in held if id(owner(p.array)) not in read)
+        if count:
+            unused[path] = count
+    return unused

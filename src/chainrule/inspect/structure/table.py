@@ -21,12 +21,12 @@ def shape_text(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(str, value))}{',' * (len(value) == 1)})"
     if isinstance(value, dict):
-        parts = [f"{name} {shape_text(v)}" for name, v in value.items()]
+        parts = [f"{name} {shape_text(v)}" for name, v in value.items() if v is not None]
     else:
-        parts = [shape_text(v) for v in value]
+        parts = [shape_text(v) for v in value if v is not None]
     text = " ".join(parts)
     if len(text) <= WIDEST:
-        return text
+        return text or "-"
     kept = [parts[0]]
     for part in parts[1:]:
         if len(" ".join([*kept, part])) > WIDEST - 8:

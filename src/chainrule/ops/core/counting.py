@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from chainrule.ops.core.primitive import Elementwise, Op
 from chainrule.tensor import Tensor
 
-__all__ = ["COMPOSED", "Cost", "RULES", "UNKNOWN", "cost_of", "has_rule"]
+__all__ = ["COMPOSED", "Cost", "RULES", "UNKNOWN", "cost_of", "has_rule", "is_elementwise"]
 
 
 class Cost(NamedTuple):
@@ -66,7 +66,7 @@ def cost_of(op: Op, inputs: Tensors, params: dict[str, Any], outputs: Tensors) -
         return rule(inputs, params, outputs)
     if op.is_view or op.takes_tensors or op.name in COMPOSED:
         return NOTHING
-    if _is_elementwise(op):
+    if is_elementwise(op):
         return _each(outputs)
     return None
 
@@ -74,11 +74,12 @@ def cost_of(op: Op, inputs: Tensors, params: dict[str, Any], outputs: Tensors) -
 def has_rule(op: Op) -> bool:
     """Whether :func:`cost_of` knows what an operation costs."""
     known = op.name in RULES or op.name in COMPOSED
-    return known or op.is_view or op.takes_tensors or _is_elementwise(op)
+    return known or op.is_view or op.takes_tensors or is_elementwise(op)
 
 
-def _is_elementwise(op: Any) -> bool:
-    """Also on complex numbers and half precision, where it stands inside another."""
+def is_elementwise(op: Any) -> bool:
+    """Whether it works on each element; on complex numbers and in half precision the operation
+    stands inside another."""
     return isinstance(op, Elementwise) or isinstance(getattr(op, "op", None), Elementwise)
 
 
