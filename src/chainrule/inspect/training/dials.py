@@ -148,7 +148,7 @@ def draw(readings: Sequence[Reading], axes: Any, style: dict[str, Any]) -> list[
     for ax, panel in zip(made, PANELS, strict=True):
         panel(ax, readings, style)
         ax.set_xlabel("step", fontsize=8)
-        ax.grid(True, alpha=0.3)
+        ax.spines[["top", "right"]].set_visible(False)
     return made
 
 

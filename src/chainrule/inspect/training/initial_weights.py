@@ -12,11 +12,12 @@ from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.training.choosing import check_patterns, chosen
 from chainrule.inspect.training.pictures import stairs
-from chainrule.inspect.training.statistics import Statistics, as_values, statistics
+from chainrule.inspect.training.statistics import Statistics, statistics
 from chainrule.nn import init
 from chainrule.nn.init.tensors import fan_in_and_fan_out
 from chainrule.nn.module.base import Module
 from chainrule.ops.creation.conversion import clone
+from chainrule.ops.shape.views import reshape
 from chainrule.printing import text_table
 
 __all__ = ["INITIALIZERS", "DrawnWeights", "WeightHistograms", "weight_histograms"]
@@ -110,7 +111,7 @@ def weight_histograms(
             fresh = clone(weight.detach())
             if draw is not None:
                 draw(fresh)
-        found = statistics(as_values(fresh))  # type: ignore[arg-type]
+        found = statistics(reshape(fresh, (-1,)), sample=fresh.numel())
         scale = fan_in * (found.norm**2 / found.size)
         drawn.append(DrawnWeights(kind, found, scale))
     return WeightHistograms(name, tuple(weight.shape), drawn)

@@ -34,6 +34,7 @@ from chainrule.tensor import Tensor
 __all__ = ["Watch", "activations", "watch"]
 
 EVERY = 200
+ALL = 1 << 20  # values that are counted where only one pass is looked at
 OF_PASSES = ("activation", "preactivation")
 
 
@@ -310,7 +311,7 @@ def activations(
     def keep(what: str, name: str, x: Tensor) -> None:
         values = as_values(x)
         if values is not None:
-            seen.add(what, name, statistics(values, detail), 0, 0)
+            seen.add(what, name, statistics(values, detail, ALL), 0, 0)
 
     recorder = PassRecorder(model, names, OF_PASSES, keep, seen.series.clear, always=True)
     recorder.hook()
