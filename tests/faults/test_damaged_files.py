@@ -89,7 +89,8 @@ def test_faults_are_found(
 
 
 def test_slow_cases_and_changed_values_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "SECONDS", 0.01)
+    monkeypatch.setattr(Planted, "seconds", 0.01)
+    monkeypatch.setattr(runner, "HANGS", 5000.0)
     result = run_cases(Planted(lambda: time.sleep(0.02)), 3, seed=0)
     assert result.failures == ["case 2: took 0.0 s"]
     assert fault_in(Case(lambda: [1], fingerprint([1]))) == (False, "")
@@ -137,6 +138,7 @@ def forged(value: Any, change: Any, path: Path) -> Path:
     "change",
     [
         lambda h: h.update(__metadata__=5),
+        lambda h: h["__metadata__"].update(sha256="\ud800"),
         lambda h: h["tensor"].update(shape={}),
         lambda h: h["tensor"].update(shape=[1] * 100 + [4]),
         lambda h: h["__metadata__"].update(chainrule='{"format":1,"value":{"dict":[1]}}'),

@@ -13,12 +13,13 @@ from typing import Any
 
 from chainrule import Tensor, nn
 
-__all__ = ["MEMORY", "REFUSALS", "Case", "Kind", "fault_in", "fingerprint"]
+__all__ = ["MEMORY", "REFUSALS", "SECONDS", "Case", "Kind", "fault_in", "fingerprint"]
 
 # What the readers say they raise. A subclass counts if it is chainrule's own (TableError,
 # ImageError) or says what the system said; what Python's own parsers raise has leaked.
 REFUSALS = (ValueError, OSError, EOFError)
 MEMORY = 2 << 30  # bytes for reading a file, beyond what the process holds before
+SECONDS = 5.0  # for one case
 LEAKED = (UnicodeError, json.JSONDecodeError)
 
 
@@ -37,6 +38,7 @@ class Kind:
     name = ""
     rule = ""  # what has to come of a damaged one
     memory = MEMORY
+    seconds = SECONDS
 
     def prepare(self, folder: Path) -> None:
         """Makes what the cases are made of; in ``folder`` files can be written."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chainrule import __version__, backend
-from reliability.cases import MEMORY
+from reliability.cases import MEMORY, SECONDS
 from reliability.load import PROCESSES, THREADS
-from reliability.runner import SECONDS, Result
+from reliability.runner import Result
 
 __all__ = ["PAGE", "Row", "rows_of", "written"]
 

@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import IO
 
 import chainrule
-from reliability.cases import Kind, fault_in
+from reliability.cases import SECONDS, Kind, fault_in
 
-__all__ = ["SECONDS", "Result", "run_cases"]
+__all__ = ["IN_MEMORY", "Result", "run_cases"]
 
-SECONDS = 5.0  # for one case
 HANGS = 30.0  # after so many seconds nothing will come
 COUNTS = struct.Struct("qqq")  # the case at hand, how many were refused, and how many loaded
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -74,7 +73,7 @@ def _one_child(kind: Kind, first: int, count: int, seed: int, home: Path, result
             child = os.fork()
         if child == 0:
             _try_all(kind, range(first, count), seed, home, shared, told)
-        ended = _watched(child, shared)
+        ended = _watched(child, shared, HANGS * kind.seconds / SECONDS)
         at, refused, _ = COUNTS.unpack_from(shared, 0)
         result.refused += refused
         told.seek(0)
@@ -87,7 +86,7 @@ def _one_child(kind: Kind, first: int, count: int, seed: int, home: Path, result
     return at + 1
 
 
-def _watched(child: int, shared: mmap.mmap) -> int | None:
+def _watched(child: int, shared: mmap.mmap, longest: float) -> int | None:
     """Waits for a child; its exit code (negative: its signal), None if it stood still."""
     last, since = None, time.monotonic()
     while True:
@@ -97,7 +96,7 @@ def _watched(child: int, shared: mmap.mmap) -> int | None:
         at = COUNTS.unpack_from(shared, 0)[0]
         if at != last:
             last, since = at, time.monotonic()
-        elif time.monotonic() - since > HANGS:
+        elif time.monotonic() - since > longest:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return None
@@ -138,7 +137,7 @@ def one_case(kind: Kind, number: int, seed: int, home: Path) -> tuple[bool, str]
     began = time.perf_counter()
     refused, fault = fault_in(case)
     took = time.perf_counter() - began
-    if not fault and took > SECONDS:
+    if not fault and took > kind.seconds:
         fault = f"took {took:.1f} s"
     return refused, fault
 

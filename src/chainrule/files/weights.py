@@ -158,6 +158,8 @@ def _metadata(told: Any) -> dict[str, str]:
         return {}
     if not isinstance(told, dict) or not all(isinstance(v, str) for v in told.values()):
         raise ValueError("its metadata are no text")
+    if not told.get(CHECKSUM, "").isascii():
+        raise ValueError(f"its checksum is {told[CHECKSUM]!r:.80}")
     return told
 
 
