@@ -183,6 +183,7 @@ def test_the_readme_lists_the_parts() -> None:
         "__main__",
         "absent",
         "attributes",
+        "charts",
         "cli",
         "files",
         "graph",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chainrule import nn
+from chainrule import metrics, nn
 from chainrule.autograd.modes import inference_mode
 from chainrule.data import Column, Table, TableEncoder, TargetEncoder
 from chainrule.data.image_encoder import ImageEncoder
@@ -16,7 +16,6 @@ from chainrule.files import load, save_folder
 from chainrule.ops.layers.softmax import softmax
 from chainrule.ops.creation.patterns import zeros
 from chainrule.tensor import Tensor
-from chainrule.train import metrics
 from chainrule.train.history import History
 
 __all__ = ["FittedNetwork", "scores_of"]

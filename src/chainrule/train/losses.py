@@ -13,7 +13,7 @@ from chainrule.nn import functional as F
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import flatten
 from chainrule.tensor import Tensor
-from chainrule.train.metrics.labels import Scores
+from chainrule.metrics.labels import Scores
 
 __all__ = ["LOSSES", "WeightedLoss"]
 

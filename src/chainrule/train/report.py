@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from chainrule import metrics
 from chainrule.inspect.core.svg import confusion_chart, line_chart, scatter_chart
-from chainrule.train import metrics
 from chainrule.train.fitted import FittedNetwork
 
 __all__ = ["html_report", "python_code", "text_report"]

@@ -25,7 +25,7 @@ from chainrule.train.checkpoints import restore, state_of
 from chainrule.train.evaluation import evaluate, measure, predict
 from chainrule.train.history import History
 from chainrule.train.losses import LossLike, WeightedLoss
-from chainrule.train.metrics import MetricsLike, metric_functions
+from chainrule.metrics import MetricsLike, metric_functions
 from chainrule.train.penalties import (
     PenaltiesLike,
     after_backward,

@@ -32,7 +32,7 @@ from chainrule.train.batched.columns import Columns
 from chainrule.train.history import Ending, History
 from chainrule.train.losses import LossLike, WeightedLoss
 from chainrule.train.batched.networks import Maker, Network, make_networks
-from chainrule.train.metrics import MetricsLike, metric_functions
+from chainrule.metrics import MetricsLike, metric_functions
 from chainrule.train.batched.stacking import Lists, Stack, is_steady
 from chainrule.train.penalties import PenaltiesLike, check_stackable, named_penalties
 from chainrule.typing import Array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from typing import NamedTuple
 
 from chainrule.backend import dtypes
 from chainrule.nn.functional import softplus
@@ -13,10 +14,10 @@ from chainrule.ops.elementwise.logic import where
 from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
-from chainrule.train.metrics.labels import Scores, are_probabilities, classes_of, values_of
+from chainrule.metrics.labels import Scores, are_probabilities, classes_of, values_of
 from chainrule.typing import ArrayLike
 
-__all__ = ["calibration_error", "nll", "roc_auc"]
+__all__ = ["Reliability", "binned", "calibration_error", "nll", "reliability", "roc_auc"]
 
 
 def roc_auc(output: ArrayLike, target: ArrayLike) -> float:
@@ -93,15 +94,47 @@ def calibration_error(
     The bins divide [0, 1], the confidence of the predicted class; Guo et al., 2017. Takes
     probabilities or logits; ``scores``: see nll.
     """
+    found = reliability(output, target, bins, scores=scores)
+    gap = (found.hits - found.confidences).abs() * found.counts
+    return float(gap[found.counts > 0].sum() / found.counts.sum())
+
+
+class Reliability(NamedTuple):
+    """How often predictions of about one confidence are right: for each bin the mean confidence,
+    the share that is right (both NaN in an empty bin), and the number of samples."""
+
+    confidences: Tensor
+    hits: Tensor
+    counts: Tensor
+
+
+def reliability(
+    output: ArrayLike, target: ArrayLike, bins: int = 15, *, scores: Scores | None = None
+) -> Reliability:
+    """The reliability curve of the predicted class: confidence against accuracy in equal bins.
+
+    Takes probabilities or logits; ``scores``: see nll.
+
+    >>> from chainrule import tensor
+    >>> reliability(tensor([0.9, 0.8, 0.3]), tensor([1, 0, 0]), bins=2).counts
+    tensor([0, 3])
+    """
     if bins < 1:
-        raise ValueError(f"calibration_error: bins must be positive, got {bins}")
-    _, true = classes_of("calibration_error", output, target, scores)
-    p = _probabilities("calibration_error", output, scores)
+        raise ValueError(f"reliability: bins must be positive, got {bins}")
+    _, true = classes_of("reliability", output, target, scores)
+    p = _probabilities("reliability", output, scores)
     confidence, predicted = p.max(dim=1)
-    hit = (predicted == true).double()
+    return binned(confidence, (predicted == true).double(), bins)
+
+
+def binned(confidence: Tensor, hit: Tensor, bins: int) -> Reliability:
+    """Means over bins (0, 1/bins], ... of confidences and of what came true."""
     which = cast((confidence * bins).ceil() - 1, dtypes.int64).clamp(0, bins - 1)
-    gap = zeros(bins, dtype=dtypes.float64).index_add(0, which, hit - confidence)
-    return float(gap.abs().sum() / true.shape[0])
+    counts = which.bincount(minlength=bins)
+    sums = [
+        zeros(bins, dtype=dtypes.float64).index_add(0, which, v.double()) for v in (confidence, hit)
+    ]
+    return Reliability(sums[0] / counts.double(), sums[1] / counts.double(), counts)
 
 
 def _probabilities(name: str, output: ArrayLike, kind: Scores | None) -> Tensor:

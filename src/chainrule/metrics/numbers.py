@@ -5,7 +5,7 @@ from __future__ import annotations
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.tensor import Tensor
-from chainrule.train.metrics.labels import values_of
+from chainrule.metrics.labels import values_of
 from chainrule.typing import ArrayLike
 
 __all__ = [

@@ -10,7 +10,7 @@ from scipy.special import softmax
 from sklearn import metrics as sk
 
 import chainrule
-from chainrule.train import metrics
+from chainrule import metrics
 
 SEEDS = range(8)
 

@@ -6,7 +6,7 @@ from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.elementwise.logic import where
 from chainrule.tensor import Tensor
-from chainrule.train.metrics.labels import Scores, classes_of, values_of
+from chainrule.metrics.labels import Scores, classes_of, values_of
 from chainrule.typing import ArrayLike
 
 __all__ = [

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from chainrule.train.metrics.classes import (
+from chainrule.metrics.classes import (
     accuracy,
     balanced_accuracy,
     confusion_matrix,
@@ -21,8 +21,9 @@ from chainrule.train.metrics.classes import (
     top_k_accuracy,
     top_k_error,
 )
-from chainrule.train.metrics.labels import Scores, predicted_classes
-from chainrule.train.metrics.numbers import (
+from chainrule.metrics.curves import average_precision, precision_recall_curve, roc_curve
+from chainrule.metrics.labels import Scores, predicted_classes
+from chainrule.metrics.numbers import (
     explained_sum_of_squares,
     mae,
     max_error,
@@ -31,11 +32,14 @@ from chainrule.train.metrics.numbers import (
     residual_sum_of_squares,
     rmse,
 )
-from chainrule.train.metrics.scores import calibration_error, nll, roc_auc
+from chainrule.metrics.scores import calibration_error, nll, reliability, roc_auc
 
 __all__ = [
     "METRICS",
+    "Metric",
+    "MetricsLike",
     "accuracy",
+    "average_precision",
     "balanced_accuracy",
     "calibration_error",
     "confusion_matrix",
@@ -48,12 +52,15 @@ __all__ = [
     "mse",
     "nll",
     "precision",
+    "precision_recall_curve",
     "predicted_classes",
     "r2",
     "recall",
+    "reliability",
     "residual_sum_of_squares",
     "rmse",
     "roc_auc",
+    "roc_curve",
     "top_k_accuracy",
     "top_k_error",
 ]
@@ -72,6 +79,7 @@ METRICS: dict[str, Metric] = {
     "recall": recall,
     "f1": f1,
     "roc_auc": roc_auc,
+    "average_precision": average_precision,
     "nll": nll,
     "calibration_error": calibration_error,
     "mse": mse,
