@@ -172,6 +172,23 @@ def test_a_click_can_open_what_is_closed() -> None:
     assert root.find(f"{space}script") is not None
 
 
+def test_the_ground_is_light_and_fills_the_picture() -> None:
+    root = ElementTree.fromstring(inspect.draw(nn.Linear(2, 2), ones(1, 2)).svg)
+    ground = root.find("{http://www.w3.org/2000/svg}rect")
+    assert ground is not None
+    assert ground.get("fill") == "#fff"
+    area = [ground.get(name) for name in ("x", "y", "width", "height")]
+    assert area == root.get("viewBox", "").split()
+
+
+def test_a_long_list_of_different_layers_is_cut_into_pieces() -> None:
+    layers = [nn.Linear(1 + i, 2 + i) for i in range(70)]
+    drawing = inspect.draw(nn.Sequential(*layers), ones(1, 1))
+    assert 5 < len(drawing.boxes) <= 60
+    assert_laid_out_well(drawing)
+    assert drawing.svg.count(": Linear</text>") >= 70  # all are inside
+
+
 def test_without_anything_to_open_there_is_no_script() -> None:
     assert "<script" not in inspect.draw(nn.Linear(1, 1), ones(1, 1)).svg
 

@@ -111,6 +111,22 @@ def test_parts_of_the_inputs_lead_where_they_lead() -> None:
     assert not any(s in ("x2", "x3") and t.startswith("h1.") for s, t in pairs)
 
 
+def test_sums_of_units_are_links_without_a_weight() -> None:
+    net = NETS["two_inputs"]()
+    net.model.eval()
+    drawing = units(net.model, inputs=net.inputs, weights=True)
+    fixed = [k for k in drawing.links if k.state == "fixed"]
+    assert len(fixed) == 8
+    drawn = lines(drawing)
+    assert {drawn[f"{k.source} → {k.target}"][1] for k in fixed} == {1.0}
+    assert "fixed at 1" in [label.words for label in drawing.labels]
+
+
+def test_units_are_normalized_one_by_one() -> None:
+    words = [w.words for w in units(models.MLP(3, [4], 2, norm="batch")).labels]
+    assert any("relu" in line and "," in line for line in words)
+
+
 def test_a_cascade_shows_what_is_trained_and_what_is_frozen() -> None:
     chainrule.manual_seed(0)
     x = randn(30, 2)

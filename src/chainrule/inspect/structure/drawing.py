@@ -98,7 +98,7 @@ def _some_input(model: Module) -> Inputs:
     if not found:
         raise TypeError("draw: the model has no Linear layer to tell its input size; give inputs")
     dtype = next(model.parameters()).dtype
-    return zeros(1, found[0][0], dtype=dtype)
+    return zeros(2, found[0][0], dtype=dtype)  # of one sample nothing can be normalized
 
 
 def graph_root(graph: Graph, seen: Trace) -> Block:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from chainrule.inspect.structure.texts import TIMES, shortened
 
 __all__ = ["by_path", "folded", "outer_values"]
 
-LIMIT = 40  # parts side by side
+LIMIT = 50  # parts side by side
 PIECES = 24
 LONGEST = 400  # of a pattern that is looked for
 SMALLER = "#555"
@@ -43,7 +44,8 @@ def folded(parts: list[Part], limit: int = LIMIT) -> list[Part]:
     found = _fold_repeated(parts)
     if len(found) <= limit:
         return found
-    return [_piece(run) for run in _cuts(found, min(PIECES, limit))]
+    pieces = min(PIECES, limit, math.ceil(math.sqrt(len(found))))
+    return [_piece(run) for run in _cuts(found, pieces)]
 
 
 def by_path(parts: list[Part], paths: Mapping[str, str]) -> list[Part]:
@@ -87,19 +89,30 @@ def _operations(part: Part) -> int:
 
 def _fold_repeated(parts: list[Part]) -> list[Part]:
     """Folds the repetition that saves most, then those before and after it."""
-    if len(parts) < 4:
-        return parts
+    found: list[Part] = []
+    waiting = [parts]  # from the last to the first
+    while waiting:
+        run = waiting.pop()
+        start, period, times = _repetition([part.signature for part in run])
+        if not times:
+            found += run
+            continue
+        stop = start + period * times
+        waiting += [run[stop:], [_repeated(run[start:stop], period, times)], run[:start]]
+    return found
+
+
+def _repetition(signatures: Sequence[Hashable]) -> tuple[int, int, int]:
+    """Start, period and times of the repetition that saves most; zeros if none saves much."""
     known: dict[Hashable, int] = {}
-    signs = [known.setdefault(part.signature, len(known)) for part in parts]
-    saved, start, period, times = max(
-        (_longest_run(signs, p) for p in range(1, min(LONGEST, len(parts) // 2) + 1)),
-        key=lambda found: (found[0], -found[1], -found[2]),
+    signs = [known.setdefault(signature, len(known)) for signature in signatures]
+    periods = range(1, min(LONGEST, len(signs) // 2) + 1)
+    best = max(
+        (_longest_run(signs, period) for period in periods),
+        key=lambda run: (run[0], -run[1], -run[2]),
+        default=(0, 0, 0, 0),
     )
-    if saved < 3:
-        return parts
-    stop = start + period * times
-    group = _repeated(parts[start:stop], period, times)
-    return [*_fold_repeated(parts[:start]), group, *_fold_repeated(parts[stop:])]
+    return best[1:] if best[0] >= 3 else (0, 0, 0)
 
 
 def _longest_run(signs: list[int], period: int) -> tuple[int, int, int, int]:

@@ -63,7 +63,7 @@ def layout(
         edges: pairs of nodes; they point down.
         first: nodes for the top row, which nothing else is put in.
         last: nodes for the bottom row, which nothing else is put in.
-        gap: the least height between two rows.
+        gap: the least height between two rows; half of it above ``last``.
 
     >>> placed = layout({"a": 40, "b": 40, "c": 40}, [("a", "b"), ("a", "c")])
     >>> placed.rows, [placed.middle[n] for n in "abc"], placed.width
@@ -85,16 +85,18 @@ def layout(
         [[k for k in row if k not in stand_ins] for row in layers.rows],
         {k: x[k] for k in nodes},
         [[x[k] for k in chain[1:-1]] for chain in layers.chains],
-        _gaps(layers, x, gap),
+        _gaps(layers, x, gap, bool(last)),
     )
 
 
-def _gaps(layers: Layers, x: Mapping[Key, float], least: float) -> list[float]:
+def _gaps(layers: Layers, x: Mapping[Key, float], least: float, ends: bool) -> list[float]:
     """Higher where edges run far across, so that they are not too flat."""
     gaps = []
     for upper in layers.rows[:-1]:
         far = max((abs(x[a] - x[b]) for a in upper for b in layers.below[a]), default=0.0)
         gaps.append(round(min(least + far / 8, 3 * least), 1))
+    if ends and gaps:
+        gaps[-1] -= least / 2
     return gaps
 
 

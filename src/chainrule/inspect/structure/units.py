@@ -60,7 +60,8 @@ class _Shown:
         for layer in graph.layers:
             for weights in layer.weights:
                 self._add(layer, weights)
-        sizes = [abs(k.weight) for k in self.links if math.isfinite(k.weight)]
+        free = [k.weight for k in self.links if k.state != "fixed"]
+        sizes = [abs(weight) for weight in free if math.isfinite(weight)]
         self.largest = max(sizes, default=0.0) or 1.0
 
     def _name(self) -> None:
@@ -111,7 +112,7 @@ class _Shown:
 
     def width(self, link: UnitLink) -> float:
         """How wide a link is drawn: from its size against that of the largest."""
-        if link.state == "pruned" or not math.isfinite(link.weight):
+        if link.state in ("pruned", "fixed") or not math.isfinite(link.weight):
             return 1.0
         return THIN + (THICK - THIN) * abs(link.weight) / self.largest
 
