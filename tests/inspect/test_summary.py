@@ -323,6 +323,24 @@ def test_it_fits_a_terminal(name: str) -> None:
     assert text.isascii()
 
 
+def test_of_many_shapes_some_are_shown() -> None:
+    from chainrule.inspect.structure.table import shape_text
+
+    assert shape_text([(2, 3)] * 3) == "3 x (2, 3)"
+    assert shape_text([(20, 30, 40), None, (50,), (60, 70, 80)]) == "(20, 30, 40) (50,) +1 more"
+    assert shape_text({"a": (1,), "b": [(2,), (3,)]}) == "a (1,) b (2,) (3,)"
+    assert shape_text([None]) == "-"
+
+
+def test_the_bars_of_a_deep_network_are_few() -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    deep = nn.Sequential(*[nn.Linear(2, 2) for _ in range(70)], nn.Linear(2, 90))
+    told = inspect.summary(deep, input_size=(1, 2))
+    drawn = told.plot()
+    assert len(drawn[0].patches) == 40
+    assert drawn[0].get_yticklabels()[-1].get_text() == "70"
+
+
 def test_columns_are_chosen() -> None:
     chosen = ("receptive_field", "initializer", "flops", "output")
     text = str(inspect.summary(models.LeNet(), input_size=(1, 1, 32, 32), columns=chosen))

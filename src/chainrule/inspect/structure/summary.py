@@ -90,9 +90,9 @@ class Summary(Result):
             lines += [
                 f"multiply-adds  {amount(self.macs)}  (FLOPs {amount(self.flops)})",
                 f"memory         forward {size(self.forward_bytes)} of activations at once; "
-                f"training keeps {size(self.kept_bytes)},",
-                f"               holds {size(self.training_bytes)} with parameters, gradients and "
-                "inputs, without an optimizer's state",
+                f"training keeps {size(self.kept_bytes)}",
+                f"               and holds {size(self.training_bytes)} with parameters, gradients "
+                "and inputs",
             ]
         lines.append(f"on disk        {size(self.disk_bytes)}")
         if self.unknown:
@@ -114,9 +114,17 @@ class Summary(Result):
         place = f"{where}, marked !, which was given {shape_text(row.input)}"
         return [place, self._hint] if self._hint else [place]
 
+    def _largest(self, most: int = 40) -> list[Row]:
+        """The rows with parameters or multiply-adds, in their order; of many those with most."""
+        counting = [r for r in self.rows if r.parameters or r.macs] or self.rows
+        total = max(1, self.parameters), max(1, self.macs)
+        by_share = sorted(counting, key=lambda r: -max(r.parameters / total[0], r.macs / total[1]))
+        kept = set(map(id, by_share[:most]))
+        return [r for r in counting if id(r) in kept]
+
     def plot(self, axes: Any = None, **style: Any) -> list[Axes]:
-        """Bars of the parameters and of the multiply-adds of each layer."""
-        shown = [r for r in self.rows if r.parameters or r.macs] or self.rows
+        """Bars of the parameters and of the multiply-adds of each layer (of many, the largest)."""
+        shown = self._largest()
         panels = ("parameters", "macs") if self.called else ("parameters",)
         height = 1.2 + 0.26 * len(shown)
         drawn = charts.grid_of_axes(axes, len(panels), len(panels), (4.6, height))
@@ -177,8 +185,8 @@ def summary(
     =============================================================
     parameters     67  (67 trainable, 0 frozen; buffers 0)
     multiply-adds  280  (FLOPs 655)
-    memory         forward 320 B of activations at once; training keeps 160 B,
-                   holds 776 B with parameters, gradients and inputs, without an optimizer's state
+    memory         forward 320 B of activations at once; training keeps 160 B
+                   and holds 776 B with parameters, gradients and inputs
     on disk        268 B
     """
     chosen = _checked_columns(columns)

@@ -11,7 +11,7 @@ from chainrule.printing import text_table
 
 __all__ = ["COLUMNS", "shape_text", "table"]
 
-WIDEST = 34  # of a cell with shapes
+WIDEST = 30  # of a cell with shapes
 
 
 def shape_text(value: Any) -> str:
@@ -24,6 +24,8 @@ def shape_text(value: Any) -> str:
         parts = [f"{name} {shape_text(v)}" for name, v in value.items() if v is not None]
     else:
         parts = [shape_text(v) for v in value if v is not None]
+    if len(parts) > 2 and len(set(parts)) == 1:
+        return f"{len(parts)} x {parts[0]}"
     text = " ".join(parts)
     if len(text) <= WIDEST:
         return text or "-"
