@@ -15,7 +15,7 @@ mkdir $(1)
 tar --exclude=./.git --exclude='./.venv*' --exclude='./.*_cache' --exclude=./.hypothesis --exclude=./.fallback --exclude=./.sanitize --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
-.PHONY: demo test fallback sanitize faults parity bench mnist house stub lint format clean
+.PHONY: demo test fallback sanitize faults parity bench mnist doctor house stub lint format clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -98,6 +98,10 @@ bench: $(PEERS)/.ready
 # All rows of the table of MNIST errors, from the files in $$CHAINRULE_DATA: hours.
 mnist: $(VENV)/.tools
 	CHAINRULE_MNIST=1 $(BIN)/python -m pytest -v tests/test_mnist.py
+
+# The planted mistakes and the healthy runs of docs/doctor.md.
+doctor: $(VENV)/.library
+	$(BIN)/python tools/doctor_table.py
 
 # How the sources are arranged, typed and documented, against the targets.
 house: $(VENV)/.tools

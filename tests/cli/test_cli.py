@@ -152,6 +152,17 @@ def test_options_reach_the_network(capsys: pytest.CaptureFixture[str]) -> None:
     assert net.history[0]["lr"] == 0.2
 
 
+def test_a_doctor_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("fit", "wine", *QUICK, "--doctor") == 0
+    said = capsys.readouterr().out
+    assert "preflight: 6 of 6 lines pass" in said
+    assert "doctor: nothing found" in said
+    assert run("fit", "wine", *QUICK, "--doctor", "--lr", "5", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert "rate too high" in [f["rule"] for f in told["findings"]]
+    assert len(told["preflight"]) == 6
+
+
 def test_columns_can_be_dropped_and_taken_as_categories(capsys: pytest.CaptureFixture[str]) -> None:
     houses().to_csv("h.csv", index=False)
     arguments = ["--drop", "area", "--categorical", "rooms", "--target", "town"]

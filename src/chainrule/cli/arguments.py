@@ -91,6 +91,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
             "test_size",
             "validation_size",
             "seed",
+            "doctor",
         )
         if getattr(options, name, None) is not None
     }

@@ -110,6 +110,9 @@ def _parser() -> argparse.ArgumentParser:
         default=30.0,
         help="time between checkpoints, which are written at the end of an epoch (30; inf: none)",
     )
+    fit.add_argument(
+        "--doctor", action="store_true", default=None, help="look for mistakes before and after"
+    )
     fit.add_argument("--quiet", action="store_true", help="no progress bar")
 
     predict = command("predict", commands.predict, "labels or numbers for new data")

@@ -15,6 +15,12 @@ from chainrule.inspect.attribution.maximization import Dream, Maximized, deep_dr
 from chainrule.inspect.core.registry import INSTRUMENTS, Instrument
 from chainrule.inspect.health.autopsy import Autopsy, autopsy
 from chainrule.inspect.structure.counting import Count, count
+from chainrule.inspect.health.diagnosis import Diagnosis
+from chainrule.inspect.health.doctor import doctor
+from chainrule.inspect.health.findings import RULES, Finding, Rule
+from chainrule.inspect.health.jacobians import LayerGain, LayerJacobians, layer_jacobians
+from chainrule.inspect.health.observing import HealthWarning, Visit, examining
+from chainrule.inspect.health.preflight import Preflight, preflight
 from chainrule.inspect.structure.drawing import draw
 from chainrule.inspect.structure.graphs import ComputationGraph, make_dot
 from chainrule.inspect.structure.receptive import ReceptiveField, receptive_field
@@ -51,28 +57,37 @@ __all__ = [
     "ComputationGraph",
     "Count",
     "Deconvnet",
+    "Diagnosis",
     "Drawing",
     "Dream",
     "FeatureMaps",
     "Filters",
+    "Finding",
     "Flight",
     "GradientFlow",
+    "HealthWarning",
     "HiddenSpace",
     "INSTRUMENTS",
     "Instrument",
     "Invariances",
     "Landscape",
+    "LayerGain",
+    "LayerJacobians",
     "LossLine",
     "Maximized",
     "Normality",
     "OptimizerPaths",
+    "Preflight",
+    "RULES",
     "ReceptiveField",
     "Regions",
+    "Rule",
     "Series",
     "Statistics",
     "Summary",
     "ThroughTime",
     "VariancePropagation",
+    "Visit",
     "Watch",
     "Watched",
     "WeightHistograms",
@@ -84,7 +99,9 @@ __all__ = [
     "count",
     "deconvnet",
     "deep_dream",
+    "doctor",
     "draw",
+    "examining",
     "feature_maps",
     "filters",
     "flipped_units",
@@ -93,12 +110,14 @@ __all__ = [
     "invariance_table",
     "invariances",
     "landscape",
+    "layer_jacobians",
     "loss_line",
     "make_dot",
     "maximize",
     "normality",
     "optimizer_paths",
     "permuted_units",
+    "preflight",
     "receptive_field",
     "regions",
     "summary",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chainrule.train import metrics
+from chainrule.train.attending import Doctor
 from chainrule.train.automatic import Settings, cross_validate_table, fit_table
 from chainrule.train.automatic_images import fit_images
 from chainrule.train.callbacks import (
@@ -35,6 +36,7 @@ __all__ = [
     "ComplexityCurve",
     "CrossValidation",
     "DivergedError",
+    "Doctor",
     "EarlyStopping",
     "FailureRate",
     "FittedNetwork",

@@ -29,6 +29,7 @@ from chainrule.optim.linear import untold
 from chainrule.optim.names import make_optimizer, optimizer_class
 from chainrule.random import fork_rng, manual_seed
 from chainrule.tensor import Tensor
+from chainrule.train.attending import Doctor
 from chainrule.train.callbacks import Callback, GradientNorms
 from chainrule.train.cross_validation import CrossValidation
 from chainrule.train.fitted import FittedNetwork, scores_of
@@ -71,6 +72,7 @@ class Settings:
     test_size: float = 0.2
     validation_size: float = 0.15
     seed: int = 0
+    doctor: bool = False
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
@@ -200,6 +202,8 @@ def train_network(
     classes = parts.target.task == "classification"
     norms = GradientNorms()
     callbacks: list[Callback] = [norms]
+    if settings.doctor:
+        callbacks.append(Doctor(preflight=True, warn=False))
     resume = None
     if checkpoints is not None:
         data = digest_of([*parts.train, *parts.validation, *parts.test])
@@ -339,11 +343,22 @@ def finish(
         "stopped": trainer.history.stopped,
         "best_epoch": trainer.history.best("val_loss")["epoch"],
         "parameters": sum([p.numel() for p in model.parameters()]),
+        **_found(trainer),
     }
     held_out = {"output": output, "target": parts.test[1]}
     return FittedNetwork(
         model, parts.inputs, parts.target, facts, trainer.history, norms.norms, held_out
     )
+
+
+def _found(trainer: Trainer) -> dict[str, Any]:
+    """What the doctor found, and the lines of the preflight, where there was one."""
+    found: dict[str, Any] = {}
+    for doctor in trainer.callbacks:
+        if isinstance(doctor, Doctor):
+            found["findings"] = [vars(f) for f in doctor.findings]
+            found["preflight"] = [vars(c) for c in doctor.checks]
+    return found
 
 
 def cross_validate_table(

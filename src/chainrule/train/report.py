@@ -8,6 +8,7 @@ from typing import Any
 
 from chainrule import metrics
 from chainrule.inspect.core.svg import confusion_chart, line_chart, scatter_chart
+from chainrule.inspect.health.findings import Finding
 from chainrule.train.fitted import FittedNetwork
 
 __all__ = ["html_report", "python_code", "text_report"]
@@ -63,7 +64,19 @@ def text_report(network: FittedNetwork) -> str:
         lines.append(f"  {label:<{width}}" + "  ".join(cells))
     for name, why in list(about["left_out"].items())[:5]:
         lines.append(f"left out column {name!r}: {why}")
-    return "\n".join(lines)
+    return "\n".join(lines + doctors_lines(about))
+
+
+def doctors_lines(about: dict[str, Any]) -> list[str]:
+    """What the doctor found, where one was asked: nothing is a line, too."""
+    if "findings" not in about:
+        return []
+    failed = [c for c in about["preflight"] if c["passed"] is False]
+    passed = len(about["preflight"]) - len(failed)
+    lines = [f"preflight: {passed} of {len(about['preflight'])} lines pass"]
+    lines += [f"  {c['name']}: {c['reason']}; {c['remedy']}" for c in failed]
+    found = [str(Finding(**f)) for f in about["findings"]]
+    return lines + (found or ["doctor: nothing found"])
 
 
 def python_code(network: FittedNetwork) -> str:

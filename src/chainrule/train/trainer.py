@@ -12,6 +12,7 @@ from typing import Any
 from chainrule import nn, optim
 from chainrule.files import load, save
 from chainrule.inspect.health.autopsy import Autopsy, autopsy
+from chainrule.inspect.health.findings import Finding
 from chainrule.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
 from chainrule.ops.creation.conversion import clone
 from chainrule.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
@@ -19,6 +20,7 @@ from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.names import OptimizerLike, make_optimizer
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.train.attending import Doctor
 from chainrule.train.batches import Batch, DataLike, FirstBatches, as_loader, batches
 from chainrule.train.callbacks import Checkpoint, EarlyStopping, Events
 from chainrule.train.checkpoints import restore, state_of
@@ -76,6 +78,7 @@ class Trainer:
         callbacks: see :class:`Callback`; an ``inspect.Watch`` is one, too.
         class_weight: "balanced", or the weight of each class: for targets that are class indices.
         progress: whether to show a bar (on a terminal).
+        doctor: whether to look for mistakes before and after training: see :class:`Doctor`.
         seed: for the order of the data; by default the global generator gives it.
 
     >>> import chainrule
@@ -105,6 +108,7 @@ class Trainer:
         callbacks: Iterable[Events] = (),
         class_weight: ClassWeight = None,
         progress: bool = True,
+        doctor: bool = False,
         seed: int | None = None,
     ):
         if accumulate < 1:
@@ -127,7 +131,7 @@ class Trainer:
         self.schedule_each = schedule_each
         self.metrics = metric_functions(metrics, self.loss.scores)
         self.clip_norm, self.clip_value, self.accumulate = clip_norm, clip_value, accumulate
-        self.callbacks = list(callbacks)
+        self.callbacks = [*callbacks, *([Doctor()] if doctor else [])]
         self.class_weight = class_weight
         self.progress = progress
         self.generator = None if seed is None else Generator().manual_seed(seed)
@@ -139,6 +143,7 @@ class Trainer:
         self._stopping: EarlyStopping | None = None
         self._running = self.callbacks
         self._loader: Any = None
+        self.data: tuple[Any, Any] = (None, None)  # loaders of training and validation
 
     # --- training ---------------------------------------------------------------------------------
 
@@ -197,6 +202,7 @@ class Trainer:
         if overfit_batches:
             loader = FirstBatches(loader, overfit_batches)
             held_out = None if held_out is None else loader
+        self.data = loader, held_out
         self._call("on_fit_start")
         bar = Progress(self.progress, epochs, self.epoch, _length(loader))
         try:
@@ -218,6 +224,11 @@ class Trainer:
             self.restore_best()
         self._call("on_fit_end")
         return self.history
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What the doctor found, with ``doctor=True``."""
+        return [f for c in self.callbacks if isinstance(c, Doctor) for f in c.findings]
 
     def stop(self, reason: str) -> None:
         """Ends the training after the present epoch."""
@@ -357,7 +368,7 @@ class Trainer:
             clip_grad_norm_(self.model.parameters(), self.clip_norm)
 
     def _diverged(self, what: str, batch: Batch, number: int) -> None:
-        report = autopsy(self.model, batch.inputs, batch.target, self.loss)
+        report = autopsy(self.model, batch.inputs, batch.target, self.loss, self.optimizer)
         self.optimizer.zero_grad()
         place = f"{what} is not finite in batch {number + 1} of epoch {self.epoch + 1}"
         self.history.end("diverged", f"diverged: {place}")
