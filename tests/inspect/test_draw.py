@@ -223,6 +223,34 @@ def test_a_failed_pass_is_drawn_up_to_the_layer_that_failed() -> None:
     assert not [b for b in drawing.boxes if b.kind == "output"]
 
 
+class Rude(nn.Module):
+    """Raises an error with characters that XML does not know."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        raise ValueError("wrong: \x00 \x1b[31m <b> & " + "y" * 300)
+
+
+def test_any_text_can_be_drawn() -> None:
+    assert_laid_out_well(inspect.draw(Rude(), ones(1)))
+    odd = nn.Sequential()
+    odd.add_module('a<b>&"', nn.Linear(1, 1))
+    drawing = inspect.draw(odd, ones(1, 1))
+    assert_laid_out_well(drawing)
+    assert names(drawing) == ["input", 'a<b>&"', "output"]
+
+
+def test_dicts_and_numbers_among_inputs_and_outputs() -> None:
+    class Scaled(nn.Module):
+        """Takes keywords, returns a dict in which not all is a tensor."""
+
+        def forward(self, x: Tensor, *, scale: Tensor, power: int = 2) -> dict[str, Any]:
+            return {"y": (x * scale) ** power, "power": power, "x": x}
+
+    drawing = inspect.draw(Scaled(), {"x": ones(2), "scale": ones(1), "power": 3})
+    assert [b.name for b in drawing.boxes if b.kind == "input"] == ["x", "scale"]
+    assert {("pow", "output y"), ("x", "output x")} <= links(drawing)
+
+
 def test_a_failure_between_modules_is_drawn_after_what_ran() -> None:
     drawing = inspect.draw(Failing(4), ones(2, 3))
     assert_laid_out_well(drawing)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 from chainrule.inspect.structure.blocks import INK
 from chainrule.inspect.structure.scene import Box, Drawing, Edge, Label, heading, picture
-from chainrule.inspect.structure.texts import SIZE, text
+from chainrule.inspect.structure.texts import SIZE, escaped, text
 
 __all__ = ["Canvas", "Sketch"]
 
@@ -198,7 +197,7 @@ class Sketch(Drawing):
 
 
 def _title(note: str) -> str:
-    return f"<title>{escape(note, quote=False)}</title>" if note else ""
+    return f"<title>{escaped(note)}</title>" if note else ""
 
 
 # --- TikZ -----------------------------------------------------------------------------------------

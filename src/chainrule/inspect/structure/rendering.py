@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from html import escape
 from itertools import pairwise
 
 from chainrule.inspect.structure.blocks import INK, KINDS, Block, Graph, Line
 from chainrule.inspect.structure.nested import PAD, TOP, Arranged, Point, arranged, frame_title
 from chainrule.inspect.structure.opening import script
 from chainrule.inspect.structure.scene import Box, Edge, Label, heading, picture
-from chainrule.inspect.structure.texts import LINE, MINUS, text
+from chainrule.inspect.structure.texts import LINE, MINUS, escaped, text
 
 __all__ = ["Rendered", "curve", "rendered"]
 
@@ -68,7 +67,7 @@ class Rendered:
             link = route.link
             arrow = "" if _is_end(link.target) else ' marker-end="url(#chainrule-arrow)"'
             dashed = ' stroke-dasharray="5 4"' if link.dashed else ""
-            note = f"<title>{escape(link.note, quote=False)}</title>" if link.note else ""
+            note = f"<title>{escaped(link.note)}</title>" if link.note else ""
             arrow += "" if not _is_end(link.source) else ' marker-start="url(#chainrule-dot)"'
             drawn = f'd="{curve(points)}"{arrow}{dashed}'
             parts.append(f'<path class="l" data-e="{number}" {drawn}>{note}</path>')
@@ -111,7 +110,7 @@ class Rendered:
         width, height = block.closed_width, block.closed_height
         fill, line = KINDS[block.kind]
         dashed = ' stroke-dasharray="6 3"' if block.shared else ""
-        note = f"<title>{escape(block.note, quote=False)}</title>" if block.note else ""
+        note = f"<title>{escaped(block.note)}</title>" if block.note else ""
         parts = [
             f'{note}<rect x="{-width / 2:.1f}" y="0" width="{width:.1f}" '
             f'height="{height:.1f}" rx="{block.radius:g}" fill="{fill}" stroke="{line}" '
@@ -138,7 +137,7 @@ class Rendered:
         number = self.numbers[block.key]
         _, line = KINDS[block.kind]
         dashed = ' stroke-dasharray="6 3"' if block.shared else ""
-        note = f"<title>{escape(block.note, quote=False)}</title>" if block.note else ""
+        note = f"<title>{escaped(block.note)}</title>" if block.note else ""
         title = frame_title(block)
         if seen:
             self.labels.append(Label.at(title, x - width / 2 + PAD, y + 16, 12, True, "start"))

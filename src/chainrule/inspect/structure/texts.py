@@ -7,10 +7,11 @@ width of each text along with it (``textLength``), so that another font is fitte
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from html import escape
 
-__all__ = ["LINE", "MINUS", "SIZE", "TIMES", "shortened", "text", "width_of", "wrapped"]
+__all__ = ["LINE", "MINUS", "SIZE", "TIMES", "escaped", "shortened", "text", "width_of", "wrapped"]
 
 SIZE = 12.0  # of letters, in units of the picture
 LINE = 15.0  # from line to line
@@ -26,6 +27,7 @@ _FROM_SPACE = (
 _WIDTHS = {chr(32 + i): int(width) for i, width in enumerate(_FROM_SPACE.split())}
 _WIDTHS |= {"…": 1000, TIMES: 584, MINUS: 584, "·": 278, "÷": 584, "→": 1000}
 _WIDEST = 1015
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 BOLD = 1.09  # the widest ratio of a whole word in bold letters to the same in plain ones
 
 
@@ -69,6 +71,15 @@ def wrapped(words: str, limit: float, size: float, lines: int) -> list[str]:
     return [*found, shortened(" ".join(left), limit, size)] if left else found
 
 
+def escaped(words: str) -> str:
+    """A text as it may stand in XML, which knows no control characters.
+
+    >>> escaped("a < b\\x00")
+    'a &lt; b '
+    """
+    return escape(_CONTROL.sub(" ", words), quote=False)
+
+
 def text(
     words: str,
     x: float,
@@ -86,4 +97,4 @@ def text(
     style += f' fill="{color}"' if color else ""
     length = width_of(words, size, bold)
     fitted = f' textLength="{length:g}" lengthAdjust="spacingAndGlyphs"' if len(words) > 1 else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{style}{fitted}>{escape(words, quote=False)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}"{style}{fitted}>{escaped(words)}</text>'
