@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from helpers import case, outputs
+from layer_helpers import LayerCase, each, inner
+from layers import ALL
+from layers.record import Layer
+from samples import ALL as SAMPLES
 
 import chainrule
-from chainrule import Tensor, autograd
+from chainrule import Tensor, autograd, nn
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=4)
@@ -100,3 +107,61 @@ def test_lines_are_shown_when_recorded() -> None:
         loss = classifier(p)
     account = autograd.explain(loss)
     assert "softmax(0)" in account[[s.name for s in account].index("softmax")].line
+
+
+# --- every layer ----------------------------------------------------------------------------------
+
+
+@each([layer for layer in ALL if layer.differentiable])
+def test_every_layer_can_be_explained(layer: Layer) -> None:
+    case = LayerCase(layer, training=False)
+    variables = [v.detach().requires_grad_() for v in case.variables()]
+    total = inner(outputs := [y for y in case(*variables) if y.requires_grad], outputs)
+    account = autograd.explain(total)
+    reached: dict[int, Any] = {}
+    for step in account:
+        for part in step.inputs:
+            if isinstance(part.edge, Tensor):
+                g = np.asarray(part.gradient)
+                reached[id(part.edge)] = reached.get(id(part.edge), 0.0) + g
+    expected = autograd.grad(total, variables, allow_unused=True)
+    for v, g in zip(variables, expected, strict=True):
+        if g is not None:
+            np.testing.assert_allclose(reached[id(v)], g.numpy(), rtol=1e-9, atol=1e-12)
+    assert str(account)
+
+
+def test_a_layer_and_its_activation_are_two_steps() -> None:
+    chainrule.manual_seed(0)
+    for kind in (nn.ReLU, nn.Sigmoid, nn.Tanh):
+        net = nn.Sequential(nn.Linear(3, 4), kind()).double()
+        x = chainrule.randn(2, 3, dtype="float64")
+        y = net(x)
+        assert y.grad_fn.name().startswith("Linear")
+        account = autograd.explain(y.sum(), names=dict(net.named_parameters()))
+        outer, linear = account[-2], account[-1]
+        assert (outer.name, linear.name) == (kind.__name__.lower(), "linear")
+        a = net[0](x).detach().requires_grad_()
+        (slope,) = autograd.grad(net[1](a).sum(), a)
+        np.testing.assert_allclose(outer.inputs[0].local, slope.numpy(), rtol=1e-12)
+        np.testing.assert_allclose(linear.value, a.detach().numpy(), rtol=1e-12)
+        assert [i.source for i in linear.inputs] == ["0.weight", "0.bias"]
+
+
+def test_every_operation_can_be_explained() -> None:
+    for sample in [s for s in SAMPLES if s.differentiable]:
+        c = case(sample)
+        variables = [v.detach().requires_grad_() for v in c.variables()]
+        ys = [y for y in outputs(c(*variables)) if y.requires_grad and not y.dtype.is_complex]
+        if not ys:
+            continue
+        total = inner(ys, ys)
+        found = [p.edge for step in autograd.explain(total) for p in step.inputs]
+        reached = [
+            v
+            for v, g in zip(
+                variables, autograd.grad(total, variables, allow_unused=True), strict=True
+            )
+            if g is not None
+        ]
+        assert all(any(v is edge for edge in found) for v in reached), sample.label

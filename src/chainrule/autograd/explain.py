@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from chainrule.autograd.engine import watch_backward
 from chainrule.autograd.walk import dense_gradient
 from chainrule.backend import K
 from chainrule.ops.core.primitive import Bilinear, Elementwise
+from chainrule.ops.layers.fused import ActivatedLinear
 from chainrule.graph import Node
 from chainrule.printing import text_table
 from chainrule.tensor import Tensor
@@ -28,6 +29,7 @@ class Input:
     local: Any  # elementwise: f'(x); a product: the other factor; else the Jacobian, if it is small
     kind: str  # what ``local`` is: "derivative", "factor", "jacobian" or ""
     gradient: Any
+    edge: Any = field(default=None, repr=False)  # the node or leaf that the gradient goes to
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Step:
     gradient: Any
     inputs: tuple[Input, ...]
     line: str | None
+    node: Any = field(default=None, repr=False)  # two steps have the same one where it was fused
 
 
 class Explanation:
@@ -94,7 +97,8 @@ def explain(
     """The account of ``loss.backward()``: every node in order, with its value, the gradient that
     reached it, its local derivative and the gradients it handed to its inputs.
 
-    The graph and all ``.grad`` stay as they are. ``names`` gives names to leaf tensors.
+    The graph and all ``.grad`` stay as they are. ``names`` gives names to leaf tensors. A linear
+    layer and its activation, which may be one node, are two steps.
 
     >>> import chainrule
     >>> w = chainrule.tensor(3.0, requires_grad=True)
@@ -108,35 +112,58 @@ def explain(
     values = _Values()
     steps: list[Step] = []
 
+    def note(name: str, node: Node, value: Any, g: Any, inputs: Sequence[Input]) -> None:
+        shape = tuple((g[0] if isinstance(g, tuple) else g).shape)
+        number = len(steps) + 1
+        steps.append(Step(number, name, shape, value, g, tuple(inputs), node.trace, node))
+
     def observe(node: Node, g: Any, parts: Sequence[Any]) -> None:
-        out = g[0] if isinstance(g, tuple) else g
+        op, value = node.op, values.of(node)
+        if isinstance(op, ActivatedLinear):
+            slope, inner = (
+                op.differential(K.ones(g.shape, g.dtype), value),
+                op.differential(g, value),
+            )
+            link = Input(op.map.name, tuple(g.shape), slope, "derivative", inner, node)
+            note(op.activation.name, node, value, g, [link])
+            given = [values.input(node, i) for i in range(len(node.edges))]
+            known = all(x is not None for x in given)
+            value, g = op.map.raw(*given) if known else None, inner
+            op = op.map
         inputs = [
-            _input(node, i, edge, part, g, values, labels)
+            _input(op, node, i, edge, part, g, values, labels)
             for i, (edge, part) in enumerate(zip(node.edges, parts, strict=True))
             if edge is not None and part is not None
         ]
-        value = values.of(node)
-        steps.append(
-            Step(
-                len(steps) + 1, node.op.name, tuple(out.shape), value, g, tuple(inputs), node.trace
-            )
-        )
+        note(op.name, node, value, g, inputs)
 
     watch_backward(loss, gradient, observe)
     return Explanation(steps)
 
 
 def _input(
-    node: Node, i: int, edge: Any, part: Any, g: Any, values: _Values, labels: dict[int, str]
+    op: Any,
+    node: Node,
+    i: int,
+    edge: Any,
+    part: Any,
+    g: Any,
+    values: _Values,
+    labels: dict[int, str],
 ) -> Input:
-    source = edge.op.name if isinstance(edge, Node) else labels.get(id(edge), "leaf")
-    kind, local = _local(node, i, g, values)
-    return Input(source, tuple(part.shape), local, kind, part)
+    source = _name(edge) if isinstance(edge, Node) else labels.get(id(edge), "leaf")
+    kind, local = _local(op, node, i, g, values)
+    return Input(source, tuple(part.shape), local, kind, part, edge)
 
 
-def _local(node: Node, i: int, g: Any, values: _Values) -> tuple[str, Any]:
-    """What the chain rule multiplies by at this node, for input i."""
+def _name(node: Node) -> str:
+    """The operation of a node; of a fused one the outer."""
     op = node.op
+    return op.activation.name if isinstance(op, ActivatedLinear) else str(op.name)
+
+
+def _local(op: Any, node: Node, i: int, g: Any, values: _Values) -> tuple[str, Any]:
+    """What the chain rule multiplies by at this node, for input i."""
     if isinstance(g, tuple):
         return "", None
     if isinstance(op, Elementwise):
@@ -184,7 +211,8 @@ class _Values:
         """The nodes whose outputs are needed and were not saved."""
         if node.out is not None or node.op.name in ("overlay", "index_put"):
             return []
-        saved = node.saved or (None,) * len(node.edges)
+        # What the backward kernel of a fused operation reads stands behind the inputs.
+        saved = (node.saved or (None,) * len(node.edges))[: len(node.edges)]
         return [
             e for e, s in zip(node.edges, saved, strict=True) if s is None and isinstance(e, Node)
         ]

@@ -14,6 +14,8 @@ from chainrule.inspect.attribution.maps import (
 from chainrule.inspect.attribution.maximization import Dream, Maximized, deep_dream, maximize
 from chainrule.inspect.core.registry import INSTRUMENTS, Instrument
 from chainrule.inspect.health.autopsy import Autopsy, autopsy
+from chainrule.inspect.steps.backprop import BackPropagation, back_propagation
+from chainrule.inspect.steps.convolution import ConvolutionSteps, convolution_steps
 from chainrule.inspect.structure.counting import Count, count
 from chainrule.inspect.health.diagnosis import Diagnosis
 from chainrule.inspect.health.doctor import doctor
@@ -53,8 +55,10 @@ from chainrule.inspect.training.watch import Watch, activations, watch
 __all__ = [
     "Attribution",
     "Autopsy",
+    "BackPropagation",
     "Cockpit",
     "ComputationGraph",
+    "ConvolutionSteps",
     "Count",
     "Deconvnet",
     "Diagnosis",
@@ -95,7 +99,9 @@ __all__ = [
     "activations",
     "attribute",
     "autopsy",
+    "back_propagation",
     "cockpit",
+    "convolution_steps",
     "count",
     "deconvnet",
     "deep_dream",
