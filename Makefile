@@ -107,11 +107,12 @@ doctor: $(VENV)/.library
 house: $(VENV)/.tools
 	$(BIN)/python tools/house.py
 
-# What follows from the sources: the lists of public names, and the methods of Tensor as editors and
-# type checkers see them.
+# What follows from the sources: the lists of public names and of instruments, and the methods of
+# Tensor as editors and type checkers see them.
 stub: $(VENV)/.tools
 	$(BIN)/python tools/names.py
 	$(BIN)/python tools/stub.py
+	$(BIN)/python tools/pictures.py --list
 
 clean:
 	rm -rf $(VENV) .fallback .sanitize .venv-numpy $(PEERS) demo build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -73,7 +73,7 @@ KINDS = {
     "a layer": (3, "tests/nn/test_layers.py::test_every_public_layer_has_a_record"),
     "an optimizer": (3, "tests/optim/test_records.py::test_every_optimizer_has_a_record"),
     "a kernel": (5, ""),  # it is not compiled here
-    "an instrument": (3, "tests/inspect/test_instruments.py::test_every_instrument_has_a_test"),
+    "an instrument": (3, "tests/inspect/test_contract.py::test_every_instrument_has_a_record"),
 }
 TRIED = [kind for kind, (_, test) in KINDS.items() if test]
 # Without the file that declares it, there is nothing to miss; without one of these there is.

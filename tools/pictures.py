@@ -6,7 +6,8 @@ the expression that draws it, evaluated after the page's program up to there:
     <!-- picture: seen.plot() -->
     ![what it shows](landscape.png)
 
-Run ``python tools/pictures.py`` for all pages, or name some: ``python tools/pictures.py draw``.
+Run ``python tools/pictures.py`` for all pages, or name some: ``python tools/pictures.py draw``;
+with ``--list`` it writes the list alone.
 """
 
 from __future__ import annotations
@@ -100,6 +101,9 @@ def table() -> str:
 
 def main(names: list[str]) -> None:
     """Writes the list, and the pictures of all pages or of some."""
+    LIST.write_text(table(), "utf-8")
+    if names == ["--list"]:
+        return
     import matplotlib
 
     matplotlib.use("agg")
@@ -108,7 +112,6 @@ def main(names: list[str]) -> None:
             for picture in pictures(page):
                 save(picture)
                 print(picture.file.relative_to(ROOT), f"{picture.file.stat().st_size / 1e3:.0f} kB")
-    LIST.write_text(table(), "utf-8")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chainrule.autograd.engine import watch_backward
+from chainrule.autograd.node_values import NodeValues
 from chainrule.autograd.walk import dense_gradient
 from chainrule.backend import K
 from chainrule.ops.core.primitive import Bilinear, Elementwise
@@ -109,7 +110,7 @@ def explain(
     2     square ()  9      2         w ()       derivative 6      12
     """
     labels = {id(t): name for name, t in (names or {}).items()}
-    values = _Values()
+    values = NodeValues()
     steps: list[Step] = []
 
     def note(name: str, node: Node, value: Any, g: Any, inputs: Sequence[Input]) -> None:
@@ -148,7 +149,7 @@ def _input(
     edge: Any,
     part: Any,
     g: Any,
-    values: _Values,
+    values: NodeValues,
     labels: dict[int, str],
 ) -> Input:
     source = _name(edge) if isinstance(edge, Node) else labels.get(id(edge), "leaf")
@@ -162,7 +163,7 @@ def _name(node: Node) -> str:
     return op.activation.name if isinstance(op, ActivatedLinear) else str(op.name)
 
 
-def _local(op: Any, node: Node, i: int, g: Any, values: _Values) -> tuple[str, Any]:
+def _local(op: Any, node: Node, i: int, g: Any, values: NodeValues) -> tuple[str, Any]:
     """What the chain rule multiplies by at this node, for input i."""
     if isinstance(g, tuple):
         return "", None
@@ -183,65 +184,6 @@ def _local(op: Any, node: Node, i: int, g: Any, values: _Values) -> tuple[str, A
     parts = [dense_gradient(op.vjp(node, rows[k], False)[i]) for k in range(g.size)]
     jacobian = [part.reshape(-1) for part in parts]
     return "jacobian", K.asarray(jacobian)
-
-
-class _Values:
-    """The values of nodes: saved, or computed again from what their inputs saved."""
-
-    def __init__(self) -> None:
-        self.known: dict[Node, Any] = {}
-
-    def of(self, node: Node) -> Any:
-        """The output of a node, None if the graph does not keep enough to work it out."""
-        stack = [node]
-        while stack:
-            top = stack[-1]
-            if top in self.known:
-                stack.pop()
-                continue
-            missing = [e for e in self._recomputed(top) if e not in self.known]
-            if missing:
-                stack += missing
-                continue
-            self.known[top] = self._compute(top)
-            stack.pop()
-        return self.known[node]
-
-    def _recomputed(self, node: Node) -> list[Node]:
-        """The nodes whose outputs are needed and were not saved."""
-        if node.out is not None or node.op.name in ("overlay", "index_put"):
-            return []
-        # What the backward kernel of a fused operation reads stands behind the inputs.
-        saved = (node.saved or (None,) * len(node.edges))[: len(node.edges)]
-        return [
-            e for e, s in zip(node.edges, saved, strict=True) if s is None and isinstance(e, Node)
-        ]
-
-    def _compute(self, node: Node) -> Any:
-        if node.out is not None:
-            return node.out
-        raw = getattr(node.op, "raw", None)
-        if raw is None:
-            return None
-        inputs = [self.input(node, i) for i in range(len(node.edges))]
-        if any(x is None for x in inputs):
-            return None
-        return K.asarray(raw(*inputs, **(node.params or {})))
-
-    def input(self, node: Node, i: int) -> Any:
-        """The i-th input of a node, None if it is not known."""
-        if node.saved is not None and node.saved[i] is not None:
-            return node.saved[i].array
-        edge = node.edges[i]
-        if isinstance(edge, Tensor):
-            return edge.array
-        return (
-            None
-            if edge is None
-            else self.known.get(edge, None)
-            if edge in self.known
-            else self.of(edge)
-        )
 
 
 def _shape(shape: Sequence[int]) -> str:
