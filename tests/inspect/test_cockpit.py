@@ -168,6 +168,20 @@ def test_live_in_a_trainer(optimizer: str) -> None:
         assert seen.readings[1].distance < seen.last.distance < moved
 
 
+def test_the_loss_is_that_of_the_trainer_with_its_weights() -> None:
+    chainrule.manual_seed(0)
+    seen = inspect.Cockpit(every=1)
+    trainer = train.Trainer(
+        models.MLP(4, [6], 2),
+        "cross_entropy",
+        callbacks=[seen],
+        class_weight=[1.0, 3.0],
+        progress=False,
+    )
+    history = trainer.fit(problem(), epochs=2, batch_size=64)
+    assert seen.values("loss") == pytest.approx(history["loss"], rel=1e-5)
+
+
 def test_watching_by_the_cockpit_changes_nothing() -> None:
     results = []
     for callbacks in ([], [inspect.Cockpit(every=1)]):

@@ -416,6 +416,24 @@ def test_pictures(deep: inspect.Watched, kind: str) -> None:
         plt.close(figure_of(drawn))
 
 
+def test_norms_against_the_epoch_are_those_of_gradient_norms() -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    seen, norms = inspect.Watch(what="grad", every=1), train.GradientNorms()
+    callbacks = [seen, norms]
+    trainer = train.Trainer(network(), "mse", "sgd", callbacks=callbacks, progress=False)
+    trainer.fit((X, Y), epochs=3, batch_size=16)
+    ax = seen.plot("norms", against="epoch")
+    try:
+        np.testing.assert_allclose(ax.get_lines()[0].get_ydata(), norms.norms["0.weight"])
+        assert list(ax.get_lines()[0].get_xdata()) == [0, 1, 2]
+        assert ax.get_xlabel() == "epoch"
+    finally:
+        plt.close(ax.figure)
+    with pytest.raises(ValueError, match="against must be"):
+        seen.plot("norms", against="hour")
+
+
 def test_wide_layers_relu_grows_tanh_shrinks_selu_stays() -> None:
     """Five layers of 512 units with weights of variance 1 / fan_in, for ReLU 3 / fan_in."""
     x = chainrule.randn(64, 512, generator=chainrule.Generator().manual_seed(0))

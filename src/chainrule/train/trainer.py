@@ -354,12 +354,15 @@ class Trainer:
 
     def _loss(self, batch: Batch) -> tuple[Any, Tensor, dict[str, Tensor]]:
         output = self.model(*batch.inputs)
-        weight = batch.weight
-        if self._weights is not None:
-            own = self._weights[batch.target]
-            weight = own if weight is None else own * weight
         penalties = penalty_values(self.penalties, self.model, batch)
-        return output, self.loss(output, batch.target, weight), penalties
+        return output, self.loss(output, batch.target, self.weight_of(batch)), penalties
+
+    def weight_of(self, batch: Batch) -> Tensor | None:
+        """The weights of the samples of a batch, with those of their classes; None for none."""
+        if self._weights is None:
+            return batch.weight
+        own = self._weights[batch.target]
+        return own if batch.weight is None else own * batch.weight
 
     def _clip(self) -> None:
         if self.clip_value is not None:

@@ -193,10 +193,8 @@ class Cockpit(Flight):
     def on_batch_end(self, trainer: Any) -> None:
         """Reads the instruments where the update began."""
         batch = trainer.batch
-        if batch.weight is None:
-            loss: Loss = trainer.loss
-        else:
-            loss = _Weighted(trainer.loss, batch.weight)
+        weight = trainer.weight_of(batch) if self._before else None
+        loss: Loss = trainer.loss if weight is None else _Weighted(trainer.loss, weight)
         self._after(loss, tuple(batch.inputs), batch.target)
 
     def on_epoch_end(self, trainer: Any) -> None:

@@ -108,15 +108,31 @@ def normal_density(xs: Sequence[float]) -> list[float]:
 # --- over time ------------------------------------------------------------------------------------
 
 
+def _over_time(ax: Any, found: list[Series], statistic: str, against: str) -> None:
+    """A line for each series, against the step or, as the mean of each, against the epoch."""
+    if against not in ("step", "epoch"):
+        raise ValueError(f"plot: against must be 'step' or 'epoch', got {against!r}")
+    names, xs = [s.name for s in found], [s.steps for s in found]
+    ys = [s.values(statistic) for s in found]
+    if against == "epoch":
+        xs, means = [], []
+        for one, values in zip(found, ys, strict=True):
+            epochs = sorted(set(one.epochs))
+            parts = [[v for v, e in zip(values, one.epochs, strict=True) if e == n] for n in epochs]
+            xs.append(epochs)
+            means.append([sum(part) / len(part) for part in parts])
+        ys = means
+    line_per_name(ax, xs, ys, names)
+
+
 def _norms(
     seen: Watched, ax: Any, what: str | None, name: str | None, step: int | None, style: Any
 ) -> Any:
     kind, found = _chosen(seen, what, name)
     ax = axes_for(ax, (8.0, 4.2))
-    line_per_name(
-        ax, [s.steps for s in found], [s.values("norm") for s in found], [s.name for s in found]
-    )
-    ax.set(xlabel="step", ylabel="Frobenius norm", title=f"Norms of {TITLES[kind]}", **style)
+    against = style.pop("against", "step")
+    _over_time(ax, found, "norm", against)
+    ax.set(xlabel=against, ylabel="Frobenius norm", title=f"Norms of {TITLES[kind]}", **style)
     legend_beside(ax)
     return ax
 
@@ -126,12 +142,11 @@ def _updates(
 ) -> Any:
     _, found = _chosen(seen, what or "update", name)
     ax = axes_for(ax, (8.0, 4.2))
-    line_per_name(
-        ax, [s.steps for s in found], [s.values("ratio") for s in found], [s.name for s in found]
-    )
+    against = style.pop("against", "step")
+    _over_time(ax, found, "ratio", against)
     ax.axhline(1e-3, color="0.5", linestyle="--", linewidth=1, label="usual, about 0.001")
     ax.set(
-        xlabel="step",
+        xlabel=against,
         ylabel="norm of the update / norm of the weight",
         title="Updates relative to the weights",
         **style,

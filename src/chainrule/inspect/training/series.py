@@ -224,7 +224,8 @@ class Watched(Result):
             what: which series, such as "grad"; by default the first that was looked at.
             name: which tensor "ridges" shows, or a pattern of those to draw.
             step: which step "histograms" and "densities" show, the last by default.
-            style: passed on to matplotlib.
+            style: passed on to matplotlib; ``against="epoch"`` draws "norms" and "updates" as
+                means of each epoch.
         """
         return pictures.draw(self, kind, ax if axes is None else axes, what, name, step, style)
 
