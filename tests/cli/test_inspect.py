@@ -69,6 +69,8 @@ def test_a_network_of_fit_knows_its_inputs(capsys: pytest.CaptureFixture[str]) -
         shown(capsys, model, "loss_line", "--data", "iris", "--set", "points=5", "--json")
     )
     assert len(told["losses"]) > 0
+    assert "verdict: nothing found" in shown(capsys, model, "doctor", "--data", "iris")
+    assert "loss at the start" in shown(capsys, model, "preflight", "--data", "iris")
     assert "needs inputs: give --data or --input-size" in refused(capsys, model, "regions")
     assert "needs data: give --data with the target" in refused(capsys, model, "landscape")
 

@@ -23,7 +23,7 @@ __all__ = ["doctor"]
 _TABLES = rules_curves, rules_data, rules_network, rules_layers
 
 
-@instrument("Y06", needs=("model", "inputs", "targets", "loss"))
+@instrument("Y06", needs=("model", "loss", "data"))
 def doctor(
     model: Module,
     loss: Loss,

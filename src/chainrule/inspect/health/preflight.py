@@ -104,7 +104,7 @@ class Preflight(Result):
             ax.legend(loc="upper center", fontsize="x-small", ncols=2)
 
 
-@instrument("E10", needs=("model", "inputs", "targets", "loss"))
+@instrument("E10", needs=("model", "loss", "data"))
 def preflight(
     model: Module, loss: Loss, data: Any, *, seconds: float = 2.0, steps: int = 300
 ) -> Preflight:
