@@ -13,7 +13,6 @@ import ctypes
 import os
 import re
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +23,40 @@ _PREFIXES = ("", "scipy_")
 _SUFFIXES = ("", "64_", "_", "_64_")
 
 
-def startable(count: int) -> int:
-    """How many of so many more threads this process can start now."""
-    over = threading.Event()
-    started: list[threading.Thread] = []
-    with contextlib.suppress(RuntimeError, MemoryError):
+class _Threads:
+    """Threads that only wait, of the C library's own: Python's take ten times as long."""
+
+    def __init__(self) -> None:
+        libc = ctypes.CDLL(None)
+        self.create, self.join = libc.pthread_create, libc.pthread_join
+        self.join.argtypes = [ctypes.c_ulong, ctypes.c_void_p]
+        self.post, self.wait = libc.sem_post, libc.sem_wait
+        self.init, self.destroy = libc.sem_init, libc.sem_destroy
+
+    def startable(self, count: int) -> int:
+        """How many of so many more can be started now."""
+        over = (ctypes.c_long * 16)()  # room for a semaphore on every system
+        self.init(over, 0, 0)
+        started: list[ctypes.c_ulong] = []
         for _ in range(count):
-            thread = threading.Thread(target=over.wait, daemon=True)
-            thread.start()
+            thread = ctypes.c_ulong()
+            if self.create(ctypes.byref(thread), None, self.wait, over):
+                break
             started.append(thread)
-    over.set()
-    for thread in started:
-        thread.join()
-    return len(started)
+        for _ in started:
+            self.post(over)
+        for thread in started:
+            self.join(thread, None)
+        self.destroy(over)
+        return len(started)
+
+
+_threads = _Threads() if sys.platform == "linux" else None
+
+
+def startable(count: int) -> int:
+    """How many of so many more threads this process can start now; all, where nobody can tell."""
+    return count if _threads is None or count < 1 else _threads.startable(count)
 
 
 class _Library:
@@ -91,16 +111,59 @@ class _Library:
                 number.value = min(number.value, count)
 
 
+class _Loaded:
+    """The OpenBLAS libraries in this process. They are looked for again when the system has loaded
+    something since: a look takes a thousand times as long as to ask for that."""
+
+    def __init__(self) -> None:
+        self.libraries: list[_Library] = []
+        self.known: set[str] = set()
+        self.at = -1  # how many libraries had been loaded at the last look
+        self.iterate = getattr(ctypes.CDLL(None), "dl_iterate_phdr", None)
+        self.callback = _VISIT(self._visit)
+        self.counted = -2
+
+    def _visit(self, info: Any, size: int, _: Any) -> int:
+        if size >= ctypes.sizeof(_Info):
+            self.counted = info.contents.adds
+        return 1  # the first tells enough
+
+    def now(self) -> list[_Library]:
+        """Those of now."""
+        if self.iterate is not None:
+            self.iterate(self.callback, None)
+        if self.counted != self.at:
+            self._look()
+            self.at = self.counted if self.counted >= 0 else -1
+        return self.libraries
+
+    def _look(self) -> None:
+        lines = [line for line in _MAPS.read_text().splitlines() if "openblas" in line]
+        for path in sorted({line.split(maxsplit=5)[5].strip() for line in lines} - self.known):
+            self.known.add(path)
+            with contextlib.suppress(OSError):
+                self.libraries.append(_Library(path))
+
+
+class _Info(ctypes.Structure):
+    """What the system tells about a library that is loaded (``struct dl_phdr_info``)."""
+
+    _fields_ = (
+        ("address", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("headers", ctypes.c_void_p),
+        ("count", ctypes.c_uint16),
+        ("adds", ctypes.c_ulonglong),  # how many were ever loaded into this process
+    )
+
+
+_VISIT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Info), ctypes.c_size_t, ctypes.c_void_p)
+_MAPS = Path("/proc/self/maps")
+_loaded = _Loaded() if sys.platform == "linux" and _MAPS.exists() else None
+
+
 def _libraries() -> list[_Library]:
-    maps = Path("/proc/self/maps")
-    if not maps.exists():
-        return []
-    lines = [line for line in maps.read_text().splitlines() if "openblas" in line]
-    found = []
-    for path in sorted({line.split(maxsplit=5)[5].strip() for line in lines}):
-        with contextlib.suppress(OSError):
-            found.append(_Library(path))
-    return found
+    return [] if _loaded is None else _loaded.now()
 
 
 def set_threads(count: int) -> None:
@@ -112,7 +175,7 @@ def set_threads(count: int) -> None:
 def before_loading(module: str) -> None:
     """To be called before a module is imported that loads an OpenBLAS, which then starts a thread
     for each processor."""
-    if module in sys.modules or _VARIABLE in os.environ or not hasattr(os, "sched_getaffinity"):
+    if module in sys.modules or _VARIABLE in os.environ or sys.platform != "linux":
         return
     more = len(os.sched_getaffinity(0)) - 1
     granted = startable(more)
