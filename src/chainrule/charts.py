@@ -26,6 +26,7 @@ __all__ = [
     "levels_of",
     "log_if_wide",
     "save_gif",
+    "spans_decades",
     "svg_of",
     "svg_of_frame",
 ]
@@ -95,10 +96,15 @@ def grid_of_axes(
     return flat[:count]
 
 
+def spans_decades(values: Iterable[float | None]) -> bool:
+    """Whether the finite values are positive and the largest is 100 times the least, or more."""
+    known = [float(v) for v in values if v is not None and math.isfinite(v)]
+    return bool(known) and min(known) > 0 and max(known) >= 100 * min(known)
+
+
 def log_if_wide(ax: Axes, values: Iterable[float], axis: str = "y") -> bool:
     """Makes an axis logarithmic if positive values span two decades; whether it did."""
-    known = [float(v) for v in values if v is not None and math.isfinite(v)]
-    wide = bool(known) and min(known) > 0 and max(known) >= 100 * min(known)
+    wide = spans_decades(values)
     if wide:
         (ax.set_yscale if axis == "y" else ax.set_xscale)("log")
     return wide

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chainrule.data import Table
     from chainrule.train import Settings
+    from chainrule.train.progress import ProgressLike
 
 __all__ = [
     "NotWritten",
@@ -18,6 +19,7 @@ __all__ = [
     "image_size",
     "is_image_folder",
     "prepared",
+    "progress_option",
     "read",
     "settings_of",
 ]
@@ -100,6 +102,15 @@ def settings_of(options: argparse.Namespace) -> Settings:
     if hidden is not None:
         given["hidden"] = tuple(hidden)
     return Settings(**{**vars(default), **given})
+
+
+def progress_option(options: argparse.Namespace) -> ProgressLike:
+    """What shows how far a fit is."""
+    if options.quiet and options.progress in ("bar", "plot"):
+        raise UserError(f"--quiet --progress {options.progress}: these contradict each other")
+    if options.progress in ("bar", "plot"):
+        return options.progress
+    return options.progress is None and not (options.quiet or options.json)
 
 
 def image_size(text: str | None) -> list[int] | None:

@@ -18,6 +18,7 @@ from chainrule.cli.arguments import (
     image_size,
     is_image_folder,
     prepared,
+    progress_option,
     read,
     settings_of,
 )
@@ -58,7 +59,7 @@ def _fitted(options: argparse.Namespace, folder: RunFolder) -> FittedNetwork:
     from chainrule.data import EMBEDDED
     from chainrule.train import fit_images, fit_table
 
-    settings, progress = settings_of(options), not (options.quiet or options.json)
+    settings, progress = settings_of(options), progress_option(options)
     if is_image_folder(options.data):
         return fit_images(
             options.data,

@@ -113,7 +113,12 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument(
         "--doctor", action="store_true", default=None, help="look for mistakes before and after"
     )
-    fit.add_argument("--quiet", action="store_true", help="no progress bar")
+    fit.add_argument(
+        "--progress",
+        choices=["bar", "plot", "none"],
+        help="a bar, or curves that are drawn again (a bar; none with --json)",
+    )
+    fit.add_argument("--quiet", action="store_true", help="the same as --progress none")
 
     predict = command("predict", commands.predict, "labels or numbers for new data")
     predict.add_argument("model", metavar="MODEL", help="the folder that `fit` wrote")

@@ -33,6 +33,7 @@ from chainrule.train.attending import Doctor
 from chainrule.train.callbacks import Callback, GradientNorms
 from chainrule.train.cross_validation import CrossValidation
 from chainrule.train.fitted import FittedNetwork, scores_of
+from chainrule.train.progress import ProgressLike
 from chainrule.train.run_folder import RunFolder, digest_of, facts_of
 from chainrule.train.sweep import run_parallel
 from chainrule.train.trainer import Trainer
@@ -191,7 +192,7 @@ def train_network(
     model: nn.Module,
     parts: Parts,
     settings: Settings,
-    progress: bool = True,
+    progress: ProgressLike = True,
     checkpoints: RunFolder | None = None,
     **facts: Any,
 ) -> tuple[Trainer, GradientNorms]:
@@ -276,7 +277,7 @@ def fit_table(
     settings: Settings | None = None,
     *,
     source: str = "table",
-    progress: bool = True,
+    progress: ProgressLike = True,
     checkpoints: RunFolder | None = None,
 ) -> FittedNetwork:
     """Trains a multi-layer perceptron on a table: detects, encodes, splits, trains, evaluates.
@@ -287,7 +288,7 @@ def fit_table(
         task: "classification", "regression" or "auto".
         settings: see :class:`Settings`.
         source: what the data is called in the report.
-        progress: whether to show a bar.
+        progress: whether to show a bar, or "plot" for curves.
         checkpoints: where they are kept from which the training can be resumed.
 
     >>> from chainrule import data, train
@@ -319,7 +320,7 @@ def finish(
     settings: Settings,
     target: str,
     about: dict[str, Any],
-    progress: bool,
+    progress: ProgressLike,
     checkpoints: RunFolder | None,
 ) -> FittedNetwork:
     """Trains, evaluates on the test part, and puts everything together."""

@@ -13,6 +13,7 @@ from chainrule.data.image_encoder import ImageEncoder, image_files
 from chainrule.random import fork_rng, manual_seed
 from chainrule.train.automatic import Parts, Settings, check_target, finish
 from chainrule.train.fitted import FittedNetwork
+from chainrule.train.progress import ProgressLike
 from chainrule.train.run_folder import RunFolder
 
 __all__ = ["fit_images"]
@@ -50,7 +51,7 @@ def fit_images(
     *,
     size: Sequence[int] | None = None,
     channels: int = 3,
-    progress: bool = True,
+    progress: ProgressLike = True,
     checkpoints: RunFolder | None = None,
 ) -> FittedNetwork:
     """Trains a convolutional network on a folder with one subfolder of images for each class.
@@ -60,7 +61,7 @@ def fit_images(
         settings: see :class:`Settings`; ``hidden`` are the dense layers after the convolutions.
         size: (height, width) to resize all images to.
         channels: 3 for color, 1 for gray.
-        progress: whether to show a bar.
+        progress: whether to show a bar, or "plot" for curves.
         checkpoints: where they are kept from which the training can be resumed.
     """
     settings = settings or Settings(hidden=(64,), epochs=60, patience=10)

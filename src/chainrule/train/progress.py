@@ -1,14 +1,35 @@
-"""A bar for a training run, with its loss and metrics, that costs nothing measurable."""
+"""What shows how far a training run is: a bar with its loss and metrics, or curves."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from tqdm.auto import tqdm
 
-__all__ = ["Progress"]
+from chainrule.train.history import History
+from chainrule.train.live.plot import LivePlot
+
+__all__ = ["Progress", "ProgressLike", "check_progress", "Shown", "progress_of"]
+
+ProgressLike = bool | Literal["bar", "plot"]
+
+
+def check_progress(given: ProgressLike) -> ProgressLike:
+    """What was asked for, if it is one of these."""
+    if given not in (True, False, "bar", "plot"):
+        raise ValueError(
+            f"Trainer: progress must be True or 'bar', 'plot', or False, got {given!r}"
+        )
+    return given
+
+
+def progress_of(how: ProgressLike, epochs: int, history: History, batches: int | None) -> Shown:
+    """What shows a run that goes on from a history: a bar, curves, or nothing."""
+    if how == "plot":
+        return LivePlot(epochs, history, batches)
+    return Progress(bool(how), epochs, len(history), batches)
 
 
 class Progress:
@@ -29,14 +50,19 @@ class Progress:
         self.epochs, self.epoch, self.waiting, self.shown = epochs, done, 0, 0.0
         self.last: list[str] = []
 
-    def batch_done(self, loss: float, metrics: Callable[[], dict[str, float]]) -> None:
-        """Counts a batch; the bar hears of it, and the metrics are asked for, only now and then."""
+    def batch_done(
+        self, total: float, samples: int, metrics: Callable[[], dict[str, float]]
+    ) -> None:
+        """Counts a batch; the bar hears of it, and the metrics are asked for, only now and then.
+
+        ``total`` is the sum of the losses of all samples of the epoch so far.
+        """
         if self.bar is None:
             return
         self.waiting += 1
         now = time.perf_counter()
         if now - self.shown > self.interval:
-            text = _listed({"loss": loss, **_if_known(metrics)})
+            text = _listed({"loss": total / max(1, samples), **_if_known(metrics)})
             self.bar.set_postfix_str(", ".join([text, *self.last]), refresh=False)
             self.bar.update(self.waiting)
             self.waiting, self.shown = 0, now
@@ -56,6 +82,9 @@ class Progress:
         if self.bar is not None:
             self.bar.update(self.waiting)
             self.bar.close()
+
+
+Shown = Progress | LivePlot
 
 
 def _listed(values: Mapping[str, Any]) -> str:

@@ -37,7 +37,7 @@ from chainrule.train.penalties import (
     named_penalties,
     penalty_values,
 )
-from chainrule.train.progress import Progress
+from chainrule.train.progress import ProgressLike, Shown, check_progress, progress_of
 from chainrule.train.structures import on_tensors
 from chainrule.train.weights import ClassWeight, class_weights
 from chainrule.typing import Features
@@ -77,7 +77,7 @@ class Trainer:
         accumulate: how many batches make one update.
         callbacks: see :class:`Callback`; an ``inspect.Watch`` is one, too.
         class_weight: "balanced", or the weight of each class: for targets that are class indices.
-        progress: whether to show a bar (on a terminal).
+        progress: True or "bar" for a bar (on a terminal), "plot" for curves that are drawn again.
         doctor: whether to look for mistakes before and after training: see :class:`Doctor`.
         seed: for the order of the data; by default the global generator gives it.
 
@@ -107,7 +107,7 @@ class Trainer:
         accumulate: int = 1,
         callbacks: Iterable[Events] = (),
         class_weight: ClassWeight = None,
-        progress: bool = True,
+        progress: ProgressLike = True,
         doctor: bool = False,
         seed: int | None = None,
     ):
@@ -133,7 +133,7 @@ class Trainer:
         self.clip_norm, self.clip_value, self.accumulate = clip_norm, clip_value, accumulate
         self.callbacks = [*callbacks, *([Doctor()] if doctor else [])]
         self.class_weight = class_weight
-        self.progress = progress
+        self.progress = check_progress(progress)
         self.generator = None if seed is None else Generator().manual_seed(seed)
         self.history = History()
         self.batch: Batch | None = None  # of the present update, the last if there are several
@@ -204,7 +204,7 @@ class Trainer:
             held_out = None if held_out is None else loader
         self.data = loader, held_out
         self._call("on_fit_start")
-        bar = Progress(self.progress, epochs, self.epoch, _length(loader))
+        bar = progress_of(self.progress, epochs, self.history, _length(loader))
         try:
             while self.epoch < epochs and not self._stop:
                 self._one_epoch(loader, held_out, bar)
@@ -243,7 +243,7 @@ class Trainer:
         for callback in self._running:
             getattr(callback, event)(self)
 
-    def _one_epoch(self, loader: Any, held_out: Any, bar: Progress) -> None:
+    def _one_epoch(self, loader: Any, held_out: Any, bar: Shown) -> None:
         began = time.perf_counter()
         self._call("on_epoch_start")
         row: dict[str, Any] = {"epoch": self.epoch + 1, **self._train(loader, bar)}
@@ -259,7 +259,7 @@ class Trainer:
         bar.epoch_done(row)
         self._call("on_epoch_end")
 
-    def _train(self, loader: Any, bar: Progress) -> dict[str, Any]:
+    def _train(self, loader: Any, bar: Shown) -> dict[str, Any]:
         """One pass over the training data; the means of its losses, and its metrics."""
         self.model.train()
         totals, n = dict.fromkeys(("loss", *self.penalties), 0.0), 0
@@ -280,7 +280,7 @@ class Trainer:
                     totals[key] += value
                 n += sum([b.size for b in group])
                 group = []
-            bar.batch_done(totals["loss"] / max(1, n), so_far)
+            bar.batch_done(totals["loss"], n, so_far)
         if group:
             for key, value in self._update(group, i, outputs, targets).items():
                 totals[key] += value

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
 from chainrule.inspect.core.charts import COLORS
 
-__all__ = ["confusion_chart", "line_chart", "scatter_chart"]
+__all__ = ["confusion_chart", "curve_chart", "line_chart", "scatter_chart"]
 
 WIDTH, HEIGHT = 520, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 30, 42
@@ -81,15 +81,20 @@ def _frame(x: _Axis, y: _Axis, title: str, xlabel: str, ylabel: str) -> list[str
     return parts
 
 
+# A page may say by variables what is dark and what is light; alone, a chart is dark on white.
+_STYLE = (
+    "<style>.chart text{font:12px system-ui,sans-serif;fill:#222;fill:var(--ink,#222)}"
+    ".chart .ground{fill:#fff;fill:var(--ground,#fff)}"
+    ".chart .grid{stroke:#ddd;stroke:var(--line,#ddd);stroke-width:1}</style>"
+)
+
+
 def _page(parts: Sequence[str], title: str, width: float = WIDTH, height: float = HEIGHT) -> str:
-    style = (
-        "<style>text{font:12px system-ui,sans-serif;fill:#222}"
-        ".grid{stroke:#ddd;stroke-width:1}</style>"
-    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(title)}">'
-        f'{style}<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>'
+        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(title)}" '
+        f'class="chart">{_STYLE}<rect width="100%" height="100%" class="ground"/>'
+        f"{''.join(parts)}</svg>"
     )
 
 
@@ -106,29 +111,53 @@ def line_chart(
     >>> line_chart({"train": [1.0, 0.5, 0.3]}, "loss")[:4]
     '<svg'
     """
-    if not any(len(v) for v in series.values()):
+    curves = {name: list(enumerate(values, 1)) for name, values in series.items()}
+    return curve_chart(curves, title, xlabel, ylabel, log, mark)
+
+
+def curve_chart(
+    curves: Mapping[str, Sequence[tuple[float, float]]],
+    title: str,
+    xlabel: str = "epoch",
+    ylabel: str = "",
+    log: bool = False,
+    mark: float | None = None,
+    faint: Collection[str] = (),
+) -> str:
+    """Curves through points (x, y); those named in ``faint`` are drawn thin, behind the others."""
+    points = [p for some in curves.values() for p in some]
+    if not points:
         raise ValueError(f"line_chart: {title!r} has no points to draw")
-    longest = max(len(v) for v in series.values())
-    x = _Axis([1, max(2, longest)], LEFT, WIDTH - RIGHT)
-    y = _Axis([v for s in series.values() for v in s], HEIGHT - BOTTOM, TOP, log)
+    xs = [a for a, _ in points]
+    # One point gets room on both sides, as in a curve that has only begun.
+    x = _Axis(xs if len(set(xs)) > 1 else [*xs, xs[0] + 1], LEFT, WIDTH - RIGHT)
+    y = _Axis([b for _, b in points], HEIGHT - BOTTOM, TOP, log)
     parts = _frame(x, y, title, xlabel, ylabel)
     if mark is not None:
         parts.append(
             f'<line x1="{x(mark):.1f}" y1="{TOP}" x2="{x(mark):.1f}" y2="{HEIGHT - BOTTOM}" '
-            'stroke="#888" stroke-dasharray="4 3"/>'
+            'stroke="#888" stroke-dasharray="4 3" class="mark"/>'
         )
-    for i, (name, values) in enumerate(series.items()):
+    for i, (name, some) in enumerate(curves.items()):
         color = COLORS[i % len(COLORS)]
-        points = " ".join(
-            f"{x(k + 1):.1f},{y(v):.1f}"
-            for k, v in enumerate(values)
-            if math.isfinite(v) and (not log or v > 0)
-        )
-        parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="1.8"/>'
-        )
-        parts.append(_legend(i, name, color))
+        parts += [_curve(x, y, some, color, name in faint), _legend(i, name, color)]
     return _page(parts, title, WIDTH + LEGEND)
+
+
+def _curve(
+    x: _Axis, y: _Axis, points: Sequence[tuple[float, float]], color: str, faint: bool
+) -> str:
+    places = [
+        (f"{x(a):.1f}", f"{y(b):.1f}")
+        for a, b in points
+        if math.isfinite(b) and (not y.log or b > 0)
+    ]
+    if len(places) == 1:  # a line of one point is not seen
+        at, height = places[0]
+        return f'<circle cx="{at}" cy="{height}" r="3" fill="{color}"/>'
+    how = 'stroke-width="1" stroke-opacity="0.45"' if faint else 'stroke-width="1.8"'
+    path = " ".join(",".join(place) for place in places)
+    return f'<polyline points="{path}" fill="none" stroke="{color}" {how}/>'
 
 
 def _legend(i: int, name: str, color: str) -> str:
@@ -189,7 +218,7 @@ def confusion_chart(matrix: Sequence[Sequence[int]], labels: Sequence[str], titl
             # A few mistakes among many should be seen, too.
             share = count / total if i == j else math.sqrt(count / total)
             color = "0,114,178" if i == j else "213,94,0"
-            ink = "#fff" if share > 0.55 else "#222"
+            ink = ' style="fill:#fff"' if share > 0.55 else ""
             at = left + j * cell
             parts.append(
                 f'<rect x="{at:.1f}" y="{y:.1f}" width="{cell:.1f}" height="{cell:.1f}" '
@@ -198,7 +227,7 @@ def confusion_chart(matrix: Sequence[Sequence[int]], labels: Sequence[str], titl
             if count:
                 parts.append(
                     f'<text x="{at + cell / 2:.1f}" y="{y + cell / 2 + 4:.1f}" '
-                    f'text-anchor="middle" style="fill:{ink}">{count}</text>'
+                    f'text-anchor="middle"{ink}>{count}</text>'
                 )
     bottom = top + n * cell
     for j, label in enumerate(labels):
