@@ -98,7 +98,7 @@ def statistics(x: Tensor, detail: str = "full", sample: int = SAMPLE) -> Statist
             low, high = float(amin(x)), float(amax(x))
         count, average = x.numel(), float(mean(x))
         spread = norm_of(x - average) / math.sqrt(count)
-        zeros = 1 - int(count_nonzero(x)) / count if low <= 0 <= high else 0.0
+        zeros = (count - int(count_nonzero(x))) / count if low <= 0 <= high else 0.0
         found = Statistics(size, norm_of(x), average, spread, low, high, zeros, bad)
         if detail == "full":
             _distribute(found, x, sample)
