@@ -10,7 +10,7 @@ from looking.nets import NETS
 
 import chainrule
 from chainrule import Tensor, data, inspect, nn, optim, tensor
-from chainrule.inspect.core.quadrature import gauss_legendre
+from chainrule.inspect.attribution.rules import points_between
 from chainrule.nn import functional as F
 
 COMPLETE = ("integrated_gradients", "deeplift")
@@ -126,11 +126,11 @@ def test_what_does_not_add_up_is_said() -> None:
 
 def test_gauss_legendre_integrates_polynomials() -> None:
     for degree in range(10):
-        total = sum(w * t**degree for t, w in gauss_legendre(5))
+        total = sum(w * t**degree for t, w in points_between(5))
         assert total == pytest.approx(1 / (degree + 1), rel=1e-12)
     nodes, weights = np.polynomial.legendre.leggauss(7)
-    np.testing.assert_allclose([t for t, _ in gauss_legendre(7)], (nodes + 1) / 2, rtol=1e-12)
-    np.testing.assert_allclose([w for _, w in gauss_legendre(7)], weights / 2, rtol=1e-12)
+    np.testing.assert_allclose([t for t, _ in points_between(7)], (nodes + 1) / 2, rtol=1e-12)
+    np.testing.assert_allclose([w for _, w in points_between(7)], weights / 2, rtol=1e-12)
 
 
 class Choosing(nn.Module):

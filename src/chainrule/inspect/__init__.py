@@ -14,15 +14,15 @@ from chainrule.inspect.attribution.maps import (
 from chainrule.inspect.attribution.maximization import Dream, Maximized, deep_dream, maximize
 from chainrule.inspect.core.registry import INSTRUMENTS, Instrument
 from chainrule.inspect.health.autopsy import Autopsy, autopsy
-from chainrule.inspect.steps.backprop import BackPropagation, back_propagation
-from chainrule.inspect.steps.convolution import ConvolutionSteps, convolution_steps
-from chainrule.inspect.structure.counting import Count, count
 from chainrule.inspect.health.diagnosis import Diagnosis
 from chainrule.inspect.health.doctor import doctor
-from chainrule.inspect.health.findings import RULES, Finding, Rule
+from chainrule.inspect.health.findings import Finding, RULES, Rule
 from chainrule.inspect.health.jacobians import LayerGain, LayerJacobians, layer_jacobians
 from chainrule.inspect.health.observing import HealthWarning, Visit, examining
 from chainrule.inspect.health.preflight import Preflight, preflight
+from chainrule.inspect.steps.backprop import BackPropagation, back_propagation
+from chainrule.inspect.steps.convolution import ConvolutionSteps, convolution_steps
+from chainrule.inspect.structure.counting import Count, count
 from chainrule.inspect.structure.drawing import draw
 from chainrule.inspect.structure.graphs import ComputationGraph, make_dot
 from chainrule.inspect.structure.receptive import ReceptiveField, receptive_field
@@ -35,6 +35,12 @@ from chainrule.inspect.surfaces.lines import LossLine, loss_line
 from chainrule.inspect.surfaces.paths import OptimizerPaths, optimizer_paths
 from chainrule.inspect.surfaces.regions import Regions, regions
 from chainrule.inspect.theory import textbook
+from chainrule.inspect.theory.activations import (
+    ActivationCurves,
+    MomentMap,
+    activation_curves,
+    moment_map,
+)
 from chainrule.inspect.theory.equivalent import flipped_units, permuted_units
 from chainrule.inspect.theory.invariances import (
     Invariances,
@@ -42,6 +48,7 @@ from chainrule.inspect.theory.invariances import (
     invariances,
     symmetry,
 )
+from chainrule.inspect.theory.normalization import NormalizationGroups, normalization_groups
 from chainrule.inspect.training.cockpit import Cockpit, Flight, cockpit
 from chainrule.inspect.training.gradient_flow import GradientFlow, gradient_flow
 from chainrule.inspect.training.initial_weights import WeightHistograms, weight_histograms
@@ -53,6 +60,7 @@ from chainrule.inspect.training.variance import VariancePropagation, variance_pr
 from chainrule.inspect.training.watch import Watch, activations, watch
 
 __all__ = [
+    "ActivationCurves",
     "Attribution",
     "Autopsy",
     "BackPropagation",
@@ -79,7 +87,9 @@ __all__ = [
     "LayerJacobians",
     "LossLine",
     "Maximized",
+    "MomentMap",
     "Normality",
+    "NormalizationGroups",
     "OptimizerPaths",
     "Preflight",
     "RULES",
@@ -96,6 +106,7 @@ __all__ = [
     "Watched",
     "WeightHistograms",
     "WeightPath",
+    "activation_curves",
     "activations",
     "attribute",
     "autopsy",
@@ -120,7 +131,9 @@ __all__ = [
     "loss_line",
     "make_dot",
     "maximize",
+    "moment_map",
     "normality",
+    "normalization_groups",
     "optimizer_paths",
     "permuted_units",
     "preflight",

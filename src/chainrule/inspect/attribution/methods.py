@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from chainrule.autograd.engine import grad as gradients_of
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.inspect.attribution.outputs import Explained
-from chainrule.inspect.attribution.rules import Differences
-from chainrule.inspect.core.quadrature import gauss_legendre
+from chainrule.inspect.attribution.rules import Differences, points_between
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.patterns import zeros_like
 from chainrule.tensor import Tensor
@@ -45,7 +44,7 @@ def integrated_gradients(
     """(x - x0) times the mean of the gradient on the way from x0 to x (Sundararajan 2017)."""
     change = [x - b for x, b in zip(model.inputs, baseline, strict=True)]
     total = [zeros_like(c) for c in change]
-    for share, weight in gauss_legendre(int(str(settings["steps"]))):
+    for share, weight in points_between(int(str(settings["steps"]))):
         at = [b + share * c for b, c in zip(baseline, change, strict=True)]
         total = [t + weight * g for t, g in zip(total, _gradients(model, at), strict=True)]
     return [c * t for c, t in zip(change, total, strict=True)]

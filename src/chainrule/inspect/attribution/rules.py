@@ -16,7 +16,7 @@ from typing import Any
 from chainrule.autograd.engine import grad as gradients_of
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.graph import Node
-from chainrule.inspect.core.quadrature import gauss_legendre
+from chainrule.nn.activations.moments import legendre
 from chainrule.ops.core.apply import apply, watching
 from chainrule.ops.core.primitive import Bilinear, Elementwise, Linear
 from chainrule.ops.creation.conversion import clone
@@ -24,7 +24,7 @@ from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.choice import Choice, Replacement
 from chainrule.tensor import Tensor, of_array
 
-__all__ = ["Differences", "deconvolution", "guided", "rectifiers_replaced"]
+__all__ = ["Differences", "deconvolution", "guided", "points_between", "rectifiers_replaced"]
 
 # Linear in each input, so that the rule at the middle of two points is exact.
 PRODUCTS = {"mul", "linear", "matmul", "biased_convolution", "cat", "pool_scatter", "shift_along"}
@@ -136,6 +136,19 @@ def _put_difference(
         _replace(node, op.name, _Mean(node, op, given, before.inputs, params, POINTS))
 
 
+def points_between(count: int) -> list[tuple[float, float]]:
+    """Points of the way from 0 to 1 and their weights: the weighted sum of a polynomial of degree
+    below 2 ``count`` is its mean.
+
+    >>> points_between(1)
+    [(0.5, 1.0)]
+    """
+    if count == 1:
+        return [(0.5, 1.0)]
+    nodes, weights = legendre(count)
+    return list(zip(((nodes + 1) / 2).tolist(), (weights / 2).tolist(), strict=True))
+
+
 class _Mean:
     """The mean of the derivative on the way from the baseline's inputs to these.
 
@@ -151,7 +164,7 @@ class _Mean:
 
     def __call__(self, g: Any) -> list[Any]:
         total: list[Any] = [None] * len(self.given)
-        for share, weight in gauss_legendre(self.count):
+        for share, weight in points_between(self.count):
             parts = self._at(share, g)
             total = [
                 None if part is None else weight * part if sum_ is None else sum_ + weight * part
