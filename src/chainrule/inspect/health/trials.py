@@ -25,7 +25,9 @@ from chainrule.tensor import Tensor
 __all__ = ["Trial", "train_copy"]
 
 STEPS, SECONDS = 40, 2.0
-PEAK = 5  # times the start: no rate that converges throws the loss that far up
+# How far up the loss may be thrown, in times the start: a rate that comes back from 5 and is faster
+# than a hundredth of it works; none that works goes to 20.
+PEAK, FAR = 5, 20
 LEAST = 12  # steps after which a fall or a rise is more than noise
 
 
@@ -130,7 +132,8 @@ def _too_high(trial: Trial, threshold: float) -> Iterator[Seen]:
     slower = trial.fall(0.01)
     rises = fall < -0.5 and slower > -0.02
     stuck = fall < threshold and slower > max(0.02, fall + 0.02)
-    if rises or stuck or (peak >= PEAK and slower > -0.02):
+    thrown = slower > -0.02 and (peak >= FAR or (peak >= PEAK and slower > fall))
+    if rises or stuck or thrown:
         what = "is not finite any more" if fall == -math.inf else f"changes by {-fall:+.0%}"
         yield Seen(
             "optimizer",
