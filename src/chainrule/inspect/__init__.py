@@ -20,6 +20,10 @@ from chainrule.inspect.health.findings import Finding, RULES, Rule
 from chainrule.inspect.health.jacobians import LayerGain, LayerJacobians, layer_jacobians
 from chainrule.inspect.health.observing import HealthWarning, Visit, examining
 from chainrule.inspect.health.preflight import Preflight, preflight
+from chainrule.inspect.results.calibration import Calibration, calibration
+from chainrule.inspect.results.confusion import Confusion, confusion
+from chainrule.inspect.results.residuals import Residuals, residuals
+from chainrule.inspect.results.thresholds import PrecisionRecall, Roc, precision_recall, roc
 from chainrule.inspect.steps.backprop import BackPropagation, back_propagation
 from chainrule.inspect.steps.convolution import ConvolutionSteps, convolution_steps
 from chainrule.inspect.structure.counting import Count, count
@@ -64,8 +68,10 @@ __all__ = [
     "Attribution",
     "Autopsy",
     "BackPropagation",
+    "Calibration",
     "Cockpit",
     "ComputationGraph",
+    "Confusion",
     "ConvolutionSteps",
     "Count",
     "Deconvnet",
@@ -91,10 +97,13 @@ __all__ = [
     "Normality",
     "NormalizationGroups",
     "OptimizerPaths",
+    "PrecisionRecall",
     "Preflight",
     "RULES",
     "ReceptiveField",
     "Regions",
+    "Residuals",
+    "Roc",
     "Rule",
     "Series",
     "Statistics",
@@ -111,7 +120,9 @@ __all__ = [
     "attribute",
     "autopsy",
     "back_propagation",
+    "calibration",
     "cockpit",
+    "confusion",
     "convolution_steps",
     "count",
     "deconvnet",
@@ -136,9 +147,12 @@ __all__ = [
     "normalization_groups",
     "optimizer_paths",
     "permuted_units",
+    "precision_recall",
     "preflight",
     "receptive_field",
     "regions",
+    "residuals",
+    "roc",
     "summary",
     "surface",
     "symmetry",

@@ -17,7 +17,15 @@ from chainrule.tensor import Tensor
 from chainrule.metrics.labels import Scores, are_probabilities, classes_of, values_of
 from chainrule.typing import ArrayLike
 
-__all__ = ["Reliability", "binned", "calibration_error", "nll", "reliability", "roc_auc"]
+__all__ = [
+    "Reliability",
+    "binned",
+    "calibration_error",
+    "nll",
+    "probabilities",
+    "reliability",
+    "roc_auc",
+]
 
 
 def roc_auc(output: ArrayLike, target: ArrayLike) -> float:
@@ -122,7 +130,7 @@ def reliability(
     if bins < 1:
         raise ValueError(f"reliability: bins must be positive, got {bins}")
     _, true = classes_of("reliability", output, target, scores)
-    p = _probabilities("reliability", output, scores)
+    p = probabilities("reliability", output, scores)
     confidence, predicted = p.max(dim=1)
     return binned(confidence, (predicted == true).double(), bins)
 
@@ -137,7 +145,7 @@ def binned(confidence: Tensor, hit: Tensor, bins: int) -> Reliability:
     return Reliability(sums[0] / counts.double(), sums[1] / counts.double(), counts)
 
 
-def _probabilities(name: str, output: ArrayLike, kind: Scores | None) -> Tensor:
+def probabilities(name: str, output: ArrayLike, kind: Scores | None) -> Tensor:
     """Scores as probabilities (N, K)."""
     scores = values_of(name, "output", output).double()
     plain = _are_probabilities(name, scores, kind)
