@@ -27,7 +27,8 @@ bool make_slab_of_y(const ConvShape& s, const Int* furthest, int cut, Int part, 
                               : last - floor_div(s.padding[a], s.stride[a]) + 1;
         axis.size = count + furthest[a] + (a == cut && s.stride[a] > 1);
     }
-    if (!slab.measure() || slab.channel > MAX_ELEMENTS / s.out_channels) return false;
+    if (!slab.measure() || slab.channel > MAX_ELEMENTS / s.out_channels || nearly_empty(s, slab))
+        return false;
     for (int a = 0; a < 3; ++a)
         slab.axis[a].place(floor_div(s.padding[a], s.stride[a]) - furthest[a]);
     return true;

@@ -13,6 +13,9 @@ using Int = std::int64_t;
 constexpr int MAX_PHASES = 32;
 // No slab has more elements than this.
 constexpr Int MAX_ELEMENTS = Int{1} << 31;
+// One with more elements in a channel than this has no more than MANY_TIMES as many as the data.
+constexpr Int LARGE = Int{1} << 20;
+constexpr double MANY_TIMES = 64;
 
 static inline Int floor_div(Int a, Int b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 static inline Int ceil_div(Int a, Int b) { return -floor_div(-a, b); }
@@ -131,6 +134,17 @@ void fill(const Slab& slab, const Axis* const* axis, Int channels, const T* sour
                     fill_plane(axis, phase, source, out);
 }
 
+// Whether nearly all of a slab are zeros that no result needs: with a huge dilation most places of
+// the kernel lie far outside of the image.
+static inline bool nearly_empty(const ConvShape& s, const Slab& slab) {
+    double in = 1, products = 1;
+    for (int a = 0; a < 3; ++a) {
+        in *= static_cast<double>(s.in[a]);
+        products *= static_cast<double>(s.out[a]) * static_cast<double>(s.kernel[a]);
+    }
+    return slab.channel > LARGE && static_cast<double>(slab.channel) > MANY_TIMES * (in + products);
+}
+
 // The slab of x for `part` of the outputs along `cut`; false if it cannot be made.
 static inline bool make_slab(const ConvShape& s, int cut, Int part, Slab& slab) {
     for (int a = 0; a < 3; ++a) {
@@ -145,7 +159,8 @@ static inline bool make_slab(const ConvShape& s, int cut, Int part, Slab& slab) 
         }
         axis.size = (a == cut ? part : s.out[a]) + furthest;
     }
-    if (!slab.measure() || slab.channel > MAX_ELEMENTS / s.in_channels) return false;
+    if (!slab.measure() || slab.channel > MAX_ELEMENTS / s.in_channels || nearly_empty(s, slab))
+        return false;
     for (int a = 0; a < 3; ++a) slab.axis[a].place(-s.padding[a]);
     return true;
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -259,6 +260,24 @@ def test_settings_beyond_all_measure() -> None:
         x, w, size=(3,), stride=(1 << 29,), padding=(0,), dilation=(1,), groups=1
     )
     np.testing.assert_array_equal(got, np.ones((1, 1, 3)))
+
+
+@pytest.mark.parametrize("dilation", [1 << 20, 1 << 29])
+def test_a_huge_dilation_takes_no_time(dilation: int) -> None:
+    """All but the first place of the kernel lie outside: there is next to nothing to compute."""
+    x, y, w = np.full((1, 1, 4), 2.0), np.full((1, 1, 3), 3.0), np.full((1, 1, 2), 5.0)
+    settings: dict[str, Any] = {"stride": (1,), "dilation": (dilation,), "groups": 1}
+    began = time.process_time()
+    for padding, reached in ((0, (3, 0)), (dilation, (0, 3))):
+        padded = settings | {"padding": (padding,)}
+        by_w = native.convolution_weight(x, y, size=(2,), **padded)
+        np.testing.assert_array_equal(by_w, [[[6 * n for n in reached]]])
+        by_x = native.convolution_input(y, w, size=(4,), **padded)
+        np.testing.assert_array_equal(by_x, [[[15, 15, 15, 0]]])
+        np.testing.assert_array_equal(
+            native.convolution(x, w, size=(3,), **padded), [[[10, 10, 10]]]
+        )
+    assert time.process_time() - began < 1
 
 
 def test_several_python_threads() -> None:

@@ -51,7 +51,9 @@ def padded(x: np.ndarray, extent: Ints, padding: Ints, value: float = 0) -> np.n
     spatial = x.shape[-len(extent) :]
     if not any(padding) and all([e <= n for e, n in zip(extent, spatial, strict=True)]):
         return np.ascontiguousarray(x)
-    out = np.full((*x.shape[: -len(extent)], *extent), value, x.dtype)
+    shape = (*x.shape[: -len(extent)], *extent)
+    # Zeros that nobody reads take no memory.
+    out = np.full(shape, value, x.dtype) if value else np.zeros(shape, x.dtype)
     inside, own = overlap(spatial, extent, padding)
     out[(..., *inside)] = x[(..., *own)]
     return out
