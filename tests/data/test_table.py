@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import math
 import sys
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -233,16 +236,54 @@ def test_parquet(tmp_path: Path, writer: str) -> None:
     assert table["c"].values == ["a", None, "b, c"]
 
 
-def test_parquet_by_pandas_where_polars_is_missing(
+def test_readers_of_parquet_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.pq"
+    day = datetime.datetime(2024, 5, 1, 12)
+    columns = {"x": [1.5, None], "t": [day, None], "b": [True, False], "c": ["u", "v"]}
+    frame = polars.DataFrame(columns, schema_overrides={"t": polars.Datetime("ns")})
+    frame.with_columns(polars.col("c").cast(polars.Categorical)).write_parquet(path)
+    by_pyarrow = read_table(path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    by_polars = read_table(path)
+    assert kinds(by_pyarrow) == kinds(by_polars)
+    for name in ("t", "b", "c"):
+        assert by_pyarrow[name].values == by_polars[name].values
+    assert by_pyarrow["t"].values == ["2024-05-01 12:00:00", None]
+    assert by_pyarrow["x"].missing == by_polars["x"].missing == 1
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ImportError, match="pip install pyarrow"):
+        read_table(path)
+
+
+def test_fastparquet_is_preferred_to_polars(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "t.pq"
-    pandas.DataFrame({"x": [1, 2]}).to_parquet(path)
-    monkeypatch.setitem(sys.modules, "polars", None)
-    assert read_table(path)["x"].values == [1.0, 2.0]
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="pip install polars"):
-        read_table(path)
+    asked = []
+
+    def read(path: Path, engine: str) -> pandas.DataFrame:
+        asked.append(engine)
+        return pandas.DataFrame({"x": [1, 2]})
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "fastparquet", types.ModuleType("fastparquet"))
+    monkeypatch.setattr(pandas, "read_parquet", read)
+    (tmp_path / "t.pq").write_bytes(b"")
+    assert read_table(tmp_path / "t.pq")["x"].values == [1.0, 2.0]
+    assert asked == ["fastparquet"]
+
+
+def test_lengths_in_parquet_that_no_memory_holds(tmp_path: Path) -> None:
+    frame = polars.DataFrame({"a": [1, 2, None], "b": ["x", None, "z"]})
+    frame.write_parquet(tmp_path / "good.pq", compression="uncompressed")
+    content = (tmp_path / "good.pq").read_bytes()
+    refused = 0
+    for place, value in itertools.product(range(4, 160), (5, 113)):
+        path = written(tmp_path, content[:place] + bytes([value]) + content[place + 1 :], "t.pq")
+        try:
+            read_table(path)
+        except TableError:
+            refused += 1
+    assert refused > 50
 
 
 def test_bad_parquet(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ __all__ = ["MEMORY", "REFUSALS", "SECONDS", "Case", "Kind", "fault_in", "fingerp
 # ImageError) or says what the system said; what Python's own parsers raise has leaked.
 REFUSALS = (ValueError, OSError, EOFError)
 MEMORY = 2 << 30  # bytes for reading a file, beyond what the process holds before
-SECONDS = 5.0  # for one case
+SECONDS = 5.0  # of the processor, for one case
 LEAKED = (UnicodeError, json.JSONDecodeError)
 
 

@@ -45,7 +45,6 @@ def _compared(name: str, seed: int) -> None:
 class HostileCalls(Calls):
     name = "calls of kernels with absurd sizes"
     rule = "a result or an exception; the process lives"
-    seconds = 300.0  # some are accepted, and are much work
 
     def begin(self) -> None:
         """Without the twins, which would take forever."""

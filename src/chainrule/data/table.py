@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,14 +95,7 @@ class Table:
     @classmethod
     def from_frame(cls, frame: Frame) -> Table:
         """From a pandas or polars frame."""
-        names = [str(n) for n in frame.columns]
-        if hasattr(frame, "iloc"):  # pandas
-            lists = [frame.iloc[:, i].astype(object).tolist() for i in range(len(names))]
-        elif hasattr(frame, "to_series"):  # polars
-            lists = [frame.to_series(i).to_list() for i in range(len(names))]
-        else:
-            raise TypeError(f"Table: expected a pandas or polars frame, got {type(frame).__name__}")
-        return cls._filled(list(zip(names, lists, strict=True)))
+        return cls._filled(_lists(frame))
 
     @classmethod
     def from_text(cls, text: str, delimiter: str | None = None, where: str = "the table") -> Table:
@@ -143,8 +137,9 @@ def _listed_values(name: Any, values: Any) -> list[Any]:
 def read_table(path: str | os.PathLike[str]) -> Table:
     """Reads a CSV, TSV or Parquet file; text may be packed by gzip (``.csv.gz``).
 
-    Parquet needs pandas or polars. The first line of a text file names the columns, unless it is
-    all numbers. Text is read in pieces: beside the table itself, it takes some megabytes.
+    Parquet needs pyarrow, fastparquet or polars. The first line of a text file names the columns,
+    unless it is all numbers. Text is read in pieces: beside the table itself, it takes some
+    megabytes.
     """
     path = Path(path)
     if not path.exists():
@@ -161,25 +156,64 @@ def read_table(path: str | os.PathLike[str]) -> Table:
 
 
 def _read_parquet(path: Path) -> Table:
+    """By pyarrow or fastparquet, which refuse what is damaged. Polars ends the process if a file
+    asks it for more memory than there is, so it comes last."""
+    read = _reader_of_parquet()
     try:
-        import polars
-    except ImportError:
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError(
-                "reading Parquet needs polars or pandas with pyarrow: pip install polars"
-            ) from None
-        reader = pandas.read_parquet
-    else:
-        reader = polars.read_parquet
-    try:
-        frame = reader(path)
+        columns = read(path)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - the panics of Polars are no Exceptions
         raise TableError(f"{path} is not a whole Parquet file: {error}") from None
     try:
-        return Table.from_frame(frame)
+        return Table._filled(columns)
     except TableError as error:
         raise TableError(f"{path}: {error}") from None
+
+
+def _reader_of_parquet() -> Callable[[Path], list[tuple[str, list[Any]]]]:
+    """What reads the names and values of the columns, by the first library that is there."""
+    with suppress(ImportError):
+        import pyarrow.parquet  # noqa: F401
+
+        return _by_pyarrow
+    with suppress(ImportError):
+        import fastparquet  # noqa: F401
+        import pandas
+
+        return lambda path: _lists(pandas.read_parquet(path, engine="fastparquet"))
+    with suppress(ImportError):
+        import polars
+
+        return lambda path: _lists(polars.read_parquet(path))
+    raise ImportError(
+        "reading Parquet needs pyarrow, fastparquet with pandas, or polars: pip install pyarrow"
+    )
+
+
+def _by_pyarrow(path: Path) -> list[tuple[str, list[Any]]]:
+    import pyarrow
+    import pyarrow.parquet
+
+    found = []
+    with pyarrow.parquet.ParquetFile(path) as file:
+        table = file.read()
+    table.validate(full=True)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type
+        if pyarrow.types.is_timestamp(kind) and kind.unit == "ns":  # finer than Python's
+            column = column.cast(pyarrow.timestamp("us", kind.tz), safe=False)
+        found.append((name, column.to_pylist()))
+    return found
+
+
+def _lists(frame: Frame) -> list[tuple[str, list[Any]]]:
+    """Names and values of the columns of a pandas or polars frame."""
+    names = [str(n) for n in frame.columns]
+    if hasattr(frame, "iloc"):  # pandas
+        lists = [frame.iloc[:, i].astype(object).tolist() for i in range(len(names))]
+    elif hasattr(frame, "to_series"):  # polars
+        lists = [frame.to_series(i).to_list() for i in range(len(names))]
+    else:
+        raise TypeError(f"Table: expected a pandas or polars frame, got {type(frame).__name__}")
+    return list(zip(names, lists, strict=True))
