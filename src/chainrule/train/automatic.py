@@ -96,6 +96,7 @@ class Parts:
     train: tuple[Tensor, Tensor]
     validation: tuple[Tensor, Tensor]
     test: tuple[Tensor, Tensor]
+    rows: Any = None  # of the test part as they were given: a table, or the files of images
 
 
 # --- preparing ------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ def encode(table: Table, target: str, task: str, rows: Sequence[Tensor | Sequenc
         part = table.take(some)  # in the place of the part before
         encoded.append((inputs(part, target), goal(part[target])))
     train, validation, test = encoded
-    return Parts(inputs, goal, train, validation, test)
+    return Parts(inputs, goal, train, validation, test, part)
 
 
 def make_network(parts: Parts, settings: Settings) -> nn.Module:
@@ -346,7 +347,8 @@ def finish(
         "parameters": sum([p.numel() for p in model.parameters()]),
         **_found(trainer),
     }
-    held_out = {"output": output, "target": parts.test[1]}
+    x, y = parts.test
+    held_out = {"output": output, "target": y, "inputs": x, "rows": parts.rows}
     return FittedNetwork(
         model, parts.inputs, parts.target, facts, trainer.history, norms.norms, held_out
     )

@@ -82,7 +82,7 @@ def fit_images(
         (inputs([paths[i] for i in rows]), goal(column.take(rows)))
         for rows in (train, validation, test)
     ]
-    parts = Parts(inputs, goal, encoded[0], encoded[1], encoded[2])
+    parts = Parts(inputs, goal, encoded[0], encoded[1], encoded[2], [paths[i] for i in test])
     _, c, h, w = parts.train[0].shape
     counts = Counter(classes)
     about = {

@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from chainrule import metrics
-from chainrule.inspect.core.svg import confusion_chart, line_chart, scatter_chart
+from chainrule.inspect.core.pages import page
 from chainrule.inspect.health.findings import Finding
 from chainrule.train.fitted import FittedNetwork
+from chainrule.train.reporting.cases import worst_cases
+from chainrule.train.reporting.curves import SCRIPT, learning
+from chainrule.train.reporting.health import health
+from chainrule.train.reporting.html import STYLE, note, number, section, table
+from chainrule.train.reporting.importance import importance
+from chainrule.train.reporting.network import architecture
+from chainrule.train.reporting.predictions import calibration, predictions
 
 __all__ = ["html_report", "python_code", "text_report"]
 
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1120px; margin: 2rem auto;
-       padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin-bottom: 0.2rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-table { border-collapse: collapse; margin: 0.5rem 0; }
-td, th { padding: 0.25rem 0.8rem 0.25rem 0; text-align: left; border-bottom: 1px solid #e4e4e4; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-pre { background: #f6f6f4; padding: 0.8rem; overflow-x: auto; font-size: 13px; }
-.charts { display: flex; flex-wrap: wrap; gap: 1rem; } .note { color: #666; }
-"""
 SHOWN = 60  # columns of the data in the page
-POINTS = 2000  # in a scatter plot
-
-
-def _number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = True) -> str:
-    def cell(tag: str, i: int, value: Any) -> str:
-        mark = ' class="n"' if numbers and i else ""
-        return f"<{tag}{mark}>{escape(_number(value))}</{tag}>"
-
-    lines = ["<table><tr>" + "".join(cell("th", i, h) for i, h in enumerate(head)) + "</tr>"]
-    lines += ["<tr>" + "".join(cell("td", i, v) for i, v in enumerate(r)) + "</tr>" for r in rows]
-    return "".join(lines) + "</table>"
 
 
 def text_report(network: FittedNetwork) -> str:
@@ -104,99 +84,96 @@ def python_code(network: FittedNetwork) -> str:
     )
 
 
+def use_code(network: FittedNetwork) -> str:
+    """The Python program that uses the network that :func:`python_code` saves."""
+    about = network.about
+    if about.get("images"):
+        rows = network.held_out.get("rows") or ["image.png"]
+        named = f"[{str(rows[0])!r}]"
+    elif about.get("embedded"):
+        named = f"data.embedded({about['source']!r}).table"
+    else:
+        named = f"data.read_table({about['source']!r})"
+    return (
+        "from chainrule import data, train\n\n"
+        'network = train.FittedNetwork.load("model")\n'
+        f"rows = {named}  # or others\n"
+        "print(network.predict(rows)[:5])"
+    )
+
+
 def html_report(network: FittedNetwork, command: str = "") -> str:
-    """The page as text: no script, no other file, nothing from the network."""
+    """The page as text: no other file, nothing from the network; without a script pictures stay."""
     about = network.about
     title = f"{about['source']}: {about['task']} of {about['target']}"
-    parts = [
-        f"<h1>{escape(title)}</h1>",
-        f'<p class="note">{about["rows"]} rows; trained on {about["split"]["train"]}, chosen on '
-        f"{about['split']['validation']}, scored on {about['split']['test']} held out.</p>",
-        "<h2>Held-out scores</h2>",
-        _scores(about),
-        "<h2>Learning</h2>",
-        f"<p>{escape(about['stopped'])}; the weights are those of epoch {about['best_epoch']} "
-        "(dashed line), where the validation loss was lowest.</p>",
-        f'<div class="charts">{"".join(_curves(network))}</div>',
-        "<h2>Held-out predictions</h2>",
-        f'<div class="charts">{_predictions(network)}</div>',
-        "<h2>Data</h2>",
-        _data(about),
-        "<h2>Architecture</h2>",
-        f"<p>{about['parameters']} parameters.</p><pre>{escape(str(network.model))}</pre>",
-        "<h2>Settings</h2>",
-        _table(["setting", "value"], [(k, str(v)) for k, v in about["settings"].items()], False),
-        "<h2>To repeat this</h2>",
-        *([f"<pre>{escape(command)}</pre>"] if command else []),
-        f"<pre>{escape(python_code(network))}</pre>",
+    seen = bool(network.held_out)
+    sections = [
+        ("Scores", _scores(about)),
+        section("Learning", lambda: learning(network)),
+        section("Predictions", lambda: predictions(network) if seen else ""),
+        section("Calibration", lambda: calibration(network) if seen else ""),
+        section("Importance", lambda: importance(network) if seen else ""),
+        section("Worst cases", lambda: worst_cases(network) if seen else ""),
+        section("Health", lambda: health(about)),
+        section("Network", lambda: architecture(network)),
+        ("Data", _data(about)),
+        ("Settings", _settings(about)),
+        ("Code", _code(network, command)),
     ]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
-        f"<body>{''.join(parts)}</body></html>"
-    )
+    shown = [(name, text) for name, text in sections if text]
+    links = "".join(f'<a href="#{_anchor(name)}">{name}</a>' for name, _ in shown)
+    split = about["split"]
+    body = [
+        note(
+            f"{about['rows']} rows; trained on {split['train']}, chosen on {split['validation']}, "
+            f"scored on {split['test']} held out."
+        ),
+        f'<nav class="links" aria-label="Sections">{links}</nav>',
+        *[f'<section id="{_anchor(name)}"><h2>{name}</h2>{text}</section>' for name, text in shown],
+        f"<script>{SCRIPT}</script>",
+    ]
+    return page(title, "".join(body), STYLE)
+
+
+def _anchor(name: str) -> str:
+    return name.lower().replace(" ", "-")
 
 
 def _scores(about: dict[str, Any]) -> str:
     names = list(about["scores"])
+    tiles = "".join(
+        f'<div class="tile">{escape(n)}<b>{escape(number(about["scores"][n]))}</b></div>'
+        for n in names
+    )
     rows = {"this network": about["scores"], **about["baselines"]}
-    return _table(
+    compared = table(
         ["model", *names],
         [[label, *[scores.get(n, "") for n in names]] for label, scores in rows.items()],
     )
-
-
-def _curves(network: FittedNetwork) -> list[str]:
-    history, best = network.history, float(network.about["best_epoch"])
-    charts = [
-        line_chart(
-            {"training": history["loss"], "validation": history["val_loss"]},
-            "Loss",
-            ylabel="loss",
-            mark=best,
-            log=min([*history["loss"], *history["val_loss"]]) > 0,
-        )
-    ]
-    metric = "accuracy" if "accuracy" in history else "r2"
-    charts.append(
-        line_chart(
-            {"training": history[metric], "validation": history[f"val_{metric}"]},
-            metric,
-            ylabel=metric,
-            mark=best,
-        )
-    )
-    norms = {n: v for n, v in network.gradient_norms.items() if n.endswith("weight") and v}
-    if norms and max(max(v) for v in norms.values()) > 0:
-        charts.append(
-            line_chart(norms, "Gradient norm of each layer", ylabel="mean norm", log=True)
-        )
-    return charts
-
-
-def _predictions(network: FittedNetwork) -> str:
-    output, target = network.held_out["output"], network.held_out["target"]
-    if network.task == "classification":
-        classes = network.about["classes"]
-        matrix = metrics.confusion_matrix(output, target, len(classes))
-        return confusion_chart(matrix.tolist(), classes, "Confusion matrix")
-    spread, mean = network.target.spread, network.target.mean
-    true, predicted = (
-        [v * spread + mean for v in t.reshape(-1).tolist()[:POINTS]] for t in (target, output)
-    )
-    return scatter_chart(true, predicted, "Predicted against true", "true", "predicted")
+    return f'<div class="tiles">{tiles}</div>{compared}'
 
 
 def _data(about: dict[str, Any]) -> str:
     columns = about.get("summary", [])
     if not columns:
         return f"<p>{escape(', '.join(map(str, about['columns'][:SHOWN])))}</p>"
-    shown = columns[:SHOWN]
-    more = f'<p class="note">and {len(columns) - SHOWN} more</p>' if len(columns) > SHOWN else ""
-    left = "".join(
-        f'<p class="note">left out: {escape(name)} ({escape(why)})</p>'
-        for name, why in about["left_out"].items()
-    )
     head = ["column", "kind", "missing", "values"]
-    return _table(head, [[c[h] for h in head] for c in shown], False) + more + left
+    rows = table(head, [[c[h] for h in head] for c in columns[:SHOWN]], False)
+    more = note(f"and {len(columns) - SHOWN} more") if len(columns) > SHOWN else ""
+    left = "".join(note(f"left out: {name} ({why})") for name, why in about["left_out"].items())
+    many = "" if len(columns) <= 12 else f"<summary>{len(columns)} columns</summary>"
+    return (f"<details>{many}{rows}{more}</details>" if many else rows) + left
+
+
+def _settings(about: dict[str, Any]) -> str:
+    rows = [(k, str(v)) for k, v in about["settings"].items()]
+    listed = table(["setting", "value"], rows, False)
+    return f"<details><summary>{len(rows)} settings</summary>{listed}</details>"
+
+
+def _code(network: FittedNetwork, command: str) -> str:
+    given = f"<h3>On the command line</h3><pre>{escape(command)}</pre>" if command else ""
+    return (
+        f"{given}<h3>To repeat this</h3><pre>{escape(python_code(network))}</pre>"
+        f"<h3>To use the network</h3><pre>{escape(use_code(network))}</pre>"
+    )

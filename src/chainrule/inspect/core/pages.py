@@ -58,12 +58,15 @@ document.querySelector('nav').hidden=false;show(0);
 """
 
 
-def page(title: str, body: str) -> str:
-    """A page that stands alone: one file, no request to anywhere, readable on a phone."""
+def page(title: str, body: str, style: str = "") -> str:
+    """A page that stands alone: one file, no request to anywhere, readable on a phone.
+
+    ``style`` is CSS beside that of all pages.
+    """
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head>"
         f"<body><h1>{escape(title)}</h1>{body}</body></html>\n"
     )
 

@@ -8,11 +8,11 @@ from html import escape
 
 from chainrule.inspect.core.charts import COLORS
 
-__all__ = ["confusion_chart", "curve_chart", "line_chart", "scatter_chart"]
+__all__ = ["bar_chart", "confusion_chart", "curve_chart", "line_chart", "scatter_chart"]
 
 WIDTH, HEIGHT = 520, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 30, 42
-LEGEND = 170  # to the right of the chart
+LEGEND = 18  # the height of a row of names below the chart
 
 
 def _ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -56,8 +56,8 @@ class _Axis:
         return [t for t in marks if self.low <= math.log10(t) <= self.high]
 
 
-def _frame(x: _Axis, y: _Axis, title: str, xlabel: str, ylabel: str) -> list[str]:
-    parts = [
+def _titles(title: str, xlabel: str, ylabel: str) -> list[str]:
+    return [
         f'<text x="{WIDTH / 2}" y="18" text-anchor="middle" font-weight="600">'
         f"{escape(title)}</text>",
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">'
@@ -65,6 +65,10 @@ def _frame(x: _Axis, y: _Axis, title: str, xlabel: str, ylabel: str) -> list[str
         f'<text transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" '
         f'text-anchor="middle">{escape(ylabel)}</text>',
     ]
+
+
+def _grid(x: _Axis, y: _Axis) -> list[str]:
+    parts = []
     bottom = HEIGHT - BOTTOM
     for t in x.ticks():
         at = x(t)
@@ -85,6 +89,8 @@ def _frame(x: _Axis, y: _Axis, title: str, xlabel: str, ylabel: str) -> list[str
 _STYLE = (
     "<style>.chart text{font:12px system-ui,sans-serif;fill:#222;fill:var(--ink,#222)}"
     ".chart .ground{fill:#fff;fill:var(--ground,#fff)}"
+    ".chart .dot{fill:#0072B2;fill:var(--mark,#0072B2);fill-opacity:.55}"
+    ".chart .bar{fill:#0072B2;fill:var(--mark,#0072B2)}"
     ".chart .grid{stroke:#ddd;stroke:var(--line,#ddd);stroke-width:1}</style>"
 )
 
@@ -132,16 +138,18 @@ def curve_chart(
     # One point gets room on both sides, as in a curve that has only begun.
     x = _Axis(xs if len(set(xs)) > 1 else [*xs, xs[0] + 1], LEFT, WIDTH - RIGHT)
     y = _Axis([b for _, b in points], HEIGHT - BOTTOM, TOP, log)
-    parts = _frame(x, y, title, xlabel, ylabel)
+    plot = _grid(x, y)
     if mark is not None:
-        parts.append(
+        plot.append(
             f'<line x1="{x(mark):.1f}" y1="{TOP}" x2="{x(mark):.1f}" y2="{HEIGHT - BOTTOM}" '
             'stroke="#888" stroke-dasharray="4 3" class="mark"/>'
         )
     for i, (name, some) in enumerate(curves.items()):
         color = COLORS[i % len(COLORS)]
-        parts += [_curve(x, y, some, color, name in faint), _legend(i, name, color)]
-    return _page(parts, title, WIDTH + LEGEND)
+        plot.append(_curve(x, y, some, color, name in faint))
+    legend, rows = _legend(list(curves))
+    parts = [*_titles(title, xlabel, ylabel), '<g class="plot">', *plot, "</g>", *legend]
+    return _page(parts, title, height=HEIGHT + 4 + LEGEND * rows)
 
 
 def _curve(
@@ -160,36 +168,98 @@ def _curve(
     return f'<polyline points="{path}" fill="none" stroke="{color}" {how}/>'
 
 
-def _legend(i: int, name: str, color: str) -> str:
-    at = TOP + 12 + 16 * i
-    return (
-        f'<rect x="{WIDTH}" y="{at - 5}" width="14" height="3" fill="{color}"/>'
-        f'<text x="{WIDTH + 20}" y="{at}">{escape(name[:22])}</text>'
-    )
+def _legend(names: Sequence[str]) -> tuple[list[str], int]:
+    """The names of curves in rows below the chart, and how many rows they need."""
+    parts, at, row = [], float(LEFT), 0
+    for i, name in enumerate(names):
+        width = 34 + 7 * len(_short(name))
+        if at + width > WIDTH and at > LEFT:
+            at, row = float(LEFT), row + 1
+        y = HEIGHT + 12 + LEGEND * row
+        color = COLORS[i % len(COLORS)]
+        parts.append(
+            f'<rect x="{at}" y="{y - 5}" width="16" height="3" fill="{color}"/>'
+            f'<text x="{at + 21}" y="{y}">{escape(_short(name))}</text>'
+        )
+        at += width
+    return parts, row + 1
 
 
 def scatter_chart(
-    xs: Sequence[float], ys: Sequence[float], title: str, xlabel: str, ylabel: str
+    xs: Sequence[float],
+    ys: Sequence[float],
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    line: str = "equal",
+    sizes: Sequence[float] | None = None,
 ) -> str:
-    """Points, and the line on which both coordinates are equal."""
+    """Points, and the line on which both coordinates are equal, or y is zero (``line="zero"``).
+
+    ``sizes`` are what the areas of the points are proportional to.
+    """
     if not xs or len(xs) != len(ys):
         raise ValueError(
             f"scatter_chart: needs as many x as y, at least one, got {len(xs)} and {len(ys)}"
         )
-    both = [*xs, *ys]
-    x, y = _Axis(both, LEFT, WIDTH - RIGHT), _Axis(both, HEIGHT - BOTTOM, TOP)
-    parts = _frame(x, y, title, xlabel, ylabel)
-    low, high = min(both), max(both)
+    if line not in ("equal", "zero"):
+        raise ValueError(f"scatter_chart: line must be 'equal' or 'zero', got {line!r}")
+    both = [*xs, *ys] if line == "equal" else [*ys, 0.0]
+    x = _Axis(both if line == "equal" else xs, LEFT, WIDTH - RIGHT)
+    y = _Axis(both, HEIGHT - BOTTOM, TOP)
+    low, high = (min(both), max(both)) if line == "equal" else (min(xs), max(xs))
+    ends = (low, high) if line == "equal" else (0.0, 0.0)
+    parts = [*_titles(title, xlabel, ylabel), *_grid(x, y)]
     parts.append(
-        f'<line x1="{x(low):.1f}" y1="{y(low):.1f}" x2="{x(high):.1f}" y2="{y(high):.1f}" '
+        f'<line x1="{x(low):.1f}" y1="{y(ends[0]):.1f}" x2="{x(high):.1f}" y2="{y(ends[1]):.1f}" '
         'stroke="#888" stroke-dasharray="4 3"/>'
     )
+    largest = max(sizes) if sizes else 1.0
     parts += [
-        f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="2.5" fill="{COLORS[0]}" fill-opacity="0.55"/>'
-        for a, b in zip(xs, ys, strict=True)
+        f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" '
+        f'r="{2.5 if sizes is None else 3 + 9 * math.sqrt(sizes[i] / largest):.1f}" '
+        'class="dot"/>'
+        for i, (a, b) in enumerate(zip(xs, ys, strict=True))
         if math.isfinite(a) and math.isfinite(b)
     ]
     return _page(parts, title)
+
+
+def bar_chart(values: Mapping[str, float], title: str, xlabel: str) -> str:
+    """A bar to the right for each value, or to the left for one below zero, from above.
+
+    >>> bar_chart({"width": 0.5, "length": 2.0}, "Importance", "increase of the error")[:4]
+    '<svg'
+    """
+    if not values:
+        raise ValueError(f"bar_chart: {title!r} has no values to draw")
+    left = 24 + 7 * min(24, max(len(name) for name in values))
+    bottom = TOP + 22 * len(values)
+    x = _Axis([0.0, *values.values()], left, WIDTH - RIGHT)
+    parts = [
+        f'<text x="{WIDTH / 2}" y="18" text-anchor="middle" font-weight="600">'
+        f"{escape(title)}</text>",
+        f'<text x="{(left + WIDTH - RIGHT) / 2}" y="{bottom + 36}" text-anchor="middle">'
+        f"{escape(xlabel)}</text>",
+    ]
+    parts += [
+        f'<line x1="{x(t):.1f}" y1="{TOP}" x2="{x(t):.1f}" y2="{bottom}" class="grid"/>'
+        f'<text x="{x(t):.1f}" y="{bottom + 16}" text-anchor="middle">{_label(t)}</text>'
+        for t in x.ticks()
+    ]
+    for i, (name, value) in enumerate(values.items()):
+        y = TOP + 22 * i + 3
+        start, width = min(x(0), x(value)), abs(x(value) - x(0))
+        parts.append(
+            f'<rect x="{start:.1f}" y="{y}" width="{width:.1f}" height="16" rx="2" '
+            f'class="bar"><title>{escape(name)}: {_label(value)}</title></rect>'
+            f'<text x="{left - 6}" y="{y + 12}" text-anchor="end">{escape(_short(name))}</text>'
+        )
+    return _page(parts, title, WIDTH, bottom + 46)
+
+
+def _short(name: str, most: int = 24) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def confusion_chart(matrix: Sequence[Sequence[int]], labels: Sequence[str], title: str) -> str:

@@ -1,0 +1,22 @@
+"""The network itself: its drawing and the table of its layers."""
+
+from __future__ import annotations
+
+from html import escape
+
+from chainrule import inspect
+from chainrule.train.fitted import FittedNetwork
+
+__all__ = ["architecture"]
+
+
+def architecture(network: FittedNetwork) -> str:
+    """How the network is built."""
+    if "inputs" not in network.held_out:
+        return f"<pre>{escape(str(network.model))}</pre>"
+    inputs = network.held_out["inputs"][:1]
+    drawing, summary = inspect.draw(network.model, inputs), inspect.summary(network.model, inputs)
+    return (
+        f'<div class="frame">{drawing.svg}</div>'
+        f"<h3>Summary, for one row</h3><pre>{escape(str(summary))}</pre>"
+    )
