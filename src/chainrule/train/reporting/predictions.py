@@ -39,27 +39,25 @@ def calibration(network: FittedNetwork) -> str:
     p = softmax(network.held_out["output"].double(), 1)
     target = network.held_out["target"]
     error = metrics.calibration_error(p, target, BINS, scores="probabilities")
-    surest, said = p.max(1)
-    hits = (said == target).tolist()
-    bins: dict[int, list[tuple[float, bool]]] = {}
-    for sure, hit in zip(surest.tolist(), hits, strict=True):
-        bins.setdefault(min(BINS - 1, int(sure * BINS)), []).append((sure, hit))
-    kept = [some for _, some in sorted(bins.items())]
-    confidence = [sum(sure for sure, _ in some) / len(some) for some in kept]
-    right = [sum(hit for _, hit in some) / len(some) for some in kept]
+    curve = metrics.reliability(p, target, BINS, scores="probabilities")
+    filled = curve.counts > 0
+    confidences, hits, counts = (
+        t[filled] for t in (curve.confidences, curve.hits, curve.counts.double())
+    )
     chart = scatter_chart(
-        confidence,
-        right,
+        confidences.tolist(),
+        hits.tolist(),
         "Calibration",
         "confidence in the predicted class",
         "share that is right",
-        sizes=[len(some) for some in kept],
+        sizes=counts.tolist(),
     )
-    mean, share = sum(surest.tolist()) / len(hits), sum(hits) / len(hits)
+    rows = len(target)
+    mean, share = (float((t * counts).sum()) / rows for t in (confidences, hits))
     return (
         f"<p>Mean confidence {mean:.1%}, right {share:.1%}; expected calibration error "
         f"{error:.3f}. Points below the line: the network is surer than it should be; the larger a "
-        f"point, the more of the {len(hits)} rows are in it.</p>{_framed(chart)}"
+        f"point, the more of the {rows} rows are in it.</p>{_framed(chart)}"
     )
 
 
