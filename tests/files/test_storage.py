@@ -8,9 +8,6 @@ import functools
 import os
 import pickle
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -319,39 +316,6 @@ def test_deep_nesting_is_refused(saved: Path) -> None:
 
 
 # --- atomic ---------------------------------------------------------------------------------------
-
-SAVES_FOR_EVER = """
-import sys
-import chainrule
-path, folder = sys.argv[1], sys.argv[2] == "folder"
-n = 0
-while True:
-    n += 1
-    chainrule.save({"a": chainrule.full((300_000,), float(n)), "n": n}, path, folder=folder)
-    if n == 2:
-        print("ready", flush=True)
-"""
-
-
-@pytest.mark.parametrize("kind", ["file", "folder"])
-def test_a_killed_save_leaves_a_whole_file(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / ("value" if kind == "folder" else "value.safetensors")
-    environment = {**os.environ, "PYTHONPATH": str(Path(chainrule.__file__).parents[1])}
-    for attempt in range(6):
-        process = subprocess.Popen(
-            [sys.executable, "-c", SAVES_FOR_EVER, str(path), kind],
-            stdout=subprocess.PIPE,
-            env=environment,
-        )
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(0.003 * attempt)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        value = chainrule.load(path)
-        assert value["n"] >= 2
-        assert bool((value["a"] == float(value["n"])).all())
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> None:
