@@ -13,8 +13,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from chainrule import charts
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import is_lazy
@@ -23,6 +24,9 @@ from chainrule.optim.making import made_by
 from chainrule.optim.optimizer import Optimizer, check_range
 from chainrule.random import fork_rng
 from chainrule.tensor import Tensor
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["LogarithmicSearch", "RangeTest", "learning_rate_range_test", "logarithmic_search"]
 
@@ -50,6 +54,27 @@ class RangeTest:
     bounds: tuple[float, float] | None
     suggestion: float | None
 
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
+        """Draws the loss over the rate, the range in which it falls, and the suggestion."""
+        ax = charts.axes_for(ax, (5.8, 3.8))
+        ax.plot(self.rates, self.losses, color="#999999", linewidth=0.8, label="loss")
+        looks: dict[str, Any] = {"color": charts.COLORS[0], "linewidth": 2, "label": "smoothed"}
+        ax.plot(self.rates, self.smoothed, **looks | style)
+        if self.bounds is not None:
+            ax.axvspan(*self.bounds, color=charts.COLORS[2], alpha=0.15, label="loss falls")
+        if self.suggestion is not None:
+            label = f"suggestion {self.suggestion:.2g}"
+            ax.axvline(self.suggestion, color=charts.COLORS[1], linestyle="--", label=label)
+        finite = [v for v in self.losses if math.isfinite(v)]
+        top = 2 * max([self.initial_loss, *self.smoothed[:1]])
+        if not charts.log_if_wide(ax, finite) and finite and max(finite) > top > 0:
+            ax.set_ylim(top=top)  # where it diverges the loss would hide how it fell
+        charts.log_if_wide(ax, self.rates, "x")
+        ax.set(xlabel="learning rate", ylabel="loss after the step")
+        ax.set_title("Learning-rate range test")
+        ax.legend()
+        return ax
+
 
 @dataclass(frozen=True)
 class LogarithmicSearch:
@@ -62,6 +87,21 @@ class LogarithmicSearch:
     losses: list[list[float]]
     converged: list[bool]
     suggestion: float | None
+
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
+        """Draws the losses over the steps at each rate that was tried."""
+        ax = charts.axes_for(ax, (5.8, 3.8))
+        for i, (rate, losses) in enumerate(zip(self.rates, self.losses, strict=True)):
+            word = "converges" if self.converged[i] else "does not"
+            label = f"rate {rate:.3g}: {word}"
+            looks: dict[str, Any] = {"color": charts.COLORS[i % len(charts.COLORS)], "label": label}
+            ax.plot(range(len(losses)), losses, **looks | style)
+        known = [v for losses in self.losses for v in losses if math.isfinite(v)]
+        charts.log_if_wide(ax, known)
+        ax.set(xlabel="step", ylabel="loss")
+        ax.set_title("Search for a learning rate")
+        ax.legend()
+        return ax
 
 
 def learning_rate_range_test(

@@ -7,9 +7,9 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chainrule import nn, optim
+from chainrule import charts, nn, optim
 from chainrule.nn.module.evaluation import evaluating
 from chainrule.ops.creation.patterns import zeros
 from chainrule.regularize.selection import simplest_adequate
@@ -21,6 +21,9 @@ from chainrule.train.losses import LossLike, WeightedLoss
 from chainrule.train.batched.fit import fit_many
 from chainrule.train.trainer import Trainer
 from chainrule.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["ComplexityCurve", "OverfitCheck", "complexity_curve", "overfit_first"]
 
@@ -53,6 +56,34 @@ class ComplexityCurve:
 
     def __str__(self) -> str:
         return str(self.table)
+
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
+        """Draws training and test error over the complexity, with the standard errors of the
+        means, and marks the lowest test error and the simplest model that is as good."""
+        ax = charts.axes_for(ax, (5.8, 4.0))
+        complexity = self.table["complexity"]
+        numbers = all(isinstance(c, (int, float)) for c in complexity)
+        x = complexity if numbers else list(range(len(complexity)))
+        for name, color in (("train", charts.COLORS[0]), ("test", charts.COLORS[1])):
+            looks: dict[str, Any] = {"color": color, "marker": "o", "label": name, "capsize": 3}
+            ax.errorbar(x, self.table[name], self.table[f"{name}_error"], **looks | style)
+        both = self.table["train"] + self.table["test"]
+        log = charts.log_if_wide(ax, both)
+        if numbers:
+            charts.log_if_wide(ax, x, "x")
+        else:
+            ax.set_xticks(x, [str(c) for c in complexity])
+        for row, marker, label in (
+            (self.best, "*", "lowest test error"),
+            (self.simplest, "s", "simplest as good"),
+        ):
+            at = x[self.table.rows.index(row)]
+            ring: dict[str, Any] = {"markersize": 13, "fillstyle": "none", "color": "black"}
+            ax.plot([at], [row["test"]], marker, label=label, **ring)
+        ax.set(xlabel="complexity", ylabel="error (logarithmic)" if log else "error")
+        ax.set_title("Errors against complexity")
+        ax.legend()
+        return ax
 
 
 def complexity_curve(

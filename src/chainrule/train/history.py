@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -14,6 +14,7 @@ from chainrule.files import write_atomically
 from chainrule.printing import text_table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pandas import DataFrame
 
 __all__ = ["Ending", "History"]
@@ -102,6 +103,27 @@ class History:
         import pandas
 
         return pandas.DataFrame(self.rows, columns=self.columns)
+
+    def plot(
+        self,
+        axes: Sequence[Axes] | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        **style: Any,
+    ) -> list[Axes]:
+        """Draws losses, metrics and the learning rate over the epochs, a panel each.
+
+        Training and validation share a panel; an axis is logarithmic where positive values span two
+        decades. The numbers are those of ``inspect.learning_curves(history)``.
+
+        Args:
+            axes: as many as there are panels; a new figure without them.
+            columns: which curves, by name.
+            style: of the lines, as matplotlib calls it.
+        """
+        from chainrule.inspect.results.learning import learning_curves
+
+        return learning_curves(self, columns).plot(axes, **style)
 
     def __str__(self) -> str:
         names = self.columns

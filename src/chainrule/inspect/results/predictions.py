@@ -17,7 +17,7 @@ from chainrule.nn.module.base import Module
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.tensor import Tensor
 
-__all__ = ["Display", "Predictions", "outputs_of", "predicted", "scored"]
+__all__ = ["Display", "Predictions", "fitting", "is_fitted", "outputs_of", "predicted", "scored"]
 
 TASKS = ("classification", "labels", "regression")
 
@@ -104,7 +104,31 @@ def outputs_of(instrument: str, model: Any, inputs: Any) -> tuple[Tensor, list[A
     with untouched(*modules), no_grad():
         for module in modules:
             module.eval()
-        return main_tensor(instrument, call(model, instrument, inputs)).detach(), []
+        output = call(model, instrument, fitting(model, inputs))
+        return main_tensor(instrument, output).detach(), []
+
+
+def fitting(model: Any, inputs: Any) -> Any:
+    """Inputs as a module takes them: numbers of other libraries in the type of its parameters."""
+    first = next(iter(model.parameters()), None) if isinstance(model, Module) else None
+
+    def converted(value: Any) -> Any:
+        if isinstance(value, Tensor) or not hasattr(value, "__array__"):
+            return value
+        made = as_tensor(value)
+        return made.to(dtype=first.dtype) if first is not None and _is_floating(made) else made
+
+    if isinstance(inputs, dict):
+        return {name: converted(value) for name, value in inputs.items()}
+    if isinstance(inputs, (tuple, list)):
+        if any(isinstance(v, Tensor) or hasattr(v, "__array__") for v in inputs):
+            return type(inputs)(converted(v) for v in inputs)
+        inputs = tensor(inputs) if isinstance(inputs, list) else inputs
+    return converted(inputs.to_numpy() if hasattr(inputs, "to_numpy") else inputs)
+
+
+def _is_floating(values: Tensor) -> bool:
+    return values.dtype.is_floating_point
 
 
 def _of_estimator(instrument: str, model: Any, inputs: Any) -> tuple[Tensor, list[Any]]:
