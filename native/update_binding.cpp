@@ -200,7 +200,21 @@ bool number(PyObject* value, double* out) {
     return false;
 }
 
-// Whether the dictionary has the rule's constants, as numbers, and no others.
+// Whether a rule divides by what this constant makes zero: Python raises then.
+bool divides_by_zero(constants::Number which, double value) {
+    switch (which) {
+        case constants::correction1:
+        case constants::slowdown:
+            return value == 0;
+        case constants::growth:
+            return value == -1;
+        default:
+            return false;
+    }
+}
+
+// Whether the dictionary has the rule's constants, as numbers, and no others, none of which makes
+// Python raise.
 bool constants_of(const KnownRule& rule, PyObject* given, UpdateConstants* c) {
     if (rule.constants.count != PyDict_GET_SIZE(given)) return false;
     const Interned& names = interned();
@@ -212,7 +226,8 @@ bool constants_of(const KnownRule& rule, PyObject* given, UpdateConstants* c) {
             return false;
         }
         if (value == Py_None && which != constants::trust) return false;
-        if (!number(value, &(c->*PLACES[which]))) return false;
+        if (!number(value, &(c->*PLACES[which])) || divides_by_zero(which, c->*PLACES[which]))
+            return false;
     }
     return true;
 }

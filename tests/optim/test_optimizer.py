@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from helpers import assert_close
 from optim.weights import with_gradient
 
 import chainrule
-from chainrule import Tensor, nn, optim
+from chainrule import Tensor, backend, nn, optim
 from chainrule.optim.settings import Interval
 
 
@@ -362,3 +363,62 @@ def test_repr() -> None:
         "    fused: None\n    lr: 0.1\n    maximize: False\n    momentum: 0\n    nesterov: False\n"
         "    weight_decay: 0\n)"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (optim.Adamax, {"betas": (1.0, 0.9)}, r"invalid betas: \(1.0, 0.9\)"),
+        (optim.Adagrad, {"lr_decay": -1.0}, "invalid lr_decay: -1.0"),
+        (optim.Quickprop, {"growth": -1.0}, "invalid growth: -1.0"),
+    ],
+)
+def test_settings_that_are_loaded_are_checked(kind: Any, settings: Any, message: str) -> None:
+    w = chainrule.ones(2, requires_grad=True)
+    optimizer = kind([w])
+    w.sum().backward()
+    optimizer.step()
+    told = optimizer.state_dict()
+    (group,) = told["param_groups"]
+    with pytest.raises(ValueError, match=message):
+        optimizer.load_state_dict({**told, "param_groups": [{**group, **settings}]})
+    assert optimizer.state_dict()["param_groups"] == [group]  # nothing was taken over
+    optimizer.load_state_dict({**told, "param_groups": [{**group, "lr": -1e-20}]})  # of a schedule
+
+
+def test_a_count_of_steps_below_zero_is_not_loaded() -> None:
+    w = chainrule.ones(2, requires_grad=True)
+    optimizer = optim.Adam([w])
+    w.sum().backward()
+    optimizer.step()
+    told = optimizer.state_dict()
+    told["state"][0]["step"] = chainrule.tensor(-1.0)
+    with pytest.raises(ValueError, match="the state has taken -1 steps"):
+        optimizer.load_state_dict(told)
+
+
+@pytest.mark.parametrize("name", backend.available())
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (optim.Adam, {"betas": (1.0, 0.9)}),
+        (optim.Adamax, {"betas": (1.0, 0.9)}),
+        (optim.RAdam, {"betas": (1.0, 0.9)}),
+        (optim.Adagrad, {"lr_decay": -1.0}),
+        (optim.Quickprop, {"growth": -1.0}),
+    ],
+)
+def test_settings_that_divide_by_zero_raise_with_all_kernels(
+    name: str, kind: Any, settings: Any, request: pytest.FixtureRequest
+) -> None:
+    request.addfinalizer(partial(backend.use, backend.current()))
+    backend.use(name)
+    w = chainrule.ones(2, requires_grad=True)
+    optimizer = kind([w])
+    w.sum().backward()
+    optimizer.step()
+    before = w.tolist()
+    optimizer.param_groups[0].update(settings)
+    with pytest.raises(ZeroDivisionError):
+        optimizer.step()
+    assert w.tolist() == before

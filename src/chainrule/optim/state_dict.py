@@ -17,6 +17,7 @@ __all__ = ["StateDict"]
 class StateDict:
     """What an optimizer writes and reads: ``state_dict`` and ``load_state_dict``."""
 
+    defaults: dict[str, Any]
     param_groups: list[dict[str, Any]]
     state: defaultdict[Tensor, dict[str, Any]]
     scalar_states: ClassVar[dict[str, float]] = {}  # numbers kept for each parameter, as they start
@@ -74,10 +75,17 @@ class StateDict:
             key = int(number) if str(number).lstrip("-").isdigit() else number
             if key in of:
                 state[of[key]] = self._unpacked(of[key], values)
+        settings = [
+            {k: _own(v) for k, v in new.items() if k not in ("params", "param_names")}
+            for new in given
+        ]
+        # A schedule may have brought the rate to where no optimizer begins.
+        rate = {k: v for k, v in self.defaults.items() if k == "lr"}
+        for new, group in zip(settings, self.param_groups, strict=True):
+            self.check_settings({**group, **new, **rate})
         self.state = state
-        for new, group in zip(given, self.param_groups, strict=True):
-            kept = {k: v for k, v in new.items() if k not in ("params", "param_names")}
-            group.update({k: _own(v) for k, v in kept.items()})
+        for new, group in zip(settings, self.param_groups, strict=True):
+            group.update(new)
 
     def _unpacked(self, p: Tensor, values: dict[str, Any]) -> dict[str, Any]:
         new: dict[str, Any] = {}
@@ -85,7 +93,7 @@ class StateDict:
             if v is None:
                 continue
             if name == "step":
-                new[name] = int(v)
+                new[name] = _count_of_steps(self._name, v)
             elif name in self.scalar_states:
                 new[name] = float(v)
             elif isinstance(v, Tensor) or hasattr(v, "__array__"):
@@ -93,6 +101,9 @@ class StateDict:
             else:
                 new[name] = v
         return new
+
+    def check_settings(self, settings: dict[str, Any]) -> None:
+        """Refuses settings outside their ranges."""
 
     def _fitted(self, p: Tensor, name: str, value: Any) -> Tensor:
         """A copy of a loaded state, in the parameter's dtype."""
@@ -107,6 +118,13 @@ class StateDict:
 
     def _all_states(self) -> set[str]:
         return {name for group in self.param_groups for name in self.states(group)}
+
+
+def _count_of_steps(name: str, value: Any) -> int:
+    steps = int(value)
+    if steps < 0:
+        raise ValueError(f"{name}.load_state_dict: the state has taken {steps} steps")
+    return steps
 
 
 def _own(setting: Any) -> Any:
