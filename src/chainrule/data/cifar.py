@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from chainrule.backend import K, dtypes
+from chainrule.data.downloads import Unpacked
 from chainrule.data.vision import (
     DatasetError,
     ImagesInMemory,
@@ -32,6 +33,7 @@ from chainrule.tensor import Tensor
 __all__ = ["CIFAR10", "CIFAR100"]
 
 PIXELS = 3 * 32 * 32
+LARGEST = 400_000_000  # bytes in an archive: twice what 60,000 images take
 MIRROR = "https://www.cs.toronto.edu/~kriz/"
 Read = Callable[[str], tuple[Tensor, Tensor]]  # by the name of a file
 Parse = Callable[[bytes, str], tuple[Tensor, Tensor]]  # of its content; where it is from
@@ -124,12 +126,17 @@ class CIFAR10(ImagesInMemory):
         wanted = {f"{folder}/{n}{ending}" for n in (*self.train_files, *self.test_files)}
         found: dict[str, bytes] = {}
         try:
-            with tarfile.open(archive) as tar:
+            with (
+                Unpacked(archive, DatasetError, LARGEST) as file_of_all,
+                tarfile.open(fileobj=file_of_all, mode="r|") as tar,  # type: ignore[call-overload]
+            ):
                 for member in tar:
                     file = tar.extractfile(member) if member.name in wanted else None
                     if file is not None:
                         found[member.name] = file.read()
-        except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        except DatasetError:
+            raise
+        except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
             raise DatasetError(
                 f"{type(self).__name__}: {archive} is damaged or not complete: {error}"
             ) from error

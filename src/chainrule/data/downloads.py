@@ -1,19 +1,23 @@
-"""Files from the network: with progress, checked, resumed where they broke off, whole or absent."""
+"""Files from elsewhere: fetched with progress, checked, resumed where they broke off, whole or
+absent; and unpacked no further than what can be meant."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import gzip
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-__all__ = ["DownloadError", "check_file", "download"]
+__all__ = ["DownloadError", "Unpacked", "check_file", "download", "read_exactly"]
 
 CHUNK = 1 << 18
 TIMEOUT = 30.0  # seconds without a byte
+# What is packed by gzip may become larger than ENOUGH only up to so many times its size.
+TIMES, ENOUGH = 200, 100_000_000
 
 
 class DownloadError(OSError):
@@ -150,3 +154,49 @@ def _bar(part: Path, start: int, total: int | None, progress: bool) -> Any:
 class _Silent:
     def update(self, count: int) -> None:
         pass
+
+
+class Unpacked:
+    """A file packed by gzip, from which one reads what is in it; a bomb is refused in time.
+
+    Args:
+        path: the file.
+        refuse: the exception for one that becomes too large.
+        most: the largest size, in bytes; None for 200 times the size of the file, and 100 million.
+    """
+
+    def __init__(self, path: Path, refuse: type[Exception], most: int | None = None):
+        self.path, self.refuse, self.count = path, refuse, 0
+        self.packed = path.stat().st_size
+        self.most = max(ENOUGH, TIMES * self.packed) if most is None else most
+        self.file = gzip.GzipFile(path)
+
+    def __enter__(self) -> Unpacked:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
+
+    def read(self, size: int) -> bytes:
+        """The next bytes: so many, or fewer at the end."""
+        content = self.file.read(size)
+        self.count += len(content)
+        self.check(self.count)
+        return content
+
+    def check(self, size: int) -> None:
+        """Refuses to become that large."""
+        if size > self.most:
+            raise self.refuse(
+                f"{self.path} has {self.packed:,} bytes and becomes larger than {self.most:,} when "
+                f"it is unpacked, as files do that are made to fill the memory. If it is meant, "
+                f"unpack it yourself (gunzip) and read that"
+            )
+
+
+def read_exactly(file: Unpacked | IO[bytes], size: int) -> bytearray:
+    """So many bytes, or what there is; memory is taken as they come."""
+    content = bytearray()
+    while len(content) < size and (more := file.read(min(size - len(content), CHUNK))):
+        content += more
+    return content

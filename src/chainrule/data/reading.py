@@ -24,6 +24,7 @@ from chainrule.data.columns import (
     meaning,
     number_in,
 )
+from chainrule.data.downloads import Unpacked
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.creation.patterns import full_like
 from chainrule.ops.elementwise.logic import isnan
@@ -55,13 +56,13 @@ def pieces_of_file(path: Path) -> Iterator[str]:
     """A file of UTF-8 text, packed by gzip if its name ends in .gz, in pieces of whole lines."""
     packed = path.suffix.lower() == ".gz"
     try:
-        with gzip.open(path) if packed else path.open("rb") as file:
+        with Unpacked(path, TableError) if packed else path.open("rb") as file:
             yield from _whole_lines(_decoded(file, path))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise TableError(f"{path} is not a whole gzip file: {error}") from None
 
 
-def _decoded(file: gzip.GzipFile | IO[bytes], path: Path) -> Iterator[str]:
+def _decoded(file: Unpacked | IO[bytes], path: Path) -> Iterator[str]:
     """The text of a file; bytes that are no text are an error that says where."""
     content, position = file.read(FIRST), 0
     if content.startswith(codecs.BOM_UTF8):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from chainrule.backend import K, dtypes
 from chainrule.data.dataset import Dataset, Indices, rows
-from chainrule.data.downloads import DownloadError, download
+from chainrule.data.downloads import DownloadError, Unpacked, download, read_exactly
 from chainrule.data.images import ImageError
 from chainrule.ops.core.arguments import made
 from chainrule.ops.core.promotion import cast
@@ -241,24 +241,34 @@ def read_idx(path: Path, ndim: int) -> Tensor:
     The file: two zero bytes, the type (8 for bytes), the number of dimensions, each of them as four
     bytes (the most significant first), then the elements.
     """
+    head = 4 + 4 * ndim
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            content = file.read()
+        with Unpacked(path, DatasetError) if path.suffix == ".gz" else path.open("rb") as file:
+            start = read_exactly(file, head)
+            shape = _shape_of_idx(path, start, ndim)
+            size = math.prod(shape)
+            if isinstance(file, Unpacked):
+                file.check(head + size)
+            content = read_exactly(file, size)
+            whole = len(content) == size and not file.read(1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DatasetError(f"{path} is damaged or not complete: {error}") from error
-    head = 4 + 4 * ndim
-    if len(content) < head or content[:4] != bytes([0, 0, 8, ndim]):
+    if not whole:
+        there = f"there are {len(content):,}" if len(content) < size else "there are more"
+        raise DatasetError(
+            f"{path} is not complete: its shape is {tuple(shape)}, so {size:,} bytes should "
+            f"follow, but {there}"
+        )
+    return reshape(made(K.asarray(memoryview(content))), tuple(shape))
+
+
+def _shape_of_idx(path: Path, start: bytearray, ndim: int) -> list[int]:
+    if len(start) < 4 + 4 * ndim or start[:4] != bytes([0, 0, 8, ndim]):
         raise DatasetError(
             f"{path} is not an idx file of bytes in {ndim} dimensions: it starts with "
-            f"{content[:4].hex(' ') or 'nothing'}, expected 00 00 08 0{ndim}"
+            f"{start[:4].hex(' ') or 'nothing'}, expected 00 00 08 0{ndim}"
         )
-    shape = [int.from_bytes(content[i : i + 4], "big") for i in range(4, head, 4)]
-    if len(content) - head != math.prod(shape):
-        raise DatasetError(
-            f"{path} is not complete: its shape is {tuple(shape)}, so {math.prod(shape):,} bytes "
-            f"should follow, but there are {len(content) - head:,}"
-        )
-    return reshape(made(K.asarray(memoryview(bytearray(content)[head:]))), tuple(shape))
+    return [int.from_bytes(start[i : i + 4], "big") for i in range(4, len(start), 4)]
 
 
 class FashionMNIST(MNIST):
