@@ -93,6 +93,11 @@ def test_worst_rows_of_a_fitted_network_have_its_names() -> None:
     one = inspect.partial_dependence(fitted, rows, "b", points=4)
     assert one.average.shape == (4,)
     assert one.output == "probability of class y"
+    words = data.Table.from_dict(columns | {"a": ["red", "blue"] * 20})
+    fitted = train.fit_table(words, "kind", settings=settings, progress=False)
+    assert inspect.permutation_importance(fitted, words, None, repeats=1).names == ["a", "b"]
+    with pytest.raises(ValueError, match="'a' has words"):
+        inspect.partial_dependence(fitted, words, "a")
 
 
 def test_bad_input_of_top_losses() -> None:

@@ -92,7 +92,7 @@ class LogarithmicSearch:
         """Draws the losses over the steps at each rate that was tried."""
         ax = charts.axes_for(ax, (5.8, 3.8))
         for i, (rate, losses) in enumerate(zip(self.rates, self.losses, strict=True)):
-            word = "converges" if self.converged[i] else "does not"
+            word = "converges" if self.converged[i] else "does not converge"
             label = f"rate {rate:.3g}: {word}"
             looks: dict[str, Any] = {"color": charts.COLORS[i % len(charts.COLORS)], "label": label}
             ax.plot(range(len(losses)), losses, **looks | style)

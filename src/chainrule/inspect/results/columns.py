@@ -114,7 +114,10 @@ class _Rows(Columns):
     def values(self, j: int) -> Tensor:
         column = self.table[self.names[j]]
         if column.kind != "number":
-            raise ValueError(f"the feature {self.names[j]!r} has words and no numbers")
+            raise ValueError(
+                f"partial_dependence: the feature {self.names[j]!r} has words and no numbers; "
+                "choose another, or encode it first"
+            )
         return column.numbers
 
     def shuffled(self, j: int, order: Tensor) -> Table:

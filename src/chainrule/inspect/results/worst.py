@@ -147,7 +147,8 @@ class TopLosses(Result):
         ax.set_yticks(at, [self.names[j][:22] for j in chosen], fontsize=7)
         ax.set_xlabel("standard deviations", fontsize=8)
         if first:
-            ax.legend(fontsize=7)
+            ax.set_ylim(top=len(chosen) + 0.6)  # room for the legend
+            ax.legend(fontsize=6, loc="upper center", ncols=2)
 
     def _plot_series(self, ax: Axes, case: Case, first: bool, style: dict[str, Any]) -> None:
         pairs = [("this sample", case.inputs, charts.COLORS[1])]
@@ -166,7 +167,7 @@ class TopLosses(Result):
 
 def _title(case: Case) -> str:
     said, true = case.prediction, case.target
-    return f"{true[:18]}, said {said[:18]}\nloss {case.loss:.3g}"
+    return f"is {true[:18]}, said {said[:18]}\nloss {case.loss:.3g}"
 
 
 def _flat(parts: list[Tensor]) -> Tensor:
