@@ -15,7 +15,7 @@ mkdir $(1)
 tar --exclude=./.git --exclude='./.venv*' --exclude='./.*_cache' --exclude=./.hypothesis --exclude=./.fallback --exclude=./.sanitize --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
-.PHONY: demo test fallback sanitize faults parity bench mnist doctor house stub lint format clean
+.PHONY: demo test fallback sanitize faults browser parity bench mnist doctor house stub lint format clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -86,6 +86,12 @@ CALLS ?= 1000000
 MINUTES ?= 60
 faults: $(VENV)/.tools
 	PYTHONPATH=tools:tests $(BIN)/python -m reliability --cases $(CASES) --kills $(KILLS) --calls $(CALLS) --minutes $(MINUTES) $(if $(ONLY),--only "$(ONLY)")
+
+# The pages that the library writes, in Chromium without a window (Debian's package chromium, or
+# CHAINRULE_BROWSER=/path/to/chrome): console, requests, width of a phone, dark and light, keys.
+# PICTURES=folder writes pictures of them.
+browser: $(VENV)/.tools
+	PYTHONPATH=tools $(BIN)/python -m browser $(if $(PICTURES),--pictures $(PICTURES))
 
 parity: $(VENV)/.torch
 	$(BIN)/python -m pytest -n $(WORKERS) tests/parity tests/nn

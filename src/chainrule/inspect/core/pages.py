@@ -18,9 +18,10 @@ __all__ = ["Frames", "page", "steps_page"]
 
 # Colors of a page follow the reader's choice of light or dark; pictures keep their white ground.
 STYLE = """
-:root{color-scheme:light dark;--ground:#fff;--ink:#1a1a1a;--soft:#666;--line:#ddd;--mark:#0072B2}
+:root{color-scheme:light dark;--ground:#fff;--ink:#1a1a1a;--soft:#666;--line:#ddd;--mark:#0072B2;
+--other:#B34700}
 @media (prefers-color-scheme:dark){:root{--ground:#16181c;--ink:#e8e8e8;--soft:#9aa0a6;
---line:#333840;--mark:#56B4E9}}
+--line:#333840;--mark:#56B4E9;--other:#E69F00}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:60rem;padding:1rem;background:var(--ground);color:var(--ink);
 font:16px/1.5 system-ui,sans-serif}

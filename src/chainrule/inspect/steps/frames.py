@@ -51,7 +51,7 @@ def _title(head: str, operation: str, layer: str, side: int, name: str = "") -> 
 def _rail(path: Sequence[str], at: int, back: bool) -> str:
     """All operations in a row, with the place marked."""
     items = [
-        f'<b style="color:{"#D55E00" if back else "#0072B2"}">{escape(name)}</b>'
+        f'<b style="color:var({"--other" if back else "--mark"})">{escape(name)}</b>'
         if i + 1 == at
         else f"<span>{escape(name)}</span>"
         for i, name in enumerate(path)

@@ -1,0 +1,130 @@
+// Runs in a page that holds the page to check in frames of several widths; writes what is wrong.
+const wrong = [];
+const tell = (frame, text) => wrong.push(`${frame.clientWidth} px: ${text}`);
+
+// --- colors -----------------------------------------------------------------------------------
+
+function channels(color) {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  canvas.fillStyle = color;
+  canvas.fillRect(0, 0, 1, 1);
+  return [...canvas.getImageData(0, 0, 1, 1).data];
+}
+
+function luminance(rgb) {
+  const [r, g, b] = rgb.map(v => v / 255).map(v => v <= 0.04 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+function ground(element, view) {
+  for (let e = element; e; e = e.parentElement) {
+    const [r, g, b, alpha] = channels(view.getComputedStyle(e).backgroundColor);
+    if (alpha > 250) return [r, g, b];
+  }
+  return [255, 255, 255];
+}
+
+function contrast(element, view) {
+  const ink = luminance(channels(view.getComputedStyle(element).color).slice(0, 3));
+  const below = luminance(ground(element, view));
+  return (Math.max(ink, below) + 0.05) / (Math.min(ink, below) + 0.05);
+}
+
+function checkColors(frame, view, page, dark) {
+  if (view.matchMedia('(prefers-color-scheme: dark)').matches !== dark)
+    tell(frame, 'the browser does not take the color scheme');
+  const light = luminance(ground(page.body, view));
+  if (dark !== light < 0.2) tell(frame, `the ground has luminance ${light.toFixed(2)}`);
+  for (const e of page.querySelectorAll('body *')) {
+    const text = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!text || e.namespaceURI.endsWith('svg') || ['SCRIPT', 'STYLE'].includes(e.tagName)) continue;
+    if (e.closest('svg') || e.disabled) continue;
+    const ratio = contrast(e, view);
+    if (ratio < 4.5) tell(frame, `<${e.tagName}> ${e.textContent.slice(0, 30)}: contrast ${ratio.toFixed(1)}`);
+  }
+}
+
+// --- layout and names -------------------------------------------------------------------------
+
+function checkLayout(frame, page) {
+  const root = page.scrollingElement;
+  if (root.scrollWidth > root.clientWidth) {
+    const wide = [...page.querySelectorAll('body *')].find(e => e.getBoundingClientRect().right > root.clientWidth + 1);
+    tell(frame, `scrolls to the side: ${root.scrollWidth} px, by <${wide ? wide.tagName : '?'}>`);
+  }
+}
+
+function checkNames(frame, page) {
+  if (page.querySelectorAll('h1').length !== 1) tell(frame, 'has not one <h1>');
+  if (!page.documentElement.lang) tell(frame, 'has no language');
+  for (const e of page.querySelectorAll('img:not([alt])')) tell(frame, `<img> without alt: ${e.src.slice(0, 40)}`);
+  for (const e of page.querySelectorAll('button,input,[role=button]'))
+    if (!(e.getAttribute('aria-label') || e.textContent.trim())) tell(frame, `<${e.tagName}> without a name`);
+  for (const e of page.querySelectorAll('a[href^="#"]'))
+    if (!page.querySelector(e.getAttribute('href'))) tell(frame, `${e.getAttribute('href')} leads nowhere`);
+}
+
+// --- keys -------------------------------------------------------------------------------------
+
+function press(view, element, key) {
+  element.dispatchEvent(new view.KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
+}
+
+// Presses a key and says so if what it should change stays as it is.
+function changes(frame, view, element, key, state) {
+  const before = state();
+  press(view, element, key);
+  if (state() === before) tell(frame, `the key ${key} changes nothing`);
+}
+
+function checkCurves(frame, view, figure) {
+  figure.focus();
+  if (view.document.activeElement !== figure) tell(frame, 'curves cannot be focused');
+  const lines = () => figure.querySelector('.plot').innerHTML, all = lines();
+  if (/NaN|Infinity/.test(all)) tell(frame, 'curves have places that are no numbers');
+  for (const key of ['+', '-', '+', 'ArrowRight', 'ArrowLeft']) changes(frame, view, figure, key, lines);
+  press(view, figure, '0');
+  if (lines() !== all) tell(frame, 'the key 0 does not show all epochs');
+  const log = figure.querySelector('button');
+  if (!log.disabled) changes(frame, view, figure, 'l', () => log.getAttribute('aria-pressed') + lines());
+  if (/NaN|Infinity/.test(lines())) tell(frame, 'curves have places that are no numbers');
+}
+
+function checkKeys(frame, view, page, expected) {
+  const figures = [...page.querySelectorAll('figure.curves')], place = page.querySelector('#place');
+  const toggles = [...page.querySelectorAll('svg [role=button]')];
+  const found = {curves: figures.length > 0, steps: !!place, modules: toggles.length > 0};
+  if (!found[expected]) tell(frame, `has no ${expected} to control`);
+  figures.forEach(figure => checkCurves(frame, view, figure));
+  if (place) {
+    const state = () => place.textContent + [...page.querySelectorAll('.step')].map(s => s.hidden);
+    for (const key of ['ArrowRight', 'End', 'ArrowLeft', 'Home']) changes(frame, view, page.body, key, state);
+  }
+  const shown = () => [...page.querySelectorAll('svg *')].map(e => view.getComputedStyle(e).display).join();
+  for (const t of toggles.slice(0, 3)) {
+    if (view.getComputedStyle(t).display === 'none' || !t.getClientRects().length) continue;
+    if (t.tabIndex < 0) tell(frame, 'a module cannot be focused');
+    changes(frame, view, t, 'Enter', () => t.closest('svg').outerHTML + shown());
+    break;
+  }
+}
+
+function checkAll(dark, expected) {
+  for (const frame of document.querySelectorAll('iframe')) {
+    const view = frame.contentWindow, page = frame.contentDocument;
+    try {
+      checkLayout(frame, page);
+      checkNames(frame, page);
+      checkColors(frame, view, page, dark);
+      checkKeys(frame, view, page, expected);
+      checkLayout(frame, page);
+    } catch (error) {
+      tell(frame, `the check failed: ${error}`);
+    }
+    view.heard.forEach(text => tell(frame, text));
+  }
+  const result = document.createElement('pre');
+  result.id = 'result';
+  result.textContent = JSON.stringify(wrong);
+  document.body.append(result);
+}
