@@ -10,6 +10,7 @@ kwargs, which are values, modules or {"named": function}; with it come its state
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,8 @@ class Misfit(ValueError):
 
 
 def _fail(place: str, expected: str, got: Any) -> Misfit:
-    return Misfit(f"{place}: expected {expected}, got {got!r:.60}")
+    # The whole text of what may be huge would take longer than to refuse it.
+    return Misfit(f"{place}: expected {expected}, got {reprlib.repr(got):.60}")
 
 
 def check_value(told: Any, place: str = "value") -> None:
