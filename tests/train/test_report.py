@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import chainrule
-from chainrule import data, metrics, train
+from chainrule import data, inspect, metrics, train
 from chainrule.data import Table
 from chainrule.inspect.core.svg import bar_chart, curve_chart, scatter_chart
 from chainrule.train.reporting import curves, html
@@ -201,6 +201,18 @@ def test_importance_is_that_of_a_shuffled_column(numbers: train.FittedNetwork) -
     assert found == importances(numbers)  # the same each time
     assert max(found, key=lambda n: found[n]) == "says all"
     assert found["says all"] > 10 * abs(found["nothing"])
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_importance_is_what_the_instrument_measures(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    network = request.getfixturevalue(kind)
+    score = "nll" if kind == "classes" else "rmse"
+    seen = inspect.permutation_importance(network, network.held_out["rows"], None, score=score)
+    assert importances(network) == pytest.approx(
+        dict(zip(seen.names, seen.mean, strict=True)), rel=1e-4, abs=1e-5
+    )
 
 
 def test_importance_of_a_column_that_a_network_does_not_use(numbers: train.FittedNetwork) -> None:
