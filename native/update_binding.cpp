@@ -204,12 +204,9 @@ bool number(PyObject* value, double* out) {
 bool divides_by_zero(constants::Number which, double value) {
     switch (which) {
         case constants::correction1:
-        case constants::slowdown:
-            return value == 0;
-        case constants::growth:
-            return value == -1;
-        default:
-            return false;
+        case constants::slowdown: return value == 0;
+        case constants::growth: return value == -1;
+        default: return false;
     }
 }
 
