@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,9 +23,16 @@ LIMITS = ["EPERM", "nproc"] if backend.why_not_native else ["EPERM", "nproc", "m
 def run(*limits: str) -> Any:
     """What the program printed."""
     command = [sys.executable, str(PROGRAM), *limits]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    pipe = subprocess.PIPE
+    program = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    try:
+        out, err = program.communicate(timeout=100)
+    except subprocess.TimeoutExpired:
+        os.killpg(program.pid, signal.SIGKILL)  # with the processes that it forked
+        program.communicate()
+        raise
+    assert program.returncode == 0, err
+    return json.loads(out)
 
 
 @pytest.fixture(scope="module")
