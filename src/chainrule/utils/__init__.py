@@ -17,8 +17,9 @@ ABSENT = {
         "chainrule loads no C++ of the user's; write an autograd.Function in Python, over NumPy or "
         "a library called with ctypes"
     ),
-    "flop_counter": "chainrule does not count operations",
+    "flop_counter": "inspect.count(model, inputs) counts what a forward pass computes",
     "mobile_optimizer": "chainrule has no models for telephones",
+    "module_tracker": "inspect.summary(model, inputs) tells which modules a forward pass calls",
     "model_zoo": "weights for PyTorch come as pickles; chainrule.load reads safetensors",
     **dict.fromkeys(
         (
