@@ -111,6 +111,28 @@ def test_other_readers_read_the_same_numbers(tmp_path: Path) -> None:
         np.testing.assert_array_equal(column.numbers.numpy(), arrow[column.name].to_numpy())
 
 
+@pytest.mark.parametrize("last", [True, False])
+def test_blocks_of_rows_are_joined_without_a_seam(
+    last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "read_by_arrow", lambda *_: None)
+    lines = ["1,a", '"2.5",b', "", "x,a", ",c", 'nan,"q\nr"', "3,b", "y, a"]
+    text = "\n".join(lines) + '\n4,"open'
+
+    def read(most: int) -> Any:
+        monkeypatch.setattr(cells, "BLOCK", most)
+        return cells.read_cells(text, ",", "nt", False, last)
+
+    (numbers, words), rows, rest, wrong = read(10**6)
+    assert (rows, wrong) == (8 if last else 7, None)
+    assert rest == ("" if last else '4,"open')
+    for most in range(16):
+        (ours, own), *others = read(most)
+        assert others == [rows, rest, wrong]
+        for a, b in zip((*ours, *own), (*numbers, *words), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize(
     ("text", "alike"),
     [

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from chainrule.backend.numpy_kernels.arrow_cells import read_by_arrow
 __all__ = ["read_cells"]
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?")
+BLOCK = 50_000  # cells that are held as objects of Python at a time
 _SPACE = "\t\n\v\f\r "  # around numbers; str.strip() takes away more
 
 Wrong = tuple[int, int, int]
@@ -49,12 +50,18 @@ def read_cells(
     quick = read_by_arrow(text, delimiter, modes, comma, _numbers)
     if quick is not None:
         return *quick, "", None
-    rows, rest = _records(text, delimiter, last)
-    if any([len(row) != len(modes) for row in rows]):
-        return [], 0, "", _first_wrong(text, delimiter, len(modes))
-    cells: list[Sequence[str]] = list(zip(*rows, strict=True)) if rows else [()] * len(modes)
-    columns = [_MAKERS[mode](column, comma) for mode, column in zip(modes, cells, strict=True)]
-    return columns, len(rows), rest, None
+    records = _Records(text, delimiter, last)
+    blocks: list[list[Any]] = []
+    starts = [0]
+    for rows in records.blocks(1 + BLOCK // max(1, len(modes))):
+        if any([len(row) != len(modes) for row in rows]):
+            return [], 0, "", _first_wrong(text, delimiter, len(modes))
+        cells: list[Sequence[str]] = list(zip(*rows, strict=True)) if rows else [()] * len(modes)
+        blocks.append([_MAKERS[m](column, comma) for m, column in zip(modes, cells, strict=True)])
+        starts.append(starts[-1] + len(rows))
+    parts = zip(*blocks, strict=True)
+    columns = [_JOINED[m](part, starts) for m, part in zip(modes, parts, strict=True)]
+    return columns, starts[-1], records.rest, None
 
 
 def _reader(lines: Iterator[str], delimiter: str) -> Any:
@@ -79,18 +86,26 @@ class _Lines:
         self.exhausted = True
 
 
-def _records(text: str, delimiter: str, last: bool) -> tuple[list[list[str]], str]:
-    """The rows that are not blank, and the text of a record that is open at the end."""
-    lines, rest = _Lines(text), ""
-    rows: list[list[str]] = []
-    start = 0
-    for row in _reader(iter(lines), delimiter):
-        if lines.exhausted and not last:
-            rest = text[start:]
-        elif not _is_blank(row):
-            rows.append(row)
-        start = lines.given
-    return rows, rest
+class _Records:
+    """The rows of a text that are not blank, and the text of a record that is open at its end."""
+
+    def __init__(self, text: str, delimiter: str, last: bool):
+        self.text, self.delimiter, self.last, self.rest = text, delimiter, last, ""
+
+    def blocks(self, most: int) -> Iterator[list[list[str]]]:
+        """The rows, at most so many at a time; one block is empty where there are none."""
+        lines, rows, start, given = _Lines(self.text), list[list[str]](), 0, False
+        for row in _reader(iter(lines), self.delimiter):
+            if lines.exhausted and not self.last:
+                self.rest = self.text[start:]
+            elif not _is_blank(row):
+                rows.append(row)
+            start = lines.given
+            if len(rows) == most:
+                yield rows
+                rows, given = [], True
+        if rows or not given:
+            yield rows
 
 
 def _first_wrong(text: str, delimiter: str, expected: int) -> Wrong:
@@ -140,4 +155,32 @@ def _nothing(cells: Sequence[str], comma: bool) -> None:
     return None
 
 
+def _joined_numbers(
+    parts: Sequence[tuple[np.ndarray, np.ndarray, list[str]]], starts: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    odd = [rows + start for (_, rows, _), start in zip(parts, starts, strict=False)]
+    cells = [cell for _, _, some in parts for cell in some]
+    return np.concatenate([numbers for numbers, _, _ in parts]), np.concatenate(odd), cells
+
+
+def _joined_words(
+    parts: Sequence[tuple[np.ndarray, list[str]]], starts: Sequence[int]
+) -> tuple[np.ndarray, list[str]]:
+    words: dict[str, int] = {}
+    codes = []
+    for own, some in parts:
+        places = [words.setdefault(word, len(words)) for word in some]
+        codes.append(np.array(places, np.int32)[own])
+    return np.concatenate(codes), list(words)
+
+
+def _joined_nothing(parts: Sequence[None], starts: Sequence[int]) -> None:
+    return None
+
+
 _MAKERS = {"n": _numbers, "t": _words, "-": _nothing}
+_JOINED: dict[str, Callable[..., Any]] = {
+    "n": _joined_numbers,
+    "t": _joined_words,
+    "-": _joined_nothing,
+}
