@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from chainrule.autograd.modes import no_grad
 from chainrule.inspect.attribution.methods import METHODS
 from chainrule.inspect.attribution.outputs import Explained
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.arguments import Inputs
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result

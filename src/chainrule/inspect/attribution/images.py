@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.tensor import Tensor
 
 if TYPE_CHECKING:

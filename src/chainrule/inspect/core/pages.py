@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainrule.inspect.core.charts import save_gif, svg_of_frame
+from chainrule.charts import save_gif, svg_of_frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.nn.module.base import Module
 from chainrule.tensor import Tensor
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
-from chainrule.inspect.core.charts import COLORS
+from chainrule.charts import COLORS
 
 __all__ = ["bar_chart", "confusion_chart", "curve_chart", "line_chart", "scatter_chart"]
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.health.findings import Finding
 from chainrule.inspect.health.passes import Layer

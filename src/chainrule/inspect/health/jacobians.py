@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from chainrule.autograd import grad
 from chainrule.autograd.modes import enable_grad
 from chainrule.backend import dtypes
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.arguments import Inputs, arguments, main_tensor, tensors
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result

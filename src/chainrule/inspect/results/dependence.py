@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from chainrule.backend import dtypes
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.results.columns import Columns, columns_of

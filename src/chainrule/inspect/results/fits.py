@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule import metrics
 from chainrule.backend import dtypes
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.results.predictions import fitting, outputs_of, predicted

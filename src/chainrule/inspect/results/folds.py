@@ -8,7 +8,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from chainrule.inspect.core.charts import COLORS
+from chainrule.charts import COLORS
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Diagram
 from chainrule.ops.creation.from_data import as_tensor

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.results.pictures import images_of, show_picture

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from chainrule import metrics
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.results.predictions import Display, Predictions, predicted
 from chainrule.metrics.curves import PrecisionRecallCurve, RocCurve

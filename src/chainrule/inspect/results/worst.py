@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.arguments import arguments
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from chainrule.autograd.explain import Step, explain
 from chainrule.autograd.modes import enable_grad
 from chainrule.graph import Node
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.arguments import Inputs, arguments
 from chainrule.inspect.core.pages import steps_page
 from chainrule.inspect.core.registry import instrument

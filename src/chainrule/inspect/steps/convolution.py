@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.engine import grad as gradients_of
 from chainrule.autograd.modes import enable_grad, no_grad
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.pages import Frames, steps_page
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from chainrule.graph import Box
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.arguments import Inputs
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.arguments import Inputs
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result

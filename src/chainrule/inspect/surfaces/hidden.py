@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.arguments import Inputs, main_tensor
 from chainrule.inspect.core.layers import find_layer
 from chainrule.inspect.core.registry import instrument

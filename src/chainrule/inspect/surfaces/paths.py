@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.modes import enable_grad
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.arguments import arguments, of_batch
 from chainrule.inspect.core.pages import Frames
 from chainrule.inspect.core.registry import instrument

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chainrule.autograd.modes import no_grad
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.surfaces.answers import Answers, answers_of

@@ -9,7 +9,7 @@ from html import escape
 
 from chainrule.autograd.engine import grad as gradients_of
 from chainrule.autograd.modes import enable_grad
-from chainrule.inspect.core import charts
+from chainrule import charts
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Diagram
 from chainrule.nn.module.base import Module

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chainrule.inspect.core.charts import COLORS, grid_of_axes, log_if_wide
+from chainrule.charts import COLORS, grid_of_axes, log_if_wide
 from chainrule.inspect.training.readings import Reading
 
 __all__ = ["draw", "explained", "value_of"]

@@ -10,7 +10,7 @@ from typing import Any
 from chainrule.autograd.engine import grad
 from chainrule.autograd.modes import enable_grad
 from chainrule.inspect.core.arguments import arguments, of_batch
-from chainrule.inspect.core.charts import COLORS, grid_of_axes
+from chainrule.charts import COLORS, grid_of_axes
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.core.tracing import Call, Trace, recorded

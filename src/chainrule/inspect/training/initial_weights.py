@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainrule.autograd.modes import no_grad
-from chainrule.inspect.core.charts import COLORS, grid_of_axes
+from chainrule.charts import COLORS, grid_of_axes
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.training.choosing import check_patterns, chosen

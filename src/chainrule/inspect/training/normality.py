@@ -10,7 +10,7 @@ from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.information.limits import berry_esseen_bound, kolmogorov_distance
 from chainrule.inspect.core.arguments import Inputs
-from chainrule.inspect.core.charts import COLORS, grid_of_axes
+from chainrule.charts import COLORS, grid_of_axes
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.core.tracing import Call, trace

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chainrule.inspect.core.charts import COLORS, SEQUENTIAL, axes_for, grid_of_axes
+from chainrule.charts import COLORS, SEQUENTIAL, axes_for, grid_of_axes
 from chainrule.inspect.training.choosing import chosen
 
 if TYPE_CHECKING:

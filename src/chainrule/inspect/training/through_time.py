@@ -9,7 +9,7 @@ from typing import Any
 from chainrule.autograd.engine import grad
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.inspect.core.arguments import Inputs
-from chainrule.inspect.core.charts import COLORS, DIVERGING, SEQUENTIAL, grid_of_axes
+from chainrule.charts import COLORS, DIVERGING, SEQUENTIAL, grid_of_axes
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.core.tracing import trace
