@@ -1,8 +1,8 @@
 """A program under limits of threads. Prints what it computed, or that a limit cannot be set.
 
 ``python limited.py LIMIT`` sets the limit before NumPy is loaded: ``EAGAIN`` or ``EPERM`` (a filter
-of system calls refuses threads with this error), ``nproc``, ``memory`` or ``none``. With several
-limits each is set in a process that was forked after all is loaded.
+of system calls refuses threads with this error), ``nproc``, ``cgroup`` (``pids.max``), ``memory``
+or ``none``. With several limits each is set in a process that was forked after all is loaded.
 """
 
 from __future__ import annotations
@@ -66,6 +66,31 @@ def limit_processes() -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
 
 
+def limit_group() -> None:
+    """No thread beside those of now, by a control group of this process."""
+    roots = [Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")]
+    root = next((r for r in roots if (r / "cgroup.procs").exists()), roots[0])
+    group = root / f"chainrule-limited-{os.getpid()}"
+    try:
+        group.mkdir()
+        UNDO.append(group.rmdir)
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+        UNDO.append(lambda: (root / "cgroup.procs").write_text(str(os.getpid())))
+        (group / "pids.max").write_text("1")
+    except OSError as error:
+        undo()
+        raise CannotLimit(f"control groups: {error}") from None
+
+
+UNDO: list[Callable[[], object]] = []
+
+
+def undo() -> None:
+    """What a limit left in the system is taken away."""
+    while UNDO:
+        UNDO.pop()()
+
+
 def limit_memory() -> None:
     """Room for what is computed here, and for a few stacks of threads."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -78,6 +103,7 @@ LIMITS = {
     "EAGAIN": lambda: filter_system_calls(errno.EAGAIN),
     "EPERM": lambda: filter_system_calls(errno.EPERM),
     "nproc": limit_processes,
+    "cgroup": limit_group,
     "memory": limit_memory,
 }
 
@@ -152,12 +178,20 @@ def outcome(limit: str) -> dict[str, Any]:
         LIMITS[limit]()
     except CannotLimit as error:
         return {"skip": str(error)}
+    try:
+        return computed(processes=limit not in ("nproc", "cgroup"))  # which refuse these, too
+    finally:
+        undo()
+
+
+def computed(*, processes: bool) -> dict[str, Any]:
+    """All that is compared, by name."""
     import chainrule
 
     out: dict[str, Any] = {"threads": can_start_a_thread()}
     chainrule.set_num_threads(16)
     out |= {"here": compute(), "again": compute()}
-    if limit != "nproc":  # which refuses processes, too
+    if processes:
         out |= {"child": in_child(compute), "after": compute(), "loaded": loaded()}
     return out
 

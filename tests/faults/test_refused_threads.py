@@ -17,7 +17,7 @@ from chainrule import backend
 PROGRAM = Path(__file__).with_name("limited.py")
 # Without compiled kernels products are NumPy's alone: OpenBLAS ends the process, or waits for ever,
 # where it gets no memory for its buffers.
-LIMITS = ["EPERM", "nproc"] if backend.why_not_native else ["EPERM", "nproc", "memory"]
+LIMITS = ["EPERM", "nproc", "cgroup", *([] if backend.why_not_native else ["memory"])]
 
 
 def run(*limits: str) -> Any:
