@@ -11,7 +11,8 @@ import chainrule
 from chainrule import nn, optim, train
 from chainrule.estimators import NetworkClassifier
 from chainrule.optim.names import make_optimizer, optimizer_class
-from chainrule.train.automatic import Settings, optimizer_of
+from chainrule.train.automatic.settings import Settings
+from chainrule.train.automatic.training import optimizer_of
 
 
 @pytest.mark.parametrize(

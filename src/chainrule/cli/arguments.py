@@ -74,7 +74,7 @@ def prepared(options: argparse.Namespace) -> tuple[Table, str]:
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings of a training: those given, and the defaults for tables or images."""
     from chainrule.train import Settings
-    from chainrule.train.automatic import hidden_sizes
+    from chainrule.train.automatic.settings import hidden_sizes
 
     hidden = hidden_sizes(options.hidden) if options.hidden is not None else None
     given = {

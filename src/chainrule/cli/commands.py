@@ -180,7 +180,7 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
 
 def cv(options: argparse.Namespace) -> dict[str, Any]:
     """Cross-validation of a table."""
-    from chainrule.train.automatic import cross_validate_table
+    from chainrule.train import cross_validate_table
 
     if is_image_folder(options.data):
         raise UserError("cv: cross-validation is for tables; use `chainrule fit` for images")

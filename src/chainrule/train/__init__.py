@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from chainrule.train import metrics
 from chainrule.train.attending import Doctor
-from chainrule.train.automatic import Settings, cross_validate_table, fit_table
-from chainrule.train.automatic_images import fit_images
+from chainrule.train.automatic.folds import cross_validate_table
+from chainrule.train.automatic.images import fit_images
+from chainrule.train.automatic.settings import Settings
+from chainrule.train.automatic.tables import fit_table
 from chainrule.train.callbacks import (
     Callback,
     Checkpoint,

@@ -11,7 +11,9 @@ from chainrule.data import Column, TargetEncoder
 from chainrule.data import train_validation_test_split as split_in_three
 from chainrule.data.image_encoder import ImageEncoder, image_files
 from chainrule.random import fork_rng, manual_seed
-from chainrule.train.automatic import Parts, Settings, check_target, finish
+from chainrule.train.automatic.parts import Parts, check_target
+from chainrule.train.automatic.settings import Settings
+from chainrule.train.automatic.tables import finish
 from chainrule.train.fitted import FittedNetwork
 from chainrule.train.progress import ProgressLike
 from chainrule.train.run_folder import RunFolder
