@@ -141,6 +141,15 @@ def forged(value: Any, change: Any, path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("shape", [[0, 2**64], [2**62, 0, 3], [0, 2**40, 2**40]])
+def test_an_empty_tensor_of_a_shape_that_cannot_be(shape: list[int], tmp_path: Path) -> None:
+    path = forged(
+        chainrule.ones(0), lambda h: h["tensor"].update(shape=shape), tmp_path / "x.safetensors"
+    )
+    with pytest.raises(ValueError, match=r"load: .*x\.safetensors.* which no tensor can have"):
+        chainrule.load(path)
+
+
 @pytest.mark.parametrize(
     "change",
     [
