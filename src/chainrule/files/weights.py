@@ -183,7 +183,7 @@ def _checked(name: str, entry: dict[str, Any], start: int) -> int:
     for number in (*shape, begin, end):
         if type(number) is not int or number < 0:
             raise ValueError(f"{name!r} has a size or place {number!r}")
-    # An empty tensor takes no bytes, whatever its other dimensions are; arrays of them have a limit.
+    # An empty tensor takes no bytes, whatever its other dimensions are; but these are limited, too.
     if math.prod(n for n in shape if n) * _SIZES[kind] >= 2**63:
         raise ValueError(f"{name!r} has the shape {shape!r:.80}, which no tensor can have")
     if begin != start or end - begin != math.prod(shape) * _SIZES[kind]:
