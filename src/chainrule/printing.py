@@ -23,6 +23,7 @@ __all__ = [
     "format_tensor",
     "get_printoptions",
     "printoptions",
+    "readable",
     "set_printoptions",
     "text_table",
 ]
@@ -330,6 +331,15 @@ def _format_box(box: Any) -> str:
     bdim = ", bdim=0" if getattr(box, "mapped", False) else ""
     inner = ",\n".join(f"{key}=\n{textwrap.indent(repr(v), '    ')}" for key, v in parts.items())
     return f"{name}(lvl={box.level}{bdim}, {inner}\n)"
+
+
+def readable(value: float) -> str:
+    """A number for people: four digits, those from 10,000 on whole and in groups of thousands.
+
+    >>> [readable(v) for v in (0.012345, 43.8202, 1999, 52806.5, 1e-9)]
+    ['0.01235', '43.82', '1999', '52,806', '1e-09']
+    """
+    return f"{value:,.0f}" if 9999.5 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def text_table(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import csv
-import html
 import json
 import os
 import re
@@ -231,25 +229,6 @@ def test_the_report_stands_alone() -> None:
         assert part in page
     outside = r"(?:src|href)\s*=(?!\"(?:#|data:))|url\((?!#)|https?://(?!www\.w3\.org/2000/svg)"
     assert re.findall(outside, page) == []
-
-
-@pytest.mark.parametrize("source", ["iris", "pictures"])
-def test_the_code_in_the_report_runs(source: str, capsys: pytest.CaptureFixture[str]) -> None:
-    options = []
-    if source == "pictures":
-        images(6)
-        options = ["--channels", "1", "--size", "8,9"]
-    assert run("fit", source, *QUICK, *options, "--out", "m") == 0
-    page = Path("m", "report.html").read_text()
-    repeat, use = re.findall(r"<pre>(from chainrule.*?)</pre>", page, re.S)
-    before = json.loads(Path("m", "model.json").read_text())["weights"]
-    exec(html.unescape(repeat), {})
-    assert json.loads(Path("model", "model.json").read_text())["weights"] == before
-    capsys.readouterr()
-    exec(html.unescape(use), {})
-    said = ast.literal_eval(capsys.readouterr().out)
-    assert len(said) == (1 if source == "pictures" else 5)
-    assert set(said) <= set(train.FittedNetwork.load("m").about["classes"])
 
 
 def test_datasets_and_info(capsys: pytest.CaptureFixture[str]) -> None:

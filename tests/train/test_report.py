@@ -88,8 +88,8 @@ def test_the_page_is_whole(kind: str, request: pytest.FixtureRequest) -> None:
     sections = re.findall(r'<section id="([^"]+)"><h2>([^<]+)</h2>', page)
     assert [name.lower().replace(" ", "-") for _, name in sections] == [i for i, _ in sections]
     assert re.findall(r'<a href="#([^"]+)">', page) == [i for i, _ in sections]
-    wanted = ["Scores", "Learning", "Predictions", "Calibration", "Importance", "Worst cases"]
-    wanted += ["Network", "Data", "Settings", "Code"]
+    wanted = ["Scores", "Predictions", "Calibration", "Importance", "Worst cases", "Learning"]
+    wanted += ["Data", "Network", "Settings", "Code"]
     if kind == "numbers":
         wanted.remove("Calibration")
     assert [name for _, name in sections] == wanted

@@ -41,7 +41,7 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
     folder = RunFolder(out, options.checkpoint_every, options.resume, _notice)
     network = _fitted(options, folder)
     given = [a for a in options.arguments if not (a > "--re" and "--resume".startswith(a))]
-    _write(network, out, html_report(network, shlex.join(["chainrule", *given])))
+    _write(network, out, html_report(network, shlex.join(["chainrule", *given]), str(out)))
     if network.history.ending != "interrupted":
         folder.remove_checkpoint()
     if not options.json:

@@ -59,7 +59,11 @@ class FittedNetwork:
         """The probability of each class."""
         if self.task != "classification":
             raise ValueError("predict_proba: this network predicts numbers, not classes")
-        return softmax(self.outputs(data), 1)
+        return self.probabilities(self.outputs(data))
+
+    def probabilities(self, output: Tensor) -> Tensor:
+        """The probability of each class that outputs of the network stand for."""
+        return softmax(output, 1)
 
     def evaluate(self, data: Raw, target: Column | None = None) -> dict[str, float]:
         """The scores on raw data that has the target, too."""

@@ -1,50 +1,60 @@
-"""One self-contained page about a fitted network: data, architecture, learning, held-out scores."""
+"""One self-contained page about a fitted network: the verdict, the data, how it learned, errs."""
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from chainrule.inspect.core.pages import page
 from chainrule.inspect.health.findings import Finding
+from chainrule.printing import text_table
 from chainrule.train.fitted import FittedNetwork
 from chainrule.train.reporting.cases import worst_cases
+from chainrule.train.reporting.code import code, python_code
 from chainrule.train.reporting.curves import SCRIPT, learning
+from chainrule.train.reporting.data import columns
 from chainrule.train.reporting.health import health
-from chainrule.train.reporting.html import STYLE, note, number, section, table
+from chainrule.train.reporting.html import STYLE, note, section, table
 from chainrule.train.reporting.importance import importance
 from chainrule.train.reporting.network import architecture
 from chainrule.train.reporting.predictions import calibration, predictions
+from chainrule.train.reporting.scores import answer, scores
+from chainrule.train.reporting.verdict import verdict
 
 __all__ = ["html_report", "python_code", "text_report"]
 
-SHOWN = 60  # columns of the data in the page
-
 
 def text_report(network: FittedNetwork) -> str:
-    """A few lines for the terminal: what was learned, and how well against baselines."""
+    """A few lines for the terminal: the verdict, warnings, and the scores beside baselines."""
     about = network.about
-    split = about["split"]
+    split, found = about["split"], verdict(network)
     kind = f"{about['task']} of {about['target']!r}"
     if about["classes"]:
         kind += f" ({len(about['classes'])} classes)"
-    lines = [
+    lines = [found.sentence]
+    lines += [f"warning: {text}" for text in about.get("warnings", [])]
+    lines += [f"try: {text}" for text in found.advice]
+    lines += [
         f"{about['source']}: {about['rows']} rows, {len(about['features'])} features, {kind}",
         f"network: {about['parameters']} parameters; best epoch {about['best_epoch']} of "
         f"{len(network.history)} ({about['stopped']})",
         f"held-out scores on {split['test']} rows (trained on {split['train']}, chosen on "
         f"{split['validation']}):",
+        *_score_lines(about),
     ]
-    names = list(about["scores"])
-    rows = {"network": about["scores"], **about["baselines"]}
-    width = max(map(len, rows))
-    lines.append(" " * (width + 2) + "  ".join(f"{n:>10}" for n in names))
-    for label, scores in rows.items():
-        cells = [f"{scores[n]:>10.4f}" if n in scores else " " * 10 for n in names]
-        lines.append(f"  {label:<{width}}" + "  ".join(cells))
     for name, why in list(about["left_out"].items())[:5]:
         lines.append(f"left out column {name!r}: {why}")
     return "\n".join(lines + doctors_lines(about))
+
+
+def _score_lines(about: dict[str, Any]) -> list[str]:
+    names = list(about["scores"])
+    rows = [
+        [f"  {label}", *[f"{scores[n]:.4f}" if n in scores else "" for n in names]]
+        for label, scores in {"network": about["scores"], **about["baselines"]}.items()
+    ]
+    return text_table(["", *names], rows, left=1).split("\n")
 
 
 def doctors_lines(about: dict[str, Any]) -> list[str]:
@@ -59,77 +69,44 @@ def doctors_lines(about: dict[str, Any]) -> list[str]:
     return lines + (found or ["doctor: nothing found"])
 
 
-def python_code(network: FittedNetwork) -> str:
-    """The Python program that does the same."""
-    about = network.about
-    settings = ", ".join(
-        f"{k}={tuple(v) if k == 'hidden' else v!r}" for k, v in about["settings"].items()
-    )
-    read = (
-        f"data.embedded({about['source']!r}).table"
-        if about.get("embedded")
-        else f"data.read_table({about['source']!r})"
-    )
-    if about.get("images"):
-        more = f"size={about['size']!r}, channels={about['channels']!r}"
-        call = f"train.fit_images({about['source']!r}, settings, {more})"
-    else:
-        call = f"train.fit_table({read}, {about['target']!r}, {about['task']!r}, settings)"
-    return (
-        "from chainrule import data, train\n\n"
-        f"settings = train.Settings({settings})\n"
-        f"network = {call}\n"
-        "print(train.text_report(network))\n"
-        'network.save("model")'
-    )
+def html_report(network: FittedNetwork, command: str = "", place: str = "model") -> str:
+    """The page as text: no other file, nothing from the network; without a script pictures stay.
 
-
-def use_code(network: FittedNetwork) -> str:
-    """The Python program that uses the network that :func:`python_code` saves."""
-    about = network.about
-    if about.get("images"):
-        rows = network.held_out.get("rows") or ["image.png"]
-        named = f"[{str(rows[0])!r}]"
-    elif about.get("embedded"):
-        named = f"data.embedded({about['source']!r}).table"
-    else:
-        named = f"data.read_table({about['source']!r})"
-    return (
-        "from chainrule import data, train\n\n"
-        'network = train.FittedNetwork.load("model")\n'
-        f"rows = {named}  # or others\n"
-        "print(network.predict(rows)[:5])"
-    )
-
-
-def html_report(network: FittedNetwork, command: str = "") -> str:
-    """The page as text: no other file, nothing from the network; without a script pictures stay."""
+    ``command`` is the one that made the network, ``place`` the folder in which it is saved.
+    """
     about = network.about
     title = f"{about['source']}: {about['task']} of {about['target']}"
-    seen = bool(network.held_out)
-    sections = [
-        ("Scores", _scores(about)),
-        section("Learning", lambda: learning(network)),
-        section("Predictions", lambda: predictions(network) if seen else ""),
-        section("Calibration", lambda: calibration(network) if seen else ""),
-        section("Importance", lambda: importance(network) if seen else ""),
-        section("Worst cases", lambda: worst_cases(network) if seen else ""),
-        section("Health", lambda: health(about)),
-        section("Network", lambda: architecture(network)),
-        ("Data", _data(about)),
-        ("Settings", _settings(about)),
-        ("Code", _code(network, command)),
-    ]
-    shown = [(name, text) for name, text in sections if text]
-    links = "".join(f'<a href="#{_anchor(name)}">{name}</a>' for name, _ in shown)
+    held: dict[str, Callable[[FittedNetwork], str]] = {
+        "Predictions": predictions,
+        "Calibration": calibration,
+        "Importance": importance,
+        "Worst cases": worst_cases,
+    }
+    parts: dict[str, Callable[[FittedNetwork], str]] = {
+        "Answer": answer,
+        "Scores": scores,
+        **(held if network.held_out else {}),
+        "Learning": learning,
+        "Health": lambda network: health(network.about),
+        "Data": columns,
+        "Network": architecture,
+        "Settings": _settings,
+        "Code": lambda network: code(network, command, place),
+    }
+    made = [section(name, partial(make, network)) for name, make in parts.items()]
+    shown = [(name, text) for name, text in made if text]
+    links = "".join(f'<a href="#{_anchor(name)}">{name}</a>' for name, _ in shown[1:])
     split = about["split"]
+    top = note(
+        f"{about['rows']:,} rows; trained on {split['train']:,}, chosen on "
+        f"{split['validation']:,}, scored on {split['test']:,} held out."
+    )
+    rest = [f'<section id="{_anchor(n)}"><h2>{n}</h2>{text}</section>' for n, text in shown[1:]]
     body = [
-        note(
-            f"{about['rows']} rows; trained on {split['train']}, chosen on {split['validation']}, "
-            f"scored on {split['test']} held out."
-        ),
+        shown[0][1],
+        top,
         f'<nav class="links" aria-label="Sections">{links}</nav>',
-        *[f'<section id="{_anchor(name)}"><h2>{name}</h2>{text}</section>' for name, text in shown],
+        *rest,
         f"<script>{SCRIPT}</script>",
     ]
     return page(title, "".join(body), STYLE)
@@ -139,41 +116,7 @@ def _anchor(name: str) -> str:
     return name.lower().replace(" ", "-")
 
 
-def _scores(about: dict[str, Any]) -> str:
-    names = list(about["scores"])
-    tiles = "".join(
-        f'<div class="tile">{escape(n)}<b>{escape(number(about["scores"][n]))}</b></div>'
-        for n in names
-    )
-    rows = {"this network": about["scores"], **about["baselines"]}
-    compared = table(
-        ["model", *names],
-        [[label, *[scores.get(n, "") for n in names]] for label, scores in rows.items()],
-    )
-    return f'<div class="tiles">{tiles}</div>{compared}'
-
-
-def _data(about: dict[str, Any]) -> str:
-    columns = about.get("summary", [])
-    if not columns:
-        return f"<p>{escape(', '.join(map(str, about['columns'][:SHOWN])))}</p>"
-    head = ["column", "kind", "missing", "values"]
-    rows = table(head, [[c[h] for h in head] for c in columns[:SHOWN]], False)
-    more = note(f"and {len(columns) - SHOWN} more") if len(columns) > SHOWN else ""
-    left = "".join(note(f"left out: {name} ({why})") for name, why in about["left_out"].items())
-    many = "" if len(columns) <= 12 else f"<summary>{len(columns)} columns</summary>"
-    return (f"<details>{many}{rows}{more}</details>" if many else rows) + left
-
-
-def _settings(about: dict[str, Any]) -> str:
-    rows = [(k, str(v)) for k, v in about["settings"].items()]
+def _settings(network: FittedNetwork) -> str:
+    rows = [(k, str(v)) for k, v in network.about["settings"].items()]
     listed = table(["setting", "value"], rows, False)
     return f"<details><summary>{len(rows)} settings</summary>{listed}</details>"
-
-
-def _code(network: FittedNetwork, command: str) -> str:
-    given = f"<h3>On the command line</h3><pre>{escape(command)}</pre>" if command else ""
-    return (
-        f"{given}<h3>To repeat this</h3><pre>{escape(python_code(network))}</pre>"
-        f"<h3>To use the network</h3><pre>{escape(use_code(network))}</pre>"
-    )

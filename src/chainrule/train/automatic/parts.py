@@ -12,6 +12,7 @@ from chainrule.data import train_validation_test_split as split_in_three
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.reduce.order import aminmax
 from chainrule.ops.reduce.reductions import mean
+from chainrule.printing import readable
 from chainrule.tensor import Tensor
 from chainrule.train.automatic.settings import Settings
 
@@ -92,7 +93,7 @@ def summary(column: Column) -> dict[str, Any]:
     elif column.kind == "number":
         low, high = aminmax(present.numbers)
         center = float(mean(present.numbers))
-        values = f"{float(low):.4g} to {float(high):.4g}, mean {center:.4g}"
+        values = f"{readable(float(low))} to {readable(float(high))}, mean {readable(center)}"
     else:
         counts = sorted(column.counts().items(), key=lambda item: -item[1])
         shown = ", ".join(f"{v} ({n})" for v, n in counts[:6])

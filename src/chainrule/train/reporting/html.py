@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["STYLE", "Section", "note", "number", "section", "table"]
+from chainrule.printing import readable
+
+__all__ = ["STYLE", "Section", "note", "number", "section", "table", "table_of"]
 
 # Beside the style that all pages have: wide enough for two charts, and one below the other on a
 # phone.
@@ -18,6 +20,7 @@ section{border-top:1px solid var(--line);margin-top:1.6rem;padding-top:1rem}
 a{color:var(--mark)}.links{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.9rem}
 .tiles{display:flex;flex-wrap:wrap;gap:.8rem;margin:.8rem 0}
 .tile{border:1px solid var(--line);border-radius:8px;padding:.5rem 1rem;min-width:8.5rem}
+.tile span{display:block;font-size:.8rem}
 .tile b{display:block;font-size:1.5rem;font-variant-numeric:tabular-nums;line-height:1.3}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr));gap:1rem}
 .charts>*{min-width:0}figure{margin:0;max-width:36rem}figure svg{width:100%}
@@ -40,6 +43,15 @@ overflow-wrap:anywhere}
 margin-left:.6rem;border:1px solid var(--line)}
 .case dl{margin:.3rem 0 0;display:grid;grid-template-columns:auto 1fr;gap:0 .6rem}
 .case dt{color:var(--soft)}.case dd{margin:0;text-align:right}
+.verdict{border-left:6px solid var(--mark);border-radius:4px;padding:.5rem 1rem;margin:.8rem 0;
+background:color-mix(in srgb,var(--mark) 9%,var(--ground))}
+.verdict p{font-size:1.25rem;line-height:1.35;margin:0;font-weight:600}
+.verdict.worse{border-color:#E69F00;background:color-mix(in srgb,#E69F00 11%,var(--ground))}
+.verdict.nothing{border-color:#D55E00;
+background:color-mix(in srgb,#D55E00 9%,var(--ground))}
+ul{margin:.4rem 0 .8rem;padding-left:1.2rem}li{margin:.15rem 0}
+code{font:.9em ui-monospace,monospace;background:color-mix(in srgb,var(--ink) 8%,var(--ground));
+border-radius:3px;padding:0 .25em}
 .finding{border-left:4px solid #E69F00;padding:.1rem .8rem;margin:.6rem 0}
 .finding.error{border-color:#D55E00}
 @media (max-width:30rem){.case dl{grid-template-columns:1fr 1fr}body{padding:.6rem .8rem 2rem}}
@@ -50,8 +62,8 @@ Section = tuple[str, str]  # its title and what it holds; nothing, if there is n
 
 
 def number(value: Any) -> str:
-    """A number with four digits, anything else as text."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """A number for people, anything else as text."""
+    return readable(value) if isinstance(value, float) else str(value)
 
 
 def note(text: str) -> str:
@@ -61,12 +73,21 @@ def note(text: str) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = True) -> str:
     """A table; with numbers, all columns but the first are set to the right."""
+    return table_of(head, [[escape(number(v)) for v in row] for row in rows], numbers)
 
-    def cell(tag: str, i: int, value: Any) -> str:
+
+def table_of(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = True) -> str:
+    """A table whose cells are pieces of HTML."""
+
+    def cell(tag: str, i: int, text: str) -> str:
         mark = ' class="n"' if numbers and i else ""
-        return f"<{tag}{mark}>{escape(number(value))}</{tag}>"
+        return f"<{tag}{mark}>{text}</{tag}>"
 
-    lines = ["<table><tr>" + "".join(cell("th", i, h) for i, h in enumerate(head)) + "</tr>"]
+    lines = [
+        '<table tabindex="0"><tr>'
+        + "".join(cell("th", i, escape(h)) for i, h in enumerate(head))
+        + "</tr>"
+    ]
     lines += ["<tr>" + "".join(cell("td", i, v) for i, v in enumerate(r)) + "</tr>" for r in rows]
     return "".join(lines) + "</table>"
 

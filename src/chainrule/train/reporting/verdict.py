@@ -1,0 +1,202 @@
+"""What a run comes to, in one sentence, and what to try next."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from chainrule.printing import readable
+from chainrule.train.fitted import FittedNetwork
+
+__all__ = ["LINEAR", "MEASURES", "Measure", "Verdict", "measure", "verdict"]
+
+LINEAR = "linear model"
+FEW = 200  # held-out rows, below which a score is worth another look
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a score is called, what it means, how it is written, and whether less of it is better.
+
+    ``says`` is what a network with a value does, for a sentence.
+    """
+
+    name: str
+    meaning: str
+    style: str = ""
+    lower: bool = False
+    says: str = ""
+
+    def __call__(self, value: float) -> str:
+        """A value as text."""
+        return format(value, self.style) if self.style else readable(value)
+
+    def claim(self, value: float) -> str:
+        """A value as what the network does."""
+        return (self.says or f"has {self.name} {{}} on").format(self(value))
+
+
+MEASURES = {
+    "accuracy": Measure("accuracy", "share that is right", ".1%", says="is right on {} of"),
+    "f1": Measure("F1", "precision and recall in one, mean over the classes", ".3f"),
+    "nll": Measure("log loss", "of the probabilities; lower is better", ".3f", lower=True),
+    "roc_auc": Measure("ROC AUC", "how often a row of the class is ranked above another", ".3f"),
+    "r2": Measure("R2", "explained share of the variance: 1 is perfect, 0 the mean", ".3f"),
+    "rmse": Measure("RMSE", "root mean square error; lower is better", lower=True),
+    "mae": Measure("mean error", "mean absolute error; lower is better", lower=True),
+}
+MAIN = {"classification": "accuracy", "regression": "r2"}
+
+
+def measure(name: str) -> Measure:
+    """What is known of a score; of others their own names."""
+    return MEASURES.get(name) or Measure(name, "")
+
+
+@dataclass
+class Verdict:
+    """``level`` is "better", "even", "worse" (than a linear model) or "nothing" (was learned)."""
+
+    level: str
+    sentence: str
+    advice: list[str] = field(default_factory=list)
+
+
+def verdict(network: FittedNetwork) -> Verdict:
+    """How good the network is beside what it has to beat, and what to try."""
+    about = network.about
+    main = MAIN.get(about["task"], next(iter(about["scores"])))
+    own, shown = about["scores"][main], measure(main)
+    sign = -1 if shown.lower else 1
+    others = {n: s[main] for n, s in about["baselines"].items() if main in s}
+    linear = others.pop(LINEAR, None)
+    guess = max(others, key=lambda n: sign * others[n], default="")
+    margin = _margin(about, main)
+    if guess and not sign * (own - others[guess]) > margin:
+        level, sentence = "nothing", _nothing(about, shown, own, guess, others[guess])
+    else:
+        lead = math.inf if linear is None else sign * (own - linear)
+        level = "even" if abs(lead) <= margin else "better" if lead > 0 else "worse"
+        known = {guess: others[guess]} if guess else {}
+        sentence = _compared(level, about, shown, own, linear, known)
+    return Verdict(level, sentence + _unit(about) + ".", _advice(network, level))
+
+
+def _margin(about: dict[str, Any], main: str) -> float:
+    """What chance makes of a score: a difference below it says nothing."""
+    rows, own = max(1, about["split"]["test"]), about["scores"][main]
+    if main in about.get("intervals", {}):
+        low, high = about["intervals"][main]
+        return (high - low) / 4
+    if main == "accuracy":
+        return max(0.002, math.sqrt(max(0.0, own * (1 - own)) / rows))
+    if main == "r2":
+        return max(0.005, 2 * math.sqrt(max(0.0, own)) * (1 - min(1.0, own)) / math.sqrt(rows))
+    return 0.01 * abs(own)
+
+
+def _unit(about: dict[str, Any]) -> str:
+    """Of numbers how far off they are, in their own unit."""
+    if about["task"] != "regression" or "mae" not in about["scores"]:
+        return ""
+    off = readable(about["scores"]["mae"])
+    return f"; its predictions of {about['target']} are off by {off} in the mean"
+
+
+def _compared(
+    level: str,
+    about: dict[str, Any],
+    shown: Measure,
+    own: float,
+    linear: float | None,
+    guess: dict[str, float],
+) -> str:
+    rows = f"{about['split']['test']:,} held-out rows"
+    guessed = "".join(f"{name} {shown(value)}" for name, value in guess.items())
+    if linear is None:
+        return f"The network {shown.claim(own)} {rows}" + (f" ({guessed})" if guess else "")
+    if level == "worse":
+        more = f" ({guessed})" if guess else ""
+        return f"A linear model wins: {shown(linear)} against {shown(own)} {_of(shown, rows)}{more}"
+    word = "better than" if level == "better" else "no better than"
+    more = f"; {guessed}" if guess else ""
+    return f"The network {shown.claim(own)} {rows}, {word} a linear model ({shown(linear)}{more})"
+
+
+def _of(shown: Measure, rows: str) -> str:
+    return f"of {rows} right" if shown.name == "accuracy" else f"in {shown.name} on {rows}"
+
+
+def _nothing(about: dict[str, Any], shown: Measure, own: float, guess: str, value: float) -> str:
+    area, rows = about["scores"].get("roc_auc", 0.0), f"{about['split']['test']:,} held-out rows"
+    if area >= 0.7:
+        return (
+            f"The network ranks rows well (ROC AUC {area:.2f} on {rows}), but at a threshold of "
+            f"50% it is right no more often than the {guess} ({shown(own)} against "
+            f"{shown(value)}): choose another threshold"
+        )
+    return (
+        f"Little was learned: {shown.name} {shown(own)} on {rows} is no better than the {guess} "
+        f"({shown(value)})"
+    )
+
+
+# --- what to try ----------------------------------------------------------------------------------
+
+
+def _advice(network: FittedNetwork, level: str) -> list[str]:
+    about, found = network.about, []
+    overfits, unfinished = _overfits(network), _unfinished(network)
+    if level == "nothing":
+        found.append(
+            "Do the columns say anything about the target? Look at the importances and at the "
+            "worst cases; a column that does may be missing."
+        )
+    if level == "worse" and not about.get("images"):
+        found.append(
+            'Use the linear model: `--hidden ""` trains one, with the same files and commands.'
+        )
+    if unfinished:
+        found.append(
+            f"The loss still fell at the last epoch: train longer (`--epochs "
+            f"{2 * about['settings']['epochs']}`)."
+        )
+    if overfits:
+        found.append(
+            f"It knows the training rows better than others ({overfits}): more rows help most, "
+            "then `--weight-decay 0.01`, `--dropout 0.2`, or fewer units (`--hidden 16`)."
+        )
+    elif level in ("worse", "nothing") and not unfinished:
+        found.append("Try a smaller rate (`--lr 0.0003`) or other widths (`--hidden 128,128`).")
+    if level == "even" and not about.get("images"):
+        found.append(
+            'A linear model is simpler and as good here: `--hidden ""` trains one. The network '
+            "may pull ahead with more rows."
+        )
+    if about["split"]["test"] < FEW:
+        word = "" if about.get("images") else "; `chainrule cv` scores all rows in turn"
+        found.append(
+            f"The scores rest on {about['split']['test']} rows, and another split would change "
+            f"them{word}."
+        )
+    return found
+
+
+def _overfits(network: FittedNetwork) -> str:
+    """Scores of training and validation that lie far apart at the best epoch, in words."""
+    for name, most in (("accuracy", 0.08), ("r2", 0.15)):
+        rows = network.history.rows
+        if not rows or name not in rows[0] or f"val_{name}" not in rows[0]:
+            continue
+        best = min(len(rows), network.about["best_epoch"]) - 1
+        trained, held = rows[best][name], rows[best][f"val_{name}"]
+        if trained - held > most:
+            shown = measure(name)
+            return f"{shown.name} {shown(trained)} against {shown(held)}"
+    return ""
+
+
+def _unfinished(network: FittedNetwork) -> bool:
+    epochs = network.about["settings"].get("epochs", 0)
+    return len(network.history) >= epochs > 1 and network.about["best_epoch"] == epochs

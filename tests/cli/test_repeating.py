@@ -1,0 +1,98 @@
+"""The programs and commands in a report are run: they give the same network, bit for bit."""
+
+from __future__ import annotations
+
+import csv
+import html
+import random
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import chainrule
+from chainrule import data, train
+from chainrule.cli import main
+
+QUICK = ["--hidden", "8", "--epochs", "3", "--quiet"]
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write_table() -> None:
+    """Numbers, words and gaps, and targets of several kinds."""
+    draw = random.Random(0)
+    with Path("table.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["size", "color", "code", "price", "kind"])
+        for _ in range(120):
+            size, color, code = draw.gauss(0, 1), draw.choice(["red", "blue"]), draw.randrange(4)
+            price = 100 + 20 * size + 5 * (color == "red") + draw.gauss(0, 1)
+            kind = "large" if size + draw.gauss(0, 0.3) > 0 else "small"
+            shown = "" if draw.random() < 0.1 else f"{size:.4f}"
+            writer.writerow([shown, color, code, f"{price:.2f}", kind])
+
+
+def write_images() -> None:
+    g = chainrule.Generator().manual_seed(0)
+    for name, low in (("dark", 0.0), ("light", 0.6)):
+        Path("pictures", name).mkdir(parents=True)
+        for i in range(6):
+            picture = low + 0.4 * chainrule.rand(3, 12, 10, generator=g)
+            data.write_image(picture, Path("pictures", name, f"{i}.png"))
+
+
+RUNS = {
+    "classification": ["iris"],
+    "regression": ["table.csv", "--target", "price"],
+    "two classes": ["table.csv", "--target", "kind", "--class-weight", "balanced"],
+    "images": ["pictures", "--channels", "1", "--size", "8,9"],
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_code_in_the_report_repeats_the_run(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_table()
+    write_images()
+    assert main(["fit", *RUNS[name], *QUICK, "--out", "a folder"]) == 0
+    page = Path("a folder", "report.html").read_text()
+    programs = [html.unescape(t) for t in re.findall(r'<pre tabindex="0">(.*?)</pre>', page, re.S)]
+    uses, use, again, repeat = programs
+    own = train.FittedNetwork.load("a folder")
+    capsys.readouterr()
+
+    exec(repeat, {})
+    assert "held-out scores" in capsys.readouterr().out
+    _same(own, train.FittedNetwork.load("model"))
+
+    assert main(shlex.split(again)[1:]) == 0
+    _same(own, train.FittedNetwork.load("a folder"))
+    capsys.readouterr()
+
+    exec(use, {})
+    assert capsys.readouterr().out.startswith("[")
+    first = shlex.split(uses.split("\n")[0])
+    assert first[:3] == ["chainrule", "predict", "a folder"]
+    assert main(["predict", "a folder", RUNS[name][0], "--out", "predictions.csv"]) == 0
+    assert Path("predictions.csv").exists()
+
+
+def _same(a: train.FittedNetwork, b: train.FittedNetwork) -> None:
+    """Weights, what the encoders learned, and scores: all of them, to the last bit."""
+    for part in ("model", "inputs", "target"):
+        one, other = getattr(a, part).state_dict(), getattr(b, part).state_dict()
+        assert list(one) == list(other)
+        for key, value in one.items():
+            if isinstance(value, chainrule.Tensor):
+                assert value.dtype == other[key].dtype
+                assert value.numpy().tobytes() == other[key].numpy().tobytes()
+            else:
+                assert value == other[key]
+    assert a.about["scores"] == b.about["scores"]
+    assert a.about["features"] == b.about["features"]
