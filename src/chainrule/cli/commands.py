@@ -19,17 +19,15 @@ from chainrule.cli.arguments import (
     is_image_folder,
     prepared,
     progress_option,
-    read,
     settings_of,
 )
 from chainrule.cli.installation import facts, info
+from chainrule.cli.predicting import loaded, with_target, words_for_warnings
 
 if TYPE_CHECKING:
-    from chainrule.data import Column
     from chainrule.train import FittedNetwork, RunFolder
-    from chainrule.train.fitted import Raw
 
-__all__ = ["cv", "datasets", "evaluate", "fit", "predict", "show_info"]
+__all__ = ["cv", "datasets", "evaluate", "fit", "show_info"]
 
 
 def fit(options: argparse.Namespace) -> dict[str, Any]:
@@ -110,67 +108,16 @@ def _kept_elsewhere(network: FittedNetwork, name: str, page: str) -> Path | None
     return None
 
 
-def _load(path: str) -> FittedNetwork:
-    from chainrule.train import FittedNetwork
-
-    if not Path(path).exists():
-        raise UserError(f"there is no model {path!r}; make one with `chainrule fit`")
-    return FittedNetwork.load(path)
-
-
-def _inputs_for(network: FittedNetwork, data: str) -> tuple[Raw, Column | None]:
-    """The rows to predict, and their target column if it is there."""
-    if network.about.get("images"):
-        from chainrule.data import Column
-        from chainrule.data.image_encoder import image_files
-
-        paths, classes = image_files(data)
-        return paths, Column("class", "category", classes)
-    table, _ = read(data)
-    return table, table.columns.get(network.about["target"])
-
-
-def predict(options: argparse.Namespace) -> dict[str, Any]:
-    """Labels or numbers for new data, as a table."""
-    import csv
-    import io
-
-    from chainrule.files import write_atomically
-
-    network = _load(options.model)
-    rows, _ = _inputs_for(network, options.data)
-    predicted = network.predict(rows)
-    name = network.about["target"]
-    columns: dict[str, list[Any]] = {}
-    if network.about.get("images"):
-        columns["image"] = [str(p) for p in rows]
-    columns[name] = predicted
-    if network.task == "classification":
-        p = network.predict_proba(rows)
-        for k, label in enumerate(network.about["classes"]):
-            columns[f"p({label})"] = [round(v, 6) for v in p[:, k].tolist()]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    if options.out:
-        write_atomically(Path(options.out), text.getvalue().encode())
-        if not options.json:
-            print(f"{len(predicted)} predictions are in {options.out}")
-    elif not options.json:
-        print(text.getvalue(), end="")
-    return {"rows": len(predicted), "predictions": predicted, "out": options.out}
-
-
 def evaluate(options: argparse.Namespace) -> dict[str, Any]:
     """The scores of a network on data with the target."""
-    network = _load(options.model)
-    rows, target = _inputs_for(network, options.data)
+    network = loaded(options.model)
+    rows, target = with_target(network, options.data)
     if target is None:
         raise UserError(
             f"{options.data} has no column {network.about['target']!r}, the target of the model"
         )
-    scores = network.evaluate(rows, target)
+    with words_for_warnings("evaluate"):
+        scores = network.evaluate(rows, target)
     if not options.json:
         print(f"{len(target)} rows of {options.data}:")
         for name, value in scores.items():

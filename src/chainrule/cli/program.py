@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from chainrule.cli import commands, inspecting
+from chainrule.cli import commands, inspecting, predicting
 from chainrule.cli.arguments import UserError
 from chainrule.cli.installation import version
 
@@ -26,7 +26,7 @@ EXAMPLES = """examples:
   chainrule fit iris                          an embedded table, with a report in ./chainrule-iris
   chainrule fit houses.csv --target price     a file; the task is detected
   chainrule fit photos/ --size 32,32          a folder with one subfolder of images for each class
-  chainrule predict chainrule-iris new.csv    labels for new rows
+  chainrule predict chainrule-iris new.csv    labels for new rows; --out FILE writes them
   chainrule inspect chainrule-iris            the layers of a network; --list names the instruments
   chainrule cv wine --folds 10                cross-validation instead of one split
 """
@@ -120,10 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     fit.add_argument("--quiet", action="store_true", help="the same as --progress none")
 
-    predict = command("predict", commands.predict, "labels or numbers for new data")
-    predict.add_argument("model", metavar="MODEL", help="the folder that `fit` wrote")
-    predict.add_argument("data", metavar="DATA")
-    predict.add_argument("--out", metavar="FILE", help="a CSV file (default: print)")
+    predicting.add_options(command("predict", predicting.predict, predicting.HELP))
 
     evaluate = command("evaluate", commands.evaluate, "scores of a model on data with the target")
     evaluate.add_argument("model", metavar="MODEL", help="the folder that `fit` wrote")

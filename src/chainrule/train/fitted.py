@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from chainrule import metrics, nn
 from chainrule.autograd.modes import inference_mode
-from chainrule.data import Column, Table, TableEncoder, TargetEncoder
+from chainrule.data import Column, Table, TableEncoder, TableError, TargetEncoder
 from chainrule.data.image_encoder import ImageEncoder
 from chainrule.data.preprocess import saved
 from chainrule.files import load, save_folder
 from chainrule.ops.layers.softmax import softmax
-from chainrule.ops.creation.patterns import zeros
+from chainrule.ops.creation.patterns import arange, zeros
+from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 from chainrule.train.history import History
+from chainrule.typing import Frame, Labels
 
 __all__ = ["FittedNetwork", "scores_of"]
 
 KIND = "chainrule network"
-Raw = Table | Sequence[str | os.PathLike[str]]  # rows, or the files of images
+Paths = Sequence[str | os.PathLike[str]]  # the files of images
+Raw = Table | Frame | Mapping[str, Labels] | Paths
+AT_ONCE = 2**22  # features that are held at a time
+IMAGES = 64  # likewise, of images
 
 
 @dataclass
@@ -44,12 +50,63 @@ class FittedNetwork:
         """ "classification" or "regression"."""
         return self.target.task
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns of a table that are read, each with its kind; of images there are none."""
+        if not isinstance(self.inputs, TableEncoder):
+            return {}
+        return {p["name"]: p["kind"] for p in self.inputs.plan}
+
+    def unknown_columns(self, names: Sequence[str]) -> list[str]:
+        """Those names of columns that the network does not know; an error if it lacks one."""
+        read = self.columns
+        missing = [name for name in read if name not in names]
+        if missing:
+            listed = ", ".join(map(repr, missing))
+            raise TableError(f"columns that the model needs are missing: {listed}")
+        known = {*read, *self.inputs.left_out, self.about.get("target")}
+        return [name for name in names if name not in known]
+
+    def _table(self, data: Raw) -> Table:
+        """A table of the columns that are read, with a word on those that are not known."""
+        table = _as_table(data)
+        unknown = self.unknown_columns(table.names)
+        if unknown:
+            listed = ", ".join(map(repr, unknown))
+            warnings.warn(
+                f"FittedNetwork: ignored the columns that were not in training: {listed}",
+                stacklevel=4,
+            )
+        return Table([table[name] for name in self.columns])
+
     def outputs(self, data: Raw) -> Tensor:
-        """The network's outputs for raw data (a table, or what else the encoder takes)."""
-        x = self.inputs(data, self.about.get("target"))
+        """The network's outputs for raw data, computed some rows at a time.
+
+        Args:
+            data: a table, a data frame, columns by name, or paths of images. Columns that were not
+                in training are ignored with a warning.
+        """
         self.model.eval()
+        if isinstance(self.inputs, ImageEncoder):
+            files: list[Any] = list(data)  # type: ignore[arg-type]
+            blocks = [files[i : i + IMAGES] for i in range(0, len(files), IMAGES)]
+            return self._joined([self._output(block) for block in blocks])
+        table = self._table(data)
+        rows = max(1, AT_ONCE // max(1, len(self.inputs.feature_names)))
+        if len(table) <= rows:
+            return self._output(table)
+        starts = range(0, len(table), rows)
+        parts = [table.take(arange(i, min(i + rows, len(table)))) for i in starts]
+        return self._joined([self._output(part) for part in parts])
+
+    def _output(self, data: Raw) -> Tensor:
         with inference_mode():
-            return self.model(x)
+            return self.model(self.inputs(data, self.about.get("target")))
+
+    @staticmethod
+    def _joined(parts: list[Tensor]) -> Tensor:
+        with inference_mode():
+            return parts[0] if len(parts) == 1 else cat(parts)
 
     def predict(self, data: Raw) -> list[Any]:
         """A label or number for each row."""
@@ -68,8 +125,9 @@ class FittedNetwork:
     def evaluate(self, data: Raw, target: Column | None = None) -> dict[str, float]:
         """The scores on raw data that has the target, too."""
         if target is None:
-            if not isinstance(data, Table):
+            if isinstance(self.inputs, ImageEncoder):
                 raise TypeError("evaluate: images do not hold their classes; pass them as target")
+            data = _as_table(data)
             target = data[self.about["target"]]
         return scores_of(self.target, self.outputs(data), self.target(target))
 
@@ -99,6 +157,21 @@ class FittedNetwork:
             return cls(*_checked(kept))
         except ValueError as error:
             raise ValueError(f"the network in {path} is damaged: {error}") from None
+
+
+def _as_table(data: Raw) -> Table:
+    """A table, a frame, or columns by name, as a table."""
+    if isinstance(data, Table):
+        return data
+    if isinstance(data, Mapping):
+        return Table.from_dict(data)
+    frame: Any = data
+    if not hasattr(frame, "columns"):
+        raise TypeError(
+            "FittedNetwork: expected a table, a data frame or columns by name, got "
+            f"{type(data).__name__}"
+        )
+    return Table.from_frame(frame)
 
 
 # What the description of a fitted network holds, and of which kind it is.
