@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 from chainrule.autograd.modes import no_grad
@@ -11,17 +11,20 @@ from chainrule.backend import dtypes
 from chainrule.data.preprocess import Fittable, saved
 from chainrule.data.columns import CATEGORY, NUMBER, Column, TableError
 from chainrule.data.table import Table
-from chainrule.ops.creation.patterns import arange, empty, full
+from chainrule.data.tabular.features import Feature
+from chainrule.data.tabular.guessing import guess_roles
+from chainrule.data.tabular.large import LargeCategory
+from chainrule.data.tabular.making import make_feature, restored_feature
+from chainrule.data.tabular.roles import DROP, Role, Roles, given_roles
+from chainrule.data.tabular.shared import is_constant, places, quoted
+from chainrule.ops.creation.patterns import empty
 from chainrule.ops.elementwise.functions import sqrt
-from chainrule.ops.elementwise.logic import isinf, isnan, where
-from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.elementwise.logic import isinf
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.reduce.order import argmax
-from chainrule.ops.reduce.reductions import all as all_of
 from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.shape.views import reshape
-from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
 
 __all__ = ["TableEncoder", "TargetEncoder", "detect_task"]
@@ -45,11 +48,21 @@ def detect_task(target: Column) -> str:
 
 
 class TableEncoder(Fittable):
-    """The features of a table as a tensor: numbers standardized, categories one-hot.
+    """The features of a table as a tensor (N, F): numbers scaled, categories one-hot, and more.
 
-    A missing number becomes the mean, and a column says where that was done if it occurred in
-    training. A category not seen in training becomes zeros. Columns without information (constant,
-    empty, or text that is different in nearly every row) are left out; ``left_out`` says why.
+    Each column has a role, in ``roles`` with the reason: what was said about it, or else a guess
+    by its values. Numbers are scaled by median and quartiles and smoothly clipped to [-3, 3]. Few
+    categories are one-hot; of many the features are how often each occurs and the mean of the
+    target there. A column says where a value is missing if that occurred in training; a category
+    not seen in training is zeros, or the mean of all. Columns without information are left out;
+    ``left_out`` says why.
+
+    Args:
+        roles: by column "number", "category", "ordinal" (or its values in their order), "date",
+            "text", "boolean" or "drop", in the place of the guess.
+        max_categories: how many categories are one-hot at most.
+        indices: whether the last features are, for each column with more categories, their
+            numbers from 1, for an embedding; 0 is a value not seen in training, or missing.
 
     >>> from chainrule.data import Table
     >>> table = Table.from_dict({"x": [1.0, 3.0], "color": ["red", "blue"]})
@@ -57,133 +70,152 @@ class TableEncoder(Fittable):
     >>> encoder.feature_names
     ['x', 'color=blue', 'color=red']
     >>> encoder(table)
-    tensor([[-1.,  0.,  1.],
-            [ 1.,  1.,  0.]])
+    tensor([[-0.9487,  0.0000,  1.0000],
+            [ 0.9487,  1.0000,  0.0000]])
     """
 
-    def __init__(self, max_categories: int = 100):
+    def __init__(
+        self, roles: Roles | None = None, max_categories: int = 12, *, indices: bool = False
+    ):
         super().__init__()
         if max_categories < 2:
             raise ValueError(
                 f"TableEncoder: max_categories must be at least 2, got {max_categories}"
             )
-        self.max_categories = max_categories
-        self.plan: list[dict[str, Any]] = []
-        self.left_out: dict[str, str] = {}
+        self.given = given_roles(roles)
+        self.max_categories, self.with_indices = max_categories, indices
+        self.features: list[Feature] = []
+        self.roles: dict[str, Role] = {}
 
-    def fit(self, table: Table) -> Self:
-        """Learns means, spreads and categories from the training rows."""
+    def fit(
+        self, table: Table, target: Tensor | None = None, guesses: Mapping[str, Role] | None = None
+    ) -> Self:
+        """Learns from the training rows what the features need.
+
+        Args:
+            table: the training rows, without the target's column.
+            target: their encoded target, class numbers (N,) or numbers (N, m); with it the mean
+                of the target is a feature of large categories.
+            guesses: roles found on more rows than these (see ``guess_roles``); what a person said
+                goes before them.
+        """
         if not len(table):
             raise TableError("TableEncoder.fit: the table has no rows")
-        plan: list[dict[str, Any]] = []
-        left_out: dict[str, str] = {}
+        if target is not None and len(target) != len(table):
+            raise ValueError(
+                f"TableEncoder.fit: the table has {len(table)} rows, the target {len(target)}"
+            )
+        roles = guess_roles(table, self.given, guesses)
+        features: list[Feature] = []
         for column in table:
-            reason = self._useless(column)
-            if reason:
-                left_out[column.name] = reason
-            elif column.kind == NUMBER:
-                plan.append(_plan_number(column))
+            made = make_feature(column, roles[column.name], target, self.max_categories)
+            if isinstance(made, Role):
+                roles[column.name] = made
             else:
-                categories = sorted(column.counts())
-                plan.append({"name": column.name, "kind": CATEGORY, "categories": categories})
-        if not plan:
-            why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+                features.append(made)
+        if not features:
+            why = "; ".join(f"{name}: {role.reason}" for name, role in roles.items())
             raise TableError(f"no column is left to learn from ({why})")
-        self.plan, self.left_out = plan, left_out
+        self.features, self.roles = features, roles
         return self
 
-    def _useless(self, column: Column) -> str:
-        """Why a column is left out, if it is."""
-        column.refuse_mixed()
-        rows, present = len(column), len(column) - column.missing
-        if not present:
-            return "all values are missing"
-        if column.kind == NUMBER:
-            if bool(any_of(isinf(column.numbers))):
-                raise TableError(
-                    f"column {column.name!r} has infinite values; replace them, or leave them empty"
-                )
-            return "it has one value only" if present == rows and _is_constant(column) else ""
-        different = len(column.counts())
-        if different == 1 and present == rows:
-            return "it has one value only"
-        alone = present >= 10 and different > 0.9 * present  # names, for example
-        if different > self.max_categories or alone:
-            return f"it is text with {different} different values in {rows} rows"
-        return ""
+    def fit_transform(
+        self, table: Table, target: Tensor | None = None, guesses: Mapping[str, Role] | None = None
+    ) -> Tensor:
+        """The features of the training rows, where no row's own target is in its statistics."""
+        self.fit(table, target, guesses)
+        return self._filled(table, target)
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The columns that are left out, and why."""
+        return {name: role.reason for name, role in self.roles.items() if role.kind == DROP}
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that features are made of."""
+        return [feature.name for feature in self.features]
+
+    @property
+    def _indexed(self) -> list[LargeCategory]:
+        found = [f for f in self.features if isinstance(f, LargeCategory)]
+        return found if self.with_indices else []
 
     @property
     def feature_names(self) -> list[str]:
         """The names of the tensor's columns."""
-        names: list[str] = []
-        for p in self.plan:
-            if p["kind"] == NUMBER:
-                names += [p["name"], *([f"{p['name']} missing"] if p["gaps"] else [])]
-            else:
-                names += [f"{p['name']}={c}" for c in p["categories"]]
-        return names
+        plain = [name for feature in self.features for name in feature.names]
+        return [*plain, *[f"{feature.name} index" for feature in self._indexed]]
+
+    @property
+    def sources(self) -> list[str]:
+        """The column of the table behind each feature."""
+        plain = [feature.name for feature in self.features for _ in feature.names]
+        return [*plain, *[feature.name for feature in self._indexed]]
+
+    @property
+    def index_sizes(self) -> list[int]:
+        """How many different numbers the last features have that are indices of categories."""
+        return [feature.index_size for feature in self._indexed]
 
     def forward(self, table: Table, target: str | None = None) -> Tensor:
         """The features of the rows of a table (which may still hold the target's column)."""
-        if not self.plan:
+        if not self.features:
             raise RuntimeError("TableEncoder: not fitted; call fit(table) with the training rows")
-        known = dict.fromkeys([*[p["name"] for p in self.plan], *self.left_out])
-        missing = [p["name"] for p in self.plan if p["name"] not in table]
-        unknown = [n for n in table.names if n not in known and n != target]
+        missing = [name for name in self.columns if name not in table]
+        unknown = [n for n in table.names if n not in self.roles and n != target]
         if missing:
-            raise TableError(f"columns that the model needs are missing: {_quoted(missing)}")
+            raise TableError(f"columns that the model needs are missing: {quoted(missing)}")
         if unknown:
             raise TableError(
-                f"the model does not know the columns {_quoted(unknown)}; it was trained on "
-                f"{_quoted(list(known))}"
+                f"the model does not know the columns {quoted(unknown)}; it was trained on "
+                f"{quoted(list(self.roles))}"
             )
         return self._filled(table)
 
     @no_grad()
-    def _filled(self, table: Table) -> Tensor:
-        """The features, written column by column: nothing else of their size is made."""
+    def _filled(self, table: Table, target: Tensor | None = None) -> Tensor:
+        """The features, written column by column: nothing else of their size is made.
+
+        With the target, the rows are those of training.
+        """
         features = empty(len(table), len(self.feature_names), dtype=dtypes.get_default_dtype())
         start = 0
-        for p in self.plan:
-            block = (_numbers if p["kind"] == NUMBER else _one_hot)(p, table[p["name"]])
+        for feature in self.features:
+            column = table[feature.name]
+            if target is not None and isinstance(feature, LargeCategory):
+                block = feature.training_block(column, target)
+            else:
+                block = feature.block(column)
             features[:, start : start + block.shape[1]] = block
             start += block.shape[1]
+        for i, feature in enumerate(self._indexed):
+            features[:, start + i] = feature.indices(table[feature.name])
         return features
 
     def get_extra_state(self) -> dict[str, Any]:
-        return {"plan": self.plan, "left_out": self.left_out}
+        return {
+            "features": [feature.state() for feature in self.features],
+            "roles": {name: role.told() for name, role in self.roles.items()},
+        }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        plan, left_out = saved("TableEncoder", state, plan="dicts", left_out="dict")
-        for column in plan:
-            saved("TableEncoder", column, name="text", kind="text")
-            if column["kind"] == NUMBER:
-                saved("TableEncoder", column, mean="number", spread="number", gaps="truth")
-            elif column["kind"] == CATEGORY:
-                saved("TableEncoder", column, categories="texts")
-            else:
-                raise ValueError(f"TableEncoder: a column of the unknown kind {column['kind']!r}")
-        self.plan, self.left_out = plan, left_out
+        features, told = saved("TableEncoder", state, features="dicts", roles="dict")
+        made = [restored_feature(feature) for feature in features]
+        roles = {str(name): Role.restored(role) for name, role in told.items()}
+        stray = [f.name for f in made if f.name not in roles or roles[f.name].kind == DROP]
+        if stray or len({f.name for f in made}) < len(made):
+            raise ValueError("TableEncoder: the saved features and roles are of different columns")
+        self.features, self.roles = made, roles
 
     def extra_repr(self) -> str:
-        return f"{len(self.plan)} columns -> {len(self.feature_names)} features"
-
-
-def _plan_number(column: Column) -> dict[str, Any]:
-    mean, spread = _moments(column)
-    return {
-        "name": column.name,
-        "kind": NUMBER,
-        "mean": mean,
-        "spread": spread,
-        "gaps": column.missing > 0,
-    }
+        return f"{len(self.features)} columns -> {len(self.feature_names)} features"
 
 
 def _moments(column: Column) -> tuple[float, float]:
     """Mean and standard deviation of what is not missing (1 for a constant)."""
     numbers = column.where_present().numbers
-    if _is_constant(column):  # their mean may be rounded, and then be none of them
+    if is_constant(column):  # their mean may be rounded, and then be none of them
         return float(numbers[0]), 1.0
     center = mean(numbers).item()
     spread = sqrt(mean((numbers - center) ** 2)).item()
@@ -193,49 +225,6 @@ def _moments(column: Column) -> tuple[float, float]:
             f"{float(numbers[argmax(abs(numbers))]):g}; divide them, or take logarithms"
         )
     return center, spread or 1.0
-
-
-def _is_constant(column: Column) -> bool:
-    """Whether all that is not missing is the same, and there is something."""
-    if column.kind != NUMBER:
-        return len(column.counts()) == 1
-    numbers = column.where_present().numbers
-    return len(numbers) > 0 and bool(all_of(numbers == numbers[0]))
-
-
-def _numbers(plan: dict[str, Any], column: Column) -> Tensor:
-    """Standardized numbers, and where they were missing if the plan has a column for it."""
-    if column.kind == NUMBER:
-        values = reshape(column.numbers, (-1, 1))
-    elif column.missing < len(column):
-        row = int(argmax((~column.gaps()).int()))
-        what = column.note or f"row {row + 1} has {column.take([row]).values[0]!r}"
-        raise TableError(f"column {column.name!r} was numbers in training, now {what}")
-    else:
-        values = full((len(column), 1), math.nan, dtype=dtypes.float64)
-    if bool(any_of(isinf(values))):
-        raise TableError(f"column {column.name!r} has infinite values; replace them")
-    gaps = isnan(values)
-    scaled = where(gaps, 0.0, (values - plan["mean"]) / plan["spread"])
-    both = [scaled, cast(gaps, scaled.dtype)] if plan["gaps"] else [scaled]
-    return cat(both, 1)
-
-
-def _one_hot(plan: dict[str, Any], column: Column) -> Tensor:
-    """Zeros, and a one in the place of the category if it is known."""
-    indices = _places(column.as_category(), plan["categories"])
-    return reshape(indices, (-1, 1)) == arange(len(plan["categories"]))
-
-
-def _places(column: Column, categories: Sequence[str]) -> Tensor:
-    """The place of each row's text among the categories, -1 where it has none."""
-    place = {c: i for i, c in enumerate(categories)}
-    known = tensor([*[place.get(word, -1) for word in column.words], -1], dtype=dtypes.int64)
-    return known[column.codes.long()]
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))
 
 
 class TargetEncoder(Fittable):
@@ -275,7 +264,7 @@ class TargetEncoder(Fittable):
                     f"the target {column.name!r} is text, which cannot be predicted as a number; "
                     "use classification"
                 )
-        if _is_constant(column):
+        if is_constant(column):
             raise TableError(
                 f"the target {column.name!r} is constant ({column.take([0]).values[0]!r} in all "
                 f"{len(column)} rows): there is nothing to learn"
@@ -317,9 +306,9 @@ class TargetEncoder(Fittable):
         if unknown:
             raise TableError(
                 f"the target {column.name!r} has classes that were not in training: "
-                f"{_quoted(unknown)}"
+                f"{quoted(unknown)}"
             )
-        return _places(text, self.classes)
+        return places(text, self.classes)
 
     def _need_fit(self) -> None:
         if not self.is_fitted:

@@ -265,6 +265,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "texts": ("a list of texts", _are(lambda v: isinstance(v, str))),
     "truth": ("true or false", lambda v: isinstance(v, bool)),
     "number": ("a finite number", _is_number),
+    "numbers": ("a list of finite numbers", _are(_is_number)),
     "count": ("a whole number, not negative", lambda v: type(v) is int and v >= 0),
     "sizes": ("a list of positive whole numbers", _are(lambda v: type(v) is int and v > 0)),
     "dict": ("a dictionary", lambda v: isinstance(v, dict)),

@@ -9,6 +9,8 @@ from typing import Any
 from chainrule import nn
 from chainrule.data import Column, Table, TableEncoder, TableError, TargetEncoder, detect_task
 from chainrule.data import train_validation_test_split as split_in_three
+from chainrule.data.tabular.guessing import guess_roles
+from chainrule.data.tabular.roles import Roles
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.reduce.order import aminmax
 from chainrule.ops.reduce.reductions import mean
@@ -57,7 +59,9 @@ def check_target(column: Column, task: str) -> str:
     return task
 
 
-def prepare(table: Table, target: str, task: str, settings: Settings) -> Parts:
+def prepare(
+    table: Table, target: str, task: str, settings: Settings, roles: Roles | None = None
+) -> Parts:
     """Splits a table, fits the encoders on the training rows and encodes all three parts."""
     column = table[target]
     task = check_target(column, task)
@@ -69,15 +73,22 @@ def prepare(table: Table, target: str, task: str, settings: Settings) -> Parts:
         random_state=settings.seed,
         stratify=column.as_category().values if task == "classification" else None,
     )
-    return encode(table, target, task, (train, validation, test))
+    return encode(table, target, task, (train, validation, test), roles)
 
 
-def encode(table: Table, target: str, task: str, rows: Sequence[Tensor | Sequence[int]]) -> Parts:
+def encode(
+    table: Table,
+    target: str,
+    task: str,
+    rows: Sequence[Tensor | Sequence[int]],
+    roles: Roles | None = None,
+) -> Parts:
     """Three parts of a table as tensors, encoded by what the first one shows."""
     part = table.take(rows[0])
-    inputs = TableEncoder().fit(part.without(target))
     goal = TargetEncoder(task).fit(part[target])
-    encoded = [(inputs(part, target), goal(part[target]))]
+    inputs, y = TableEncoder(roles), goal(part[target])
+    guesses = guess_roles(table.without(target), inputs.given)
+    encoded = [(inputs.fit_transform(part.without(target), y, guesses=guesses), y)]
     for some in rows[1:]:
         part = table.take(some)  # in the place of the part before
         encoded.append((inputs(part, target), goal(part[target])))

@@ -68,7 +68,7 @@ def _case(network: FittedNetwork, i: int, said: str) -> str:
 
 def _inputs(network: FittedNetwork, rows: Table, i: int) -> str:
     """What the row holds: its columns, or the first of them."""
-    names = [p["name"] for p in network.inputs.plan]
+    names = network.inputs.columns
     one = rows.take([i])
     cells = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(number(one[name].values[0]))}</dd>"

@@ -1,0 +1,98 @@
+"""From the role of a column to its feature, and from what a file says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from chainrule.data.columns import Column, TableError
+from chainrule.data.columns import NUMBER as NUMBERS
+from chainrule.data.preprocess import saved
+from chainrule.data.tabular import roles as kinds
+from chainrule.data.tabular.features import Boolean, Feature, Number, OneHot, Ordinal
+from chainrule.data.tabular.guessing import FALSE, TRUE
+from chainrule.data.tabular.large import LargeCategory
+from chainrule.data.tabular.roles import DROP, Role
+from chainrule.data.tabular.shared import is_constant, quoted
+from chainrule.ops.elementwise.logic import isinf
+from chainrule.ops.reduce.reductions import any as any_of
+from chainrule.tensor import Tensor
+
+__all__ = ["make_feature", "restored_feature"]
+
+FEATURES = {f.kind: f for f in (Number, Boolean, OneHot, Ordinal, LargeCategory)}
+
+
+def make_feature(
+    column: Column, role: Role, target: Tensor | None, max_categories: int
+) -> Feature | Role:
+    """The feature of a column in its role, fitted; or the role "drop" if there is nothing in it."""
+    if role.kind == DROP:
+        return role
+    if column.missing == len(column):
+        return _nothing(column, role, "all values are missing")
+    if not column.missing and is_constant(column):
+        return _nothing(column, role, "it has one value only")
+    if role.kind == kinds.NUMBER:
+        return _number(column, role)
+    text = column.as_category()
+    if role.kind == kinds.BOOLEAN:
+        return _boolean(text)
+    if role.kind == kinds.ORDINAL:
+        return Ordinal.fit(text, _order(column, role))
+    if len(text.counts()) <= max_categories:
+        return OneHot.fit(text)
+    return LargeCategory.fit(text, target)
+
+
+def _nothing(column: Column, role: Role, reason: str) -> Role:
+    """Nothing can be learned from these rows; what a person wants used is an error."""
+    if role.given:
+        raise TableError(f"column {column.name!r} cannot be used as {role.kind}: {reason}; drop it")
+    return replace(role, kind=DROP, reason=reason)
+
+
+def _number(column: Column, role: Role) -> Number:
+    if column.kind != NUMBERS:
+        column.refuse_mixed()
+        raise TableError(
+            f"column {column.name!r} is not numbers: its first value is {column.present[0]!r}; use "
+            "it as a category or as text, or drop it"
+        )
+    if bool(any_of(isinf(column.numbers))):
+        raise TableError(
+            f"column {column.name!r} has infinite values; replace them, or leave them empty"
+        )
+    return Number.fit(column)
+
+
+def _boolean(text: Column) -> Boolean:
+    words = sorted({str(word).lower() for word in text.counts()})
+    gaps = text.missing > 0
+    if set(words).issubset({*TRUE, *FALSE}):
+        return Boolean(text.name, gaps, list(TRUE), list(FALSE))
+    if len(words) > 2:
+        raise TableError(
+            f"column {text.name!r} has {len(words)} different values ({quoted(words[:5])}...), a "
+            "boolean has two; use it as a category"
+        )
+    return Boolean(text.name, gaps, words[1:], words[:1])
+
+
+def _order(column: Column, role: Role) -> list[str]:
+    if "order" in role.how:
+        return role.how["order"]
+    if column.kind == NUMBERS:
+        return list(column.as_category().words)  # by size
+    raise TableError(
+        f"column {column.name!r} is text whose order is not known: give its values in their order, "
+        f"like roles={{{column.name!r}: {sorted(column.counts())[:3]}}}"
+    )
+
+
+def restored_feature(state: dict[str, Any]) -> Feature:
+    """A feature from plain values of a file, which may hold anything."""
+    (kind,) = saved("TableEncoder", state, kind="text")
+    if kind not in FEATURES:
+        raise ValueError(f"TableEncoder: a feature of the unknown kind {kind!r}")
+    return FEATURES[kind].restored(state)
