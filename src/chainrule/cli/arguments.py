@@ -58,17 +58,28 @@ def read(data: str) -> tuple[Table, str | None]:
     return read_table(data), None
 
 
-def prepared(options: argparse.Namespace) -> tuple[Table, str]:
-    """The table with its choices of columns, and the target."""
+def prepared(options: argparse.Namespace) -> tuple[Table, str, dict[str, str]]:
+    """The table, the target, and the roles that were given to columns."""
     table, usual = read(options.data)
-    for name in options.drop:
+    roles = roles_of(options)
+    for name in roles:
         table[name]  # an error that lists the columns
     target = options.target or usual or table.names[-1]
     table[target]
     if target in options.drop:
         raise UserError(f"--drop {target}: that is the target")
-    table = table.without(*options.drop).with_categories(options.categorical)
-    return table, target
+    return table, target, roles
+
+
+def roles_of(options: argparse.Namespace) -> dict[str, str]:
+    """The roles of columns by the options that give them; a column can have one."""
+    roles: dict[str, str] = {}
+    for option, kind in (("drop", "drop"), ("categorical", "category")):
+        for name in getattr(options, option):
+            if roles.get(name, kind) != kind:
+                raise UserError(f"--{option} {name}: the column was said to be {roles[name]}, too")
+            roles[name] = kind
+    return roles
 
 
 def settings_of(options: argparse.Namespace) -> Settings:

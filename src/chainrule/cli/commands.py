@@ -67,17 +67,17 @@ def _fitted(options: argparse.Namespace, folder: RunFolder) -> FittedNetwork:
             progress=progress,
             checkpoints=folder,
         )
-    table, target = prepared(options)
+    table, target, roles = prepared(options)
     network = fit_table(
         table,
         target,
         options.task,
         settings,
+        roles=roles,
         source=options.data,
         progress=progress,
         checkpoints=folder,
     )
-    network.inputs.left_out |= dict.fromkeys(options.drop, "dropped by --drop")
     network.about["embedded"] = options.data in EMBEDDED
     return network
 
@@ -131,9 +131,9 @@ def cv(options: argparse.Namespace) -> dict[str, Any]:
 
     if is_image_folder(options.data):
         raise UserError("cv: cross-validation is for tables; use `chainrule fit` for images")
-    table, target = prepared(options)
+    table, target, roles = prepared(options)
     result = cross_validate_table(
-        table, target, options.task, settings_of(options), options.folds, options.jobs
+        table, target, options.task, settings_of(options), options.folds, options.jobs, roles=roles
     )
     if not options.json:
         print(result)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from chainrule.data import KFold, StratifiedKFold, Table, TargetEncoder
 from chainrule.data import train_test_split as split_in_two
+from chainrule.data.tabular.roles import Roles
 from chainrule.random import fork_rng, manual_seed
-from chainrule.train.automatic.parts import check_target, encode
+from chainrule.train.automatic.parts import check_target, encode, target_in_its_role
 from chainrule.train.automatic.settings import Settings
 from chainrule.train.automatic.training import make_network, train_network
 from chainrule.train.cross_validation import CrossValidation
@@ -18,9 +19,17 @@ __all__ = ["cross_validate_table"]
 
 
 def cross_validate_table(
-    table: Table, target: str, task: str, settings: Settings, folds: int = 5, n_jobs: int = 1
+    table: Table,
+    target: str,
+    task: str,
+    settings: Settings,
+    folds: int = 5,
+    n_jobs: int = 1,
+    *,
+    roles: Roles | None = None,
 ) -> CrossValidation:
     """Fits a table anew for each fold, encoders included, and scores it on the fold."""
+    table, roles = target_in_its_role(table, target, roles)
     column = table[target]
     task = check_target(column, task)
     TargetEncoder(task).fit(column)
@@ -28,7 +37,7 @@ def cross_validate_table(
     splitter = kind(folds, shuffle=True, random_state=settings.seed)
     labels = column.as_category().values if task == "classification" else None
     splits = [(a.tolist(), b.tolist()) for a, b in splitter.split(list(range(len(table))), labels)]
-    tasks = [_TableFold(table, target, task, settings, *rows) for rows in splits]
+    tasks = [_TableFold(table, target, task, settings, *rows, roles) for rows in splits]
     rows = [
         {"fold": i + 1, "size": len(splits[i][1]), **scores}
         for i, scores in enumerate(run_parallel(tasks, n_jobs))
@@ -46,6 +55,7 @@ class _TableFold:
     settings: Settings
     train: list[int]
     test: list[int]
+    roles: Roles
 
     def __call__(self) -> dict[str, float]:
         labels = self.table[self.target].take(self.train).as_category().values
@@ -55,7 +65,7 @@ class _TableFold:
             random_state=self.settings.seed,
             stratify=labels if self.task == "classification" else None,
         )
-        parts = encode(self.table, self.target, self.task, (rows, held, self.test))
+        parts = encode(self.table, self.target, self.task, (rows, held, self.test), self.roles)
         with fork_rng():
             manual_seed(self.settings.seed)
             model = make_network(parts, self.settings)

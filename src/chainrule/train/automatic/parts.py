@@ -18,7 +18,7 @@ from chainrule.printing import readable
 from chainrule.tensor import Tensor
 from chainrule.train.automatic.settings import Settings
 
-__all__ = ["Parts", "check_target", "encode", "prepare", "summary"]
+__all__ = ["Parts", "check_target", "encode", "prepare", "summary", "target_in_its_role"]
 
 
 @dataclass
@@ -57,6 +57,21 @@ def check_target(column: Column, task: str) -> str:
                 "numbers"
             )
     return task
+
+
+def target_in_its_role(
+    table: Table, target: str, roles: Roles | None
+) -> tuple[Table, dict[str, str | Sequence[Any]]]:
+    """The table with its target as it was said to be, and the roles of the other columns."""
+    others = dict(roles or {})
+    role = others.pop(target, "")
+    if role == "category":
+        table = table.with_categories([target])
+    elif role:
+        raise TableError(
+            f"column {target!r} is the target, which cannot be given as {role!r}; say its task"
+        )
+    return table, others
 
 
 def prepare(

@@ -6,10 +6,11 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.data import Table
+from chainrule.data.tabular.roles import Roles
 from chainrule.random import fork_rng, manual_seed
 from chainrule.train.attending import Doctor
 from chainrule.train.automatic.baselines import baselines
-from chainrule.train.automatic.parts import Parts, prepare, summary
+from chainrule.train.automatic.parts import Parts, prepare, summary, target_in_its_role
 from chainrule.train.automatic.settings import Settings
 from chainrule.train.automatic.training import make_network, train_network
 from chainrule.train.fitted import FittedNetwork, scores_of
@@ -26,6 +27,7 @@ def fit_table(
     task: str = "auto",
     settings: Settings | None = None,
     *,
+    roles: Roles | None = None,
     source: str = "table",
     progress: ProgressLike = True,
     checkpoints: RunFolder | None = None,
@@ -37,6 +39,7 @@ def fit_table(
         target: the column to predict; by default the last one.
         task: "classification", "regression" or "auto".
         settings: see :class:`Settings`.
+        roles: what columns are, in the place of guesses; see :class:`~chainrule.data.TableEncoder`.
         source: what the data is called in the report.
         progress: whether to show a bar, or "plot" for curves.
         checkpoints: where they are kept from which the training can be resumed.
@@ -49,13 +52,15 @@ def fit_table(
     """
     settings = settings or Settings()
     target = table.names[-1] if target is None else target
-    parts = prepare(table, target, task, settings)
+    table, roles = target_in_its_role(table, target, roles)
+    parts = prepare(table, target, task, settings, roles)
     about = {
         "source": source,
         "rows": len(table),
         "columns": table.names,
         "features": parts.inputs.feature_names,
         "left_out": parts.inputs.left_out,
+        "roles": {name: role.told() for name, role in parts.inputs.roles.items()},
         "summary": [summary(c) for c in table],
     }
     with fork_rng():
