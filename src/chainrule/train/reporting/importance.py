@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 from chainrule import metrics
 from chainrule.autograd.modes import inference_mode
+from chainrule.data import TableEncoder
 from chainrule.inspect.core.svg import bar_chart
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.sampling import randperm
@@ -62,12 +62,9 @@ def importances(network: FittedNetwork) -> dict[str, float]:
 def _groups(network: FittedNetwork) -> dict[str, list[int]]:
     """The columns of the encoded inputs that each column of the table becomes."""
     groups: dict[str, list[int]] = {}
-    plan: list[dict[str, Any]] = getattr(network.inputs, "plan", [])
-    at = 0
-    for p in plan:
-        width = len(p["categories"]) if "categories" in p else 1 + bool(p.get("gaps"))
-        groups[p["name"]] = list(range(at, at + width))
-        at += width
+    if isinstance(network.inputs, TableEncoder):
+        for i, name in enumerate(network.inputs.sources):
+            groups.setdefault(name, []).append(i)
     return groups
 
 
