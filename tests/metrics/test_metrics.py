@@ -237,3 +237,18 @@ def test_several_outputs_are_refused_with_what_to_do(name: str, kind: str) -> No
     output = parts if kind == "tuple" else dict(zip("ab", parts, strict=True))
     with pytest.raises(TypeError, match=f"{name}: the output is a {kind} of several tensors"):
         getattr(metrics, name)(output, chainrule.zeros(3))
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("output", [[[NAN, 1.0], [0.0, 1.0], [2.0, 1.0]], [NAN, -1.0, 2.0]])
+def test_an_output_that_is_nan_names_no_class(output: list[object]) -> None:
+    classes = set(metrics.METRICS) - {"mse", "rmse", "mae", "r2", "max_error"}
+    for name in classes - {"top_5_accuracy", "top_5_error"}:
+        assert np.isnan(metrics.METRICS[name](output, [0, 1, 1])), name
+    for measure in (metrics.confusion_matrix, lambda y, _: metrics.predicted_classes(y)):
+        with pytest.raises(ValueError, match=r"NaN name no class; drop these samples.*autopsy"):
+            measure(output, [0, 1, 1])
+    assert np.isnan(metrics.top_k_accuracy([[NAN, 1.0]], [1], k=1))
+    assert metrics.accuracy([[np.inf, 1.0], [-np.inf, 1.0]], [0, 1]) == 1

@@ -6,7 +6,7 @@ from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.elementwise.logic import where
 from chainrule.tensor import Tensor
-from chainrule.metrics.labels import Scores, classes_of, values_of
+from chainrule.metrics.labels import Scores, classes_of, nan_of_nan, values_of
 from chainrule.typing import ArrayLike
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 
+@nan_of_nan
 def accuracy(output: ArrayLike, target: ArrayLike, *, scores: Scores | None = None) -> float:
     """The fraction of samples whose class is predicted right.
 
@@ -32,6 +33,8 @@ def accuracy(output: ArrayLike, target: ArrayLike, *, scores: Scores | None = No
         scores: what one score for two classes is: "logits", cut at 0; "probabilities", cut at 0.5;
             "labels", estimates of the labels, cut halfway between them. Without it, scores that all
             lie in [0, 1] are probabilities and others logits. A Trainer takes it from the loss.
+
+    NaN if an output is NaN, as of all measures that are one number.
 
     >>> from chainrule import tensor
     >>> accuracy(tensor([[0.0, 1.0], [2.0, 1.0]]), tensor([1, 1]))
@@ -48,6 +51,7 @@ def error_rate(output: ArrayLike, target: ArrayLike, *, scores: Scores | None = 
     return 1 - accuracy(output, target, scores=scores)
 
 
+@nan_of_nan
 def top_k_accuracy(output: ArrayLike, target: ArrayLike, k: int = 5) -> float:
     """The fraction of samples whose class is among the k largest scores.
 
@@ -139,6 +143,7 @@ def _default(average: str, support: Tensor) -> str:
     return ("binary" if support.shape[0] == 2 else "macro") if average == "auto" else average
 
 
+@nan_of_nan
 def precision(
     output: ArrayLike,
     target: ArrayLike,
@@ -155,6 +160,7 @@ def precision(
     return _averaged("precision", hits, predicted, true, average and _default(average, true))
 
 
+@nan_of_nan
 def recall(
     output: ArrayLike,
     target: ArrayLike,
@@ -174,6 +180,7 @@ def recall(
     return _averaged("recall", hits, true, true, average)
 
 
+@nan_of_nan
 def f1(
     output: ArrayLike,
     target: ArrayLike,
@@ -186,6 +193,7 @@ def f1(
     return _averaged("f1", 2 * hits, predicted + true, true, average and _default(average, true))
 
 
+@nan_of_nan
 def balanced_accuracy(
     output: ArrayLike, target: ArrayLike, *, scores: Scores | None = None
 ) -> float:

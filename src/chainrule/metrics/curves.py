@@ -10,7 +10,7 @@ import math
 import operator
 from typing import NamedTuple
 
-from chainrule.metrics.labels import classes_of, values_of
+from chainrule.metrics.labels import classes_of, nan_of_nan, values_of
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
@@ -77,6 +77,7 @@ def precision_recall_curve(output: ArrayLike, target: ArrayLike) -> PrecisionRec
     )
 
 
+@nan_of_nan
 def average_precision(output: ArrayLike, target: ArrayLike) -> float:
     """The mean of the precisions at all thresholds, each weighted by the recall that it adds.
 

@@ -7,7 +7,10 @@ probabilities), or -1 and +1 for two classes. Outputs that are integers are pred
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, TypeVar, cast as typed
 
 from chainrule.backend import dtypes
 from chainrule.ops.core.promotion import cast
@@ -15,7 +18,16 @@ from chainrule.ops.creation.from_data import as_tensor
 from chainrule.tensor import Tensor
 from chainrule.typing import ArrayLike
 
-__all__ = ["Scores", "are_probabilities", "classes_of", "predicted_classes", "values_of"]
+__all__ = [
+    "Scores",
+    "are_probabilities",
+    "classes_of",
+    "nan_of_nan",
+    "predicted_classes",
+    "values_of",
+]
+
+M = TypeVar("M", bound=Callable[..., Any])
 
 # What outputs with a point are: arguments of a sigmoid or softmax, its values, or estimates of the
 # labels themselves (of a network fitted to them by least squares).
@@ -34,6 +46,25 @@ def values_of(name: str, what: str, given: ArrayLike) -> Tensor:
             f"target: {name}(output[0], target)}}"
         )
     return as_tensor(given).detach()
+
+
+def nan_of_nan(measure: M) -> M:
+    """Has a number that measures outputs be NaN where one of them is: it names no class.
+
+    A training whose outputs become NaN thus shows NaN beside its loss and goes on to say why.
+    """
+
+    @functools.wraps(measure)
+    def measured(output: ArrayLike, target: ArrayLike, *args: Any, **options: Any) -> Any:
+        if _has_nan(values_of(measure.__name__, "output", output)):
+            return math.nan
+        return measure(output, target, *args, **options)
+
+    return typed(M, measured)
+
+
+def _has_nan(values: Tensor) -> bool:
+    return values.dtype.is_floating_point and bool(values.isnan().any())
 
 
 def predicted_classes(output: ArrayLike, scores: Scores | None = None) -> Tensor:
@@ -109,6 +140,11 @@ def _predicted(name: str, values: Tensor, scores: Scores | None, coding: _Coding
         )
     if not values.dtype.is_floating_point:
         return cast(_column(values), dtypes.int64)
+    if _has_nan(values):
+        raise ValueError(
+            f"{name}: outputs that are NaN name no class; drop these samples, or find where the "
+            "NaN comes from with inspect.autopsy"
+        )
     if _columns(name, values) > 1:
         return values.argmax(dim=1)
     column = values.reshape(-1)

@@ -14,7 +14,13 @@ from chainrule.ops.elementwise.logic import where
 from chainrule.ops.layers.softmax import log_softmax, softmax
 from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
-from chainrule.metrics.labels import Scores, are_probabilities, classes_of, values_of
+from chainrule.metrics.labels import (
+    Scores,
+    are_probabilities,
+    classes_of,
+    nan_of_nan,
+    values_of,
+)
 from chainrule.typing import ArrayLike
 
 __all__ = [
@@ -28,6 +34,7 @@ __all__ = [
 ]
 
 
+@nan_of_nan
 def roc_auc(output: ArrayLike, target: ArrayLike) -> float:
     """The probability that a sample of class 1 gets a higher score than one of class 0.
 
@@ -69,6 +76,7 @@ def _are_probabilities(name: str, scores: Tensor, kind: Scores | None) -> bool:
     return kind == "probabilities" or (kind is None and are_probabilities(scores))
 
 
+@nan_of_nan
 def nll(output: ArrayLike, target: ArrayLike, *, scores: Scores | None = None) -> float:
     """The mean negative logarithm of the probability of the true class.
 
@@ -94,6 +102,7 @@ def nll(output: ArrayLike, target: ArrayLike, *, scores: Scores | None = None) -
     return float(-logs.gather(1, true.reshape(-1, 1)).mean())
 
 
+@nan_of_nan
 def calibration_error(
     output: ArrayLike, target: ArrayLike, bins: int = 15, *, scores: Scores | None = None
 ) -> float:
