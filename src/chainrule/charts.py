@@ -25,6 +25,7 @@ __all__ = [
     "grid_of_axes",
     "levels_of",
     "log_if_wide",
+    "marker_of",
     "save_gif",
     "spans_decades",
     "svg_of",
@@ -35,6 +36,11 @@ __all__ = [
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999933", "#000000")
 # Continuous values: from low to high, and from negative over zero to positive.
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
+
+
+def marker_of(k: int) -> str:
+    """The marker of class k: another one each time that the colors begin again."""
+    return "os^Dv"[k // len(COLORS) % 5]
 
 
 def available() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -143,10 +144,28 @@ def test_pages_stand_alone() -> None:
         steps_page("nothing", [])
 
 
+def test_what_frames_share_is_written_once() -> None:
+    pytest.importorskip("matplotlib")
+    wave = [i * (-1) ** i for i in range(60)]
+
+    def draw(figure: Any, i: int) -> None:
+        ax = figure.subplots()
+        ax.plot(wave)
+        ax.plot([0, 50], [0, i])
+
+    whole = Frames("waves", 4, draw, (8, 3)).to_html()
+    (once,) = set(re.findall(r'<use href="#(once\d+)"', whole))
+    assert whole.count(f'<use href="#{once}"') == 4
+    assert whole.count(f'<path id="{once}"') == 1
+    letters = re.findall(r'<path id="(DejaVuSans[^"]*)" d=', whole)
+    assert len(letters) == len(set(letters)) > 3
+    assert 'class="frame wide"' in whole
+
+
 def test_films_are_pages_or_gifs(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib").use("agg")
     film = Frames("growing", 3, lambda figure, i: figure.subplots().plot([0, i]), (2, 1))
-    assert film.save(tmp_path / "film.html").read_text("utf-8").count("<svg") == 3
+    assert film.save(tmp_path / "film.html").read_text("utf-8").count("<section") == 3
     image = pytest.importorskip("PIL.Image")
     with image.open(film.save(tmp_path / "film.gif")) as gif:
         assert gif.n_frames == 3

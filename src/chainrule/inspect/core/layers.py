@@ -16,8 +16,8 @@ def no_such_layer(instrument: str, pattern: str, names: Iterable[str]) -> ValueE
     known = list(dict.fromkeys(names))
     near = difflib.get_close_matches(pattern, known, 3, 0.5)
     listed = ", ".join(map(repr, known[:12])) + (", ..." if len(known) > 12 else "")
-    hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-    return ValueError(f"{instrument}: no layer is called {pattern!r}{hint} There are {listed}")
+    hint = f"; did you mean {', '.join(map(repr, near))}? There" if near else "; there"
+    return ValueError(f"{instrument}: no layer is called {pattern!r}{hint} are {listed}")
 
 
 def matching(instrument: str, pattern: str, names: Iterable[str]) -> list[str]:

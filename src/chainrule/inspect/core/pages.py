@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
@@ -31,6 +33,7 @@ pre{font:13px/1.4 ui-monospace,monospace}
 td,th{padding:.15rem .6rem;text-align:left;border-bottom:1px solid var(--line)}
 svg,img{max-width:100%;height:auto}
 .frame{background:#fff;border-radius:6px;overflow-x:auto}
+@media (max-width:600px){.wide svg{max-width:none;width:44rem}}
 .soft{color:var(--soft)}
 nav{display:flex;gap:.5rem;align-items:center;margin:.6rem 0;flex-wrap:wrap}
 nav input{flex:1;min-width:8rem;accent-color:var(--mark)}
@@ -57,6 +60,10 @@ else if(e.key==='Home'){stop();show(0)}else if(e.key==='End'){stop();show(frames
 else if(e.key===' '&&e.target.tagName!=='BUTTON'){toggle();e.preventDefault()}});
 document.querySelector('nav').hidden=false;show(0);
 """
+
+
+OUTLINE = re.compile(r'<path d="([^"]{200,})"')
+LETTER = re.compile(r'<path id="(DejaVu[^"]*)" d="[^"]*"[^>]*/>')
 
 
 def page(title: str, body: str, style: str = "") -> str:
@@ -90,6 +97,29 @@ def steps_page(
     )
     script = SCRIPT.replace("PAUSE", str(round(1000 * seconds_per_frame)))
     return page(title, f"{intro}{controls}{steps}<script>{script}</script>")
+
+
+def _once(frames: list[str]) -> tuple[str, list[str]]:
+    """Letters, and long outlines that several frames have (the map below a path), written once;
+    and the frames that refer to them."""
+    letters: dict[str, str] = {}
+
+    def taken(match: re.Match[str]) -> str:
+        letters.setdefault(match[1], match[0])
+        return ""
+
+    frames = [LETTER.sub(taken, frame) for frame in frames]
+    found = Counter(shape for frame in frames for shape in set(OUTLINE.findall(frame)))
+    shared = {shape: f"once{i}" for i, (shape, n) in enumerate(found.items()) if n > 1}
+
+    def referred(match: re.Match[str]) -> str:
+        name = shared.get(match[1])
+        return match[0] if name is None else f'<use href="#{name}"'
+
+    shapes = "".join(letters.values())
+    shapes += "".join(f'<path id="{name}" d="{shape}"/>' for shape, name in shared.items())
+    drawing = f'<svg width="0" height="0" style="position:absolute"><defs>{shapes}</defs></svg>'
+    return drawing, [OUTLINE.sub(referred, frame) for frame in frames]
 
 
 class Frames:
@@ -126,11 +156,12 @@ class Frames:
 
     def to_html(self, seconds_per_frame: float = 0.2) -> str:
         """The film as a page."""
-        frames = [
-            f'<div class="frame">{svg_of_frame(self.draw, i, self.size)}</div>'
-            for i in range(self.count)
-        ]
-        return steps_page(self.title, frames, seconds_per_frame=seconds_per_frame)
+        drawn = [svg_of_frame(self.draw, i, self.size) for i in range(self.count)]
+        once, drawn = _once(drawn)
+        # On a phone a wide figure is moved sideways, so that its text can be read.
+        kind = "frame wide" if self.size[0] > 7 else "frame"
+        frames = [f'<div class="{kind}">{frame}</div>' for frame in drawn]
+        return steps_page(self.title, frames, once, seconds_per_frame)
 
     def _repr_html_(self) -> str:
         inner = base64.b64encode(self.to_html().encode()).decode()

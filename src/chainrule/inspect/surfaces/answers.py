@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from chainrule.inspect.core.arguments import main_tensor
+from chainrule.nn.functional import one_hot
 from chainrule.nn.module.base import Module
-from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 
@@ -22,26 +24,65 @@ class Answers:
     classes: list[str] = field(default_factory=list)
     levels: list[float] = field(default_factory=list)  # what targets call the classes
 
-    def numbered(self, targets: Tensor) -> Tensor:
+    def numbered(self, instrument: str, targets: Tensor) -> Tensor:
         """Targets as numbers of classes."""
         found = stack([targets == level for level in self.levels], 1)
+        if not bool(found.any(1).all()):
+            wrong = float(targets[~found.any(1)][0])
+            raise ValueError(
+                f"{instrument}: the target {wrong:g} is none of the model's classes "
+                f"{', '.join(self.classes[:12])}; number classes from 0, and say "
+                "task='regression' for numbers"
+            )
         return found.long().argmax(1)
 
 
 def answers_of(
-    instrument: str, model: Any, x: Tensor, targets: Tensor | None, task: str | None
+    instrument: str,
+    model: Any,
+    x: Tensor,
+    targets: Tensor | None,
+    task: str | None,
+    columns: Callable[[Any], Any] | None = None,
 ) -> Answers:
-    """The answers of a module, a function or an estimator to rows of inputs."""
+    """The answers of a module, a function or an estimator to rows of inputs.
+
+    ``columns`` makes of an array the table with names that an estimator was fitted on.
+    """
+    found = _answers(instrument, model, x, targets, task, columns)
+    if not bool(found.values.isfinite().all()):
+        raise ValueError(
+            f"{instrument}: the model answers with values that are not finite; find where they "
+            "come from with inspect.autopsy"
+        )
+    return found
+
+
+def _answers(
+    instrument: str,
+    model: Any,
+    x: Tensor,
+    targets: Tensor | None,
+    task: str | None,
+    columns: Callable[[Any], Any] | None,
+) -> Answers:
     if task not in (None, "classification", "regression"):
         raise ValueError(
             f"{instrument}: task must be 'classification' or 'regression', got {task!r}"
         )
+    given = x.numpy() if columns is None else columns(x.numpy())
     if task != "regression" and hasattr(model, "predict_proba"):
-        shares = as_tensor(model.predict_proba(x.numpy())).double()
+        shares = as_tensor(model.predict_proba(given)).double()
         known = [str(c) for c in getattr(model, "classes_", range(shares.shape[1]))]
         return Answers(shares, known, _levels(known))
     if not isinstance(model, Module) and hasattr(model, "predict"):
-        return Answers(as_tensor(model.predict(x.numpy())).double().reshape(-1))
+        said = model.predict(given)
+        if task == "regression" or not hasattr(model, "classes_"):
+            return Answers(as_tensor(said).double().reshape(-1))
+        known = model.classes_.tolist()  # no probabilities: all or nothing
+        chosen = tensor([known.index(label) for label in said.tolist()])
+        names = [str(c) for c in known]
+        return Answers(one_hot(chosen, len(known)).double(), names, _levels(names))
     if not callable(model):
         raise TypeError(
             f"{instrument}: model must be a module, a function or an estimator, got "

@@ -29,7 +29,7 @@ class HiddenSpace(Result):
     ``points`` (N, 2), which hold the share ``explained`` of their variance.
 
     ``separation`` is how well the classes lie apart there: the variance between the classes' means
-    over the whole (0 not at all, 1 completely).
+    over the whole (0 not at all, 1 completely); None where targets are numbers.
     """
 
     layer: str
@@ -50,21 +50,14 @@ class HiddenSpace(Result):
         return text_table([f"outputs of layer {self.layer!r}", ""], rows)
 
     def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
-        """Draws each sample where the layer puts it, in the color of its class."""
+        """Draws each sample where the layer puts it, in the color of its class or target."""
         ax = charts.axes_for(ax, (5.2, 4.4))
-        groups: list[tuple[str, Any]] = [("", slice(None))]
-        if self.targets is not None:
-            levels = sorted(set(self.targets.tolist()))
-            groups = [(f"{v:g}", self.targets == v) for v in levels]
-        for k, (name, chosen) in enumerate(groups):
-            points = self.points[chosen]
-            looks: dict[str, Any] = {
-                "color": charts.COLORS[k % len(charts.COLORS)],
-                "markersize": 5,
-            } | style
-            ax.plot(points[:, 0].numpy(), points[:, 1].numpy(), "o", alpha=0.7, label=name, **looks)
-        if len(groups) > 1:
-            ax.legend(title="class")
+        if self.targets is not None and self.separation is None:
+            looks: dict[str, Any] = {"cmap": charts.SEQUENTIAL, "s": 20} | style
+            x, y = self.points[:, 0].numpy(), self.points[:, 1].numpy()
+            charts.add_colorbar(ax, ax.scatter(x, y, c=self.targets.numpy(), **looks), "target")
+        else:
+            self._plot_classes(ax, style)
         whole = self.activations.shape[1] <= 2
         word = "unit" if whole else "component"
         ax.set(
@@ -74,6 +67,23 @@ class HiddenSpace(Result):
             ylabel=f"{word} 2" if self.activations.shape[1] > 1 else "",
         )
         return ax
+
+    def _plot_classes(self, ax: Axes, style: dict[str, Any]) -> None:
+        groups: list[tuple[str, Any]] = [("", slice(None))]
+        if self.targets is not None:
+            levels = sorted(set(self.targets.tolist()))
+            groups = [(f"{v:g}", self.targets == v) for v in levels]
+        for k, (name, chosen) in enumerate(groups):
+            points = self.points[chosen]
+            looks: dict[str, Any] = {
+                "color": charts.COLORS[k % len(charts.COLORS)],
+                "marker": charts.marker_of(k),
+                "linestyle": "",
+                "markersize": 5,
+            } | style
+            ax.plot(points[:, 0].numpy(), points[:, 1].numpy(), alpha=0.7, label=name, **looks)
+        if len(groups) > 1:
+            ax.legend(title="class")
 
 
 @instrument("V04", needs=("model", "inputs"))
@@ -85,7 +95,7 @@ def hidden_space(
     Args:
         model: any module; it is run in evaluation mode.
         inputs: what it is called with.
-        targets: classes, for colors.
+        targets: for colors; whole numbers mean classes.
         layer: the name of a module; by default the last one before the output with parameters
             behind it, so that what is seen is what the last layer has to separate.
 
@@ -102,7 +112,12 @@ def hidden_space(
     if out.ndim < 2:
         out = out.reshape(-1, 1)
     flat = out.reshape(out.shape[0], -1).double()
-    y = None if targets is None else as_tensor(targets).reshape(-1)
+    if not bool(flat.isfinite().all()):
+        raise ValueError(
+            f"hidden_space: layer {call.path!r} puts out values that are not finite; find where "
+            "they come from with inspect.autopsy"
+        )
+    y = None if targets is None else as_tensor(targets).detach().reshape(-1)
     if y is not None and len(y) != len(flat):
         raise ValueError(
             f"hidden_space: layer {call.path!r} has {len(flat)} rows and there are {len(y)} "
@@ -131,7 +146,7 @@ def _two(flat: Tensor) -> tuple[Tensor, float]:
 
 
 def _separation(flat: Tensor, targets: Tensor | None) -> float | None:
-    if targets is None:
+    if targets is None or not bool((targets == targets.round()).all()):
         return None
     mean = flat.mean(0)
     whole = float(((flat - mean) ** 2).sum())

@@ -133,6 +133,9 @@ class Landscape(Result):
             ["highest", f"{high:.6g}"],
             ["at the center", f"{self.center:.6g}"],
         ]
+        if finite.numel() < self.values.numel():
+            wrong = self.values.numel() - finite.numel()
+            rows.append(["not finite", f"{wrong} of {self.values.numel()} points, left white"])
         if self.path:
             rows.append(["path", f"{len(self.path)} points"])
             rows.append(["plane against true loss", f"at most {self.gap:.3g} apart on the path"])
@@ -181,7 +184,7 @@ class Landscape(Result):
         ax.plot(steps, self.true_losses, color=charts.COLORS[0], label="the network")
         ax.plot(steps, self.plane_losses, "--", color=charts.COLORS[1], label="the plane below it")
         charts.log_if_wide(ax, [*self.true_losses, *self.plane_losses])
-        share = "" if self.explained is None else f" ({sum(self.explained):.0%} explained)"
+        share = "" if self.explained is None else f" ({sum(self.explained):.1%} explained)"
         ax.set(title=f"Loss along the path{share}", xlabel="recorded point", ylabel="loss")
         ax.legend()
 
@@ -193,7 +196,11 @@ class Landscape(Result):
         if self.path:
             xs, ys = zip(*self.path, strict=True)
             ax.plot(xs, ys, self.plane_losses, color=charts.COLORS[1], linewidth=2, zorder=5)
-        ax.set(title=self.title, xlabel=self.labels[0], ylabel=self.labels[1], zlabel="loss")
+        ax.set(title=self.title, zlabel="loss")
+        ax.set_xlabel(self.labels[0], labelpad=8)
+        ax.set_ylabel(self.labels[1], labelpad=8)
+        ax.locator_params(nbins=5)
+        ax.set_box_aspect(None, zoom=0.82)  # labels lie inside the figure
         return ax
 
 
@@ -206,7 +213,7 @@ def _grid(name: str, limits: tuple[float, float], points: int) -> list[float]:
     return [low + (high - low) * i / (points - 1) for i in range(points)]
 
 
-@instrument("V10", needs=("function",))
+@instrument("V02", "V10", needs=("function",))
 def surface(
     function: Callable[[Tensor], Tensor],
     x: tuple[float, float] = (-2.0, 2.0),
@@ -246,7 +253,7 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-@instrument("V10", "V11", needs=("model", "loss", "data"))
+@instrument("V10", "V11", "V40", needs=("model", "loss", "data"))
 def landscape(
     model: Module,
     loss: Loss,
@@ -254,7 +261,7 @@ def landscape(
     *,
     path: WeightPath | Sequence[Tensor] | None = None,
     directions: tuple[Tensor, Tensor] | None = None,
-    span: float = 1.0,
+    span: float | None = None,
     points: int = 21,
     seed: int = 0,
 ) -> Landscape:
@@ -271,7 +278,7 @@ def landscape(
         path: recorded by :class:`WeightPath`; the plane then follows it.
         directions: two vectors over all weights that span the plane instead.
         span: how far the plane goes from the center, in lengths of a direction; a path is always
-            covered.
+            covered. By default 1, or with a path what covers it.
         points: of the grid in each direction.
         seed: of the random directions.
 
@@ -289,6 +296,7 @@ def landscape(
                 f"landscape: the path has {tuple(weights.shape)} weights, the model "
                 f"{tuple(loss_at.center.shape)}; record it with this model"
             )
+    center = loss_at.at_center()
     plane = _plane(model, loss_at.center, points_of_path, directions, seed)
     where = [plane.coordinates(weights) for weights in points_of_path]
     x = _grid("landscape", _covering(span, [a for a, _ in where]), points)
@@ -299,7 +307,7 @@ def landscape(
         tensor(x),
         tensor(y),
         tensor([[loss_at.number(plane.point(a, b)) for a in x] for b in y]),
-        loss_at.number(loss_at.center),
+        center,
         where,
         [loss_at.number(weights) for weights in points_of_path],
         [loss_at.number(plane.point(*at)) for at in where],
@@ -322,6 +330,11 @@ def _plane(
                 f"landscape: directions have {len(one)} and {len(other)} elements, the model has "
                 f"{len(center)} weights"
             )
+        aa, ab, bb = float(one @ one), float(one @ other), float(other @ other)
+        if not aa * bb - ab * ab > 1e-12 * aa * bb:
+            raise ValueError(
+                "landscape: the two directions must span a plane: finite, not zero, not parallel"
+            )
         return Plane(center, (one, other), ("direction 1", "direction 2"))
     if path:
         return principal_plane(path, center)
@@ -330,12 +343,12 @@ def _plane(
     return Plane(center, (one, other), ("random direction 1", "random direction 2"))
 
 
-def _covering(span: float, where: list[float]) -> tuple[float, float]:
-    """A range around zero, or around all points of a path with a margin."""
-    if span <= 0:
+def _covering(span: float | None, where: list[float]) -> tuple[float, float]:
+    """A range around zero, and around all points of a path with a margin."""
+    if span is not None and not span > 0:
         raise ValueError(f"landscape: span must be positive, got {span}")
     if not where:
-        return -span, span
+        return -(span or 1.0), span or 1.0
     low, high = min(*where, 0.0), max(*where, 0.0)
-    margin = 0.2 * (high - low) or span
-    return low - margin, high + margin
+    margin = 0.2 * (high - low) or 1.0
+    return min(low - margin, -(span or 0.0)), max(high + margin, span or 0.0)

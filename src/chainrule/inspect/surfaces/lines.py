@@ -73,7 +73,7 @@ class LossLine(Result):
             return (
                 "A curvature far from 0 is a sharp direction: a small step changes the loss much."
             )
-        order = sorted(self.curvatures, key=lambda name: self.curvatures[name])
+        order = sorted(self.curvatures, key=lambda name: abs(self.curvatures[name]))
         flat, sharp = order[0], order[-1]
         return f"{flat} lies flattest along this line, {sharp} sharpest."
 
@@ -140,6 +140,7 @@ def loss_line(
         with untouched(network):
             at = LossOfWeights("loss_line", network, loss, data)
             d = _direction(network, at, direction, seed)
+            at.at_center()
             losses[name] = tensor([at.number(at.center + s * d) for s in t])
             slopes[name] = float(grad(at)(at.center) @ d)
             curvatures[name] = float(hvp(at, (at.center,), (d,)) @ d)
@@ -156,7 +157,13 @@ def _direction(
     model: Module, at: LossOfWeights, direction: str | Tensor | Module, seed: int
 ) -> Tensor:
     if isinstance(direction, Module):
-        vector = weights_of(direction) - at.center
+        other = weights_of(direction)
+        if other.shape != at.center.shape:
+            raise ValueError(
+                f"loss_line: the other network has {len(other)} weights, the model "
+                f"{len(at.center)}; the line runs between two of the same kind"
+            )
+        vector = other - at.center
     elif isinstance(direction, Tensor):
         vector = direction.detach().reshape(-1)
     elif direction == "random":

@@ -20,6 +20,8 @@ from chainrule.inspect.surfaces.planes import Loss, weights_of
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.creation.sampling import randperm
 from chainrule.optim.optimizer import Optimizer
 from chainrule.printing import text_table
 from chainrule.random import fork_rng
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["OptimizerPaths", "optimizer_paths"]
+
+DOTS = 60  # steps of a path that are marked
 
 Factory = Callable[[list[Parameter]], Optimizer]
 Run = tuple[list[Tensor], list[float]]  # the points of a path, and the value at each
@@ -62,8 +66,11 @@ class OptimizerPaths(Result):
                 [name, str(len(values) - 1), *[f"{v:.4g}" for v in cells], f"{length:.3g}", note]
             )
         header = ["optimizer", "steps", "start", "end", "best", "length of the path", ""]
-        order = sorted(self.values, key=lambda n: _rank(self.values[n][-1]))
-        return f"{text_table(header, rows, left=1, rule=True)}\nLowest at the end: {order[0]}."
+        table = text_table(header, rows, left=1, rule=True)
+        first = min(self.values, key=lambda n: _rank(self.values[n][-1]))
+        if not math.isfinite(self.values[first][-1]):
+            return f"{table}\nAll diverged: lower the rates."
+        return f"{table}\nLowest at the end: {first}."
 
     def plot(self, axes: Sequence[Axes] | None = None, **style: Any) -> list[Axes]:
         """Draws all paths on one map, and beside it the values step by step."""
@@ -96,6 +103,7 @@ class OptimizerPaths(Result):
                 "linewidth": 1.5,
                 "markersize": 2.5,
                 "marker": "o",
+                "markevery": max(1, len(self.points[name]) // DOTS),
             } | style
             path.plot(xs, ys, label=name, **looks)
             value.plot(self.values[name][:upto], color=color, label=name)
@@ -106,11 +114,13 @@ class OptimizerPaths(Result):
         finite = [v for v in known if math.isfinite(v)]
         value.set(title="Value after each step", xlabel="step", ylabel="value")
         value.set_xlim(0, max(map(len, self.values.values())) - 1 or 1)
-        # One that diverges would press all others into a line.
+        # The same in every frame of a film. One that diverges would press all others into a line.
         start = max(values[0] for values in self.values.values())
+        value.update_datalim([(0, v) for v in finite])
+        value.autoscale_view(scalex=False)
         if finite and max(finite) > 100 * abs(start) and start > 0:
             value.set_ylim(top=10 * start)
-        value.legend()
+        value.legend(loc="best" if upto > 1 else "upper right")
 
 
 def _rank(value: float) -> float:
@@ -126,7 +136,8 @@ def optimizer_paths(
     steps: int = 100,
     loss: Loss | None = None,
     data: Any = None,
-    points: int = 61,
+    batch_size: int | Mapping[str, int] | None = None,
+    points: int | None = None,
 ) -> OptimizerPaths:
     """The paths of several optimizers from one start, on a function or on a network.
 
@@ -135,10 +146,12 @@ def optimizer_paths(
             trains a copy, seen on the plane of all paths' principal components.
         optimizers: by name, each made from a list of parameters:
             ``{"momentum": lambda p: optim.SGD(p, lr=0.1, momentum=0.9)}``; or a list of classes.
-        start: where all begin; for a network its own weights.
+        start: where all begin, on a function; a network begins at its own weights.
         steps: how many updates.
         loss, data: for a network, ``loss(output, targets)`` and a pair (inputs, targets).
-        points: of the map in each direction.
+        batch_size: for a network, how many samples each update sees, of all optimizers or by name:
+            ``{"stochastic": 8}``; by default all. Values are those of all samples.
+        points: of the map in each direction; by default 61, of a network's 25.
 
     >>> from chainrule import inspect, optim, problems
     >>> bowl = problems.bowl()
@@ -156,7 +169,14 @@ def optimizer_paths(
                 "optimizer_paths: a network needs loss=loss(output, targets) and data=(inputs, "
                 "targets)"
             )
-        return _on_network(target, made, steps, loss, data, min(points, 25))
+        if start is not None:
+            raise TypeError("optimizer_paths: a network begins at its own weights, not at start=")
+        sizes = _sizes(batch_size, made)
+        return _on_network(target, made, steps, loss, data, sizes, points or 25)
+    if loss is not None or data is not None or batch_size is not None:
+        raise TypeError(
+            "optimizer_paths: loss=, data= and batch_size= belong to a network, not to a function"
+        )
     if start is None:
         raise TypeError("optimizer_paths: a function needs start=, a vector of two elements")
     if tuple(start.shape) != (2,):
@@ -164,17 +184,64 @@ def optimizer_paths(
             f"optimizer_paths: start must be a vector of two elements, got shape "
             f"{tuple(start.shape)}; give a Module for more parameters"
         )
-    return _on_function(target, made, start, steps, points)
+    if not bool(start.isfinite().all()):
+        raise ValueError(f"optimizer_paths: start must be finite, got {start.tolist()}")
+    return _on_function(target, made, start, steps, points or 61)
 
 
 def _named(optimizers: Mapping[str, Factory] | Sequence[Factory]) -> dict[str, Factory]:
+    named: dict[str, Factory] = {}
     if isinstance(optimizers, Mapping):
         named = dict(optimizers)
     else:
-        named = {getattr(o, "__name__", str(i)): o for i, o in enumerate(optimizers)}
+        for factory in optimizers:
+            name = getattr(factory, "__name__", "optimizer").strip("<>")
+            same = sum(n.split(" (")[0] == name for n in named)
+            named[f"{name} ({same + 1})" if same else name] = factory
     if not named:
         raise ValueError("optimizer_paths: there is no optimizer to follow")
     return named
+
+
+def _sizes(
+    batch_size: int | Mapping[str, int] | None, optimizers: dict[str, Factory]
+) -> dict[str, int | None]:
+    """How many samples an update of each optimizer sees; None are all."""
+    if not isinstance(batch_size, Mapping):
+        sizes: dict[str, int | None] = dict.fromkeys(optimizers, batch_size)
+    else:
+        unknown = [name for name in batch_size if name not in optimizers]
+        if unknown:
+            raise ValueError(
+                f"optimizer_paths: batch_size names {unknown[0]!r}, which is none of "
+                f"{list(optimizers)}"
+            )
+        sizes = {name: batch_size.get(name) for name in optimizers}
+    if any(size is not None and size < 1 for size in sizes.values()):
+        raise ValueError(f"optimizer_paths: batch_size must be positive, got {batch_size}")
+    return sizes
+
+
+class _Batches:
+    """Samples in random order, a few at a time, over and over."""
+
+    def __init__(self, args: Any, kwargs: Any, targets: Any, size: int):
+        self.whole, self.count, self.size = (args, kwargs, targets), len(targets), size
+        self.order: list[int] = []
+
+    def next(self) -> tuple[Any, Any, Any]:
+        """Arguments and targets of the next few samples."""
+        if not self.order:
+            self.order = randperm(self.count).tolist()
+        chosen = tensor(self.order[: self.size])
+        self.order = self.order[self.size :]
+
+        def cut(leaf: Any) -> Any:
+            per_sample = isinstance(leaf, Tensor) and leaf.ndim and len(leaf) == self.count
+            return leaf[chosen] if per_sample else leaf
+
+        args, kwargs, targets = self.whole
+        return tuple(map(cut, args)), {k: cut(v) for k, v in kwargs.items()}, cut(targets)
 
 
 def _run(
@@ -183,14 +250,19 @@ def _run(
     value: Callable[[], Tensor],
     place: Callable[[], Tensor],
     steps: int,
+    draw: Callable[[], Callable[[], Tensor]] | None = None,
 ) -> Run:
-    """The points and values of one optimizer; each has the same random numbers."""
+    """The points and values of one optimizer; each has the same random numbers.
+
+    ``draw`` gives what an update descends on, if that is not the value itself.
+    """
     with fork_rng(), enable_grad():
         optimizer = factory(parameters)
+        descended = value
 
         def closure() -> Tensor:
             optimizer.zero_grad()
-            now = value()
+            now = descended()
             now.backward()
             return now
 
@@ -198,6 +270,7 @@ def _run(
         for _ in range(steps):
             if not math.isfinite(values[-1]):
                 break
+            descended = value if draw is None else draw()
             try:
                 optimizer.step(closure)
             except RuntimeError as error:  # optimizers refuse gradients that are not finite
@@ -250,22 +323,34 @@ def _on_network(
     steps: int,
     loss: Loss,
     data: Any,
+    sizes: dict[str, int | None],
     points: int,
 ) -> OptimizerPaths:
     inputs, targets = of_batch("optimizer_paths", data)
     args, kwargs = arguments("optimizer_paths", inputs)
 
-    def followed(factory: Factory) -> Run:
+    def followed(factory: Factory, size: int | None) -> Run:
         net = copy.deepcopy(model)
         trained = [p for p in net.parameters() if p.requires_grad]
 
         def value() -> Tensor:
             return loss(net(*args, **kwargs), targets)
 
-        return _run(factory, trained, value, lambda: weights_of(net), steps)
+        batches = None if size is None else _Batches(args, kwargs, targets, size)
 
-    runs = {name: followed(factory) for name, factory in optimizers.items()}
+        def draw() -> Callable[[], Tensor]:
+            some, named, wanted = (args, kwargs, targets) if batches is None else batches.next()
+            return lambda: loss(net(*some, **named), wanted)
+
+        return _run(factory, trained, value, lambda: weights_of(net), steps, draw)
+
+    runs = {name: followed(factory, sizes[name]) for name, factory in optimizers.items()}
     every = [p for path, _ in runs.values() for p in path if bool(p.isfinite().all())]
+    if len(every) < 3:
+        raise ValueError(
+            "optimizer_paths: all optimizers diverge in their first steps, and there is no path to "
+            "draw; lower their rates"
+        )
     background = landscape(model, loss, data, path=every, points=points)
     plane = background._plane
     if plane is None:

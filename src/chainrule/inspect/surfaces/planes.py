@@ -38,6 +38,12 @@ class LossOfWeights:
     """
 
     def __init__(self, instrument: str, model: Module, loss: Loss, data: Any):
+        if not callable(loss):
+            raise TypeError(
+                f"{instrument}: loss must be a function of output and targets, such as "
+                f"nn.functional.cross_entropy, got {type(loss).__name__}"
+            )
+        self.instrument = instrument
         inputs, self.targets = of_batch(instrument, data)
         self.args, self.kwargs = arguments(instrument, inputs)
         self.model, self.loss = model.eval(), loss
@@ -57,10 +63,20 @@ class LossOfWeights:
             value = self(weights)
         if value.numel() != 1:
             raise ValueError(
-                f"the loss must be one number, got shape {tuple(value.shape)}; average it over "
-                "the batch (reduction='mean')"
+                f"{self.instrument}: the loss must be one number, got shape {tuple(value.shape)}; "
+                "average it over the batch (reduction='mean')"
             )
         return float(value)
+
+    def at_center(self) -> float:
+        """The loss with the weights as they are, which all others are compared with."""
+        value = self.number(self.center)
+        if not math.isfinite(value):
+            raise ValueError(
+                f"{self.instrument}: the loss of the network as it is on these data is {value}; "
+                "inspect.autopsy finds where it comes from"
+            )
+        return value
 
 
 def filter_normalized(instrument: str, model: Module, generator: Generator) -> Tensor:
@@ -111,8 +127,6 @@ class Plane:
         aa, ab, bb = float(a @ a), float(a @ b), float(b @ b)
         da, db = float(d @ a), float(d @ b)
         det = aa * bb - ab * ab
-        if det <= 1e-12 * aa * bb:
-            raise ValueError("landscape: the two directions must not be parallel or zero")
         return (da * bb - db * ab) / det, (db * aa - da * ab) / det
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +80,8 @@ class Regions(Result):
             self._plot_classes(ax, data, **style)
         else:
             self._plot_surface(ax, data, **style)
-        ax.set_title(f"{'Decision regions' if self.classes else 'Output'}: {self.where}", wrap=True)
+        what = "Decision regions" if self.classes else "Output"
+        ax.set_title(f"{what}\n{self.where}", fontsize=10)
         return ax
 
     def _plot_line(self, ax: Axes, data: bool, **style: Any) -> None:
@@ -113,7 +114,7 @@ class Regions(Result):
         colors = [to_rgb(charts.COLORS[k % len(charts.COLORS)]) for k in range(len(self.classes))]
         # Each point mixes the colors of the classes by their probabilities, on white.
         mixed = self.values.float() @ as_tensor(colors)
-        shade = (0.5 + 0.5 * mixed).clamp(0, 1)
+        shade = (0.6 + 0.4 * mixed).clamp(0, 1)
         looks: dict[str, Any] = {
             "extent": self._grid(),
             "origin": "lower",
@@ -126,8 +127,8 @@ class Regions(Result):
             chosen = None if self.targets is None else (self.targets == k)
             points = self.points[:0] if chosen is None or not data else self.points[chosen]
             ax.plot(
-                points[:, 0].numpy(), points[:, 1].numpy(), "o", color=colors[k], markersize=4,
-                markeredgecolor="white", markeredgewidth=0.6, label=name,
+                points[:, 0].numpy(), points[:, 1].numpy(), charts.marker_of(k), color=colors[k],
+                markersize=5, markeredgecolor="white", markeredgewidth=0.7, label=name,
             )  # fmt: skip
         ax.legend(title="class", framealpha=0.9)
 
@@ -163,7 +164,7 @@ class Regions(Result):
         ax.set(xlabel=self.labels[0], ylabel=self.labels[1])
 
 
-@instrument("V05", "V46", needs=("model", "inputs"))
+@instrument("V02", "V03", "V05", "V45", needs=("model", "inputs"))
 def regions(
     model: Any,
     inputs: Any,
@@ -186,9 +187,9 @@ def regions(
         model: a module, a function of a batch, or an estimator with ``predict_proba`` or
             ``predict``.
         inputs: the data, a row for each sample.
-        targets: theirs; integers mean classes.
+        targets: theirs; integers, one-hot rows and words mean classes.
         features: one or two columns, by number or by name.
-        names: of the columns.
+        names: of the columns; those of a frame by default.
         classes: names of the classes.
         task: "classification" or "regression"; by default what the targets and outputs say.
         points: of the grid in each direction.
@@ -201,30 +202,67 @@ def regions(
     >>> seen.values.shape, seen.where
     (chainrule.Size([20, 20, 2]), 'both features')
     """
-    x = _data(inputs)
+    x, columns = _data(inputs), _columns_of(model, inputs)
+    if names is None and hasattr(inputs, "columns"):
+        names = [str(name) for name in inputs.columns]
     if points < 2:
         raise ValueError(f"regions: points must be at least 2, got {points}")
     cut: Slice = slice_of(x, features, list(names) if names is not None else None, margin)
-    y = None if targets is None else as_tensor(targets).reshape(-1)
-    if y is not None and len(y) != len(x):
-        raise ValueError(f"regions: {len(x)} inputs and {len(y)} targets do not fit together")
+    y = None if targets is None else _targets(model, targets, len(x), classes)
     with no_grad():
-        on_grid: Answers = answers_of("regions", model, cut.grid(points), y, task)
-        on_data = answers_of("regions", model, x, y, task)
+        on_grid: Answers = answers_of("regions", model, cut.grid(points), y, task, columns)
+        on_data = answers_of("regions", model, x, y, task, columns)
     values = on_grid.values.reshape(*cut.shape(points), *on_grid.values.shape[1:])
     labels = [str(c) for c in classes] if classes is not None else on_grid.classes
-    if on_grid.classes and len(labels) != len(on_grid.classes):
+    if labels and not on_grid.classes:
+        raise ValueError("regions: classes= has names of classes, and this is a regression")
+    if len(labels) != len(on_grid.classes):
         raise ValueError(
             f"regions: {len(labels)} names for {len(on_grid.classes)} classes: {labels}"
         )
-    known = y if not on_grid.classes or y is None else on_grid.numbered(y)
+    known = y if not on_grid.classes or y is None else on_grid.numbered("regions", y)
     hit = on_grid.classes and known is not None
     accuracy = float((on_data.values.argmax(-1) == known).double().mean()) if hit else None
     axes = cut.axes(points)
     return Regions(
         cut.labels, cut.where, axes[0], axes[1] if len(axes) > 1 else None, values,
-        labels if on_grid.classes else [], cut.coordinates(x), known, accuracy, cut.distance(x),
+        labels, cut.coordinates(x), known, accuracy, cut.distance(x),
     )  # fmt: skip
+
+
+def _columns_of(model: Any, inputs: Any) -> Callable[[Any], Any] | None:
+    """Makes a frame of an array, for an estimator that was fitted on one."""
+    if not (hasattr(inputs, "columns") and hasattr(model, "feature_names_in_")):
+        return None
+    return lambda values: type(inputs)(values, columns=inputs.columns)
+
+
+def _targets(model: Any, targets: Any, count: int, classes: Sequence[str] | None) -> Tensor:
+    """Targets as one number each: words as the model numbers them, one-hot rows as their class."""
+    given = targets.to_numpy() if hasattr(targets, "to_numpy") else targets
+    listed = given.tolist() if hasattr(given, "tolist") else list(given)
+    if listed and isinstance(listed[0], str):
+        names = [str(c) for c in getattr(model, "classes_", classes or ())]
+        if not names:
+            raise ValueError(
+                f"regions: the targets are words such as {listed[0]!r}; say which output is which: "
+                "classes=[...], in the order of the outputs"
+            )
+        unknown = sorted(set(listed) - set(names))
+        if unknown:
+            raise ValueError(f"regions: the target {unknown[0]!r} is none of the classes {names}")
+        y = as_tensor([names.index(label) for label in listed])
+    else:
+        y = as_tensor(given).detach()
+        whole = y.ndim == 2 and y.shape[1] > 1 and bool(((y == 0) | (y == 1)).all())
+        if whole and bool((y.sum(1) == 1).all()):
+            y = y.argmax(1)
+    y = y.reshape(-1)
+    if len(y) != count:
+        raise ValueError(f"regions: {count} inputs and {len(y)} targets do not fit together")
+    if not bool(y.isfinite().all()):
+        raise ValueError("regions: the targets have values that are not finite; drop these rows")
+    return y
 
 
 def _data(inputs: Any) -> Tensor:
