@@ -10,7 +10,17 @@ from chainrule.nn.module.base import Module
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.tensor import Tensor
 
-__all__ = ["Inputs", "arguments", "call", "main_tensor", "of_batch", "tensors"]
+__all__ = [
+    "Inputs",
+    "arguments",
+    "as_targets",
+    "call",
+    "check_finite",
+    "check_samples",
+    "main_tensor",
+    "of_batch",
+    "tensors",
+]
 
 # A tensor (or array), several as a tuple or list, or keyword arguments as a dict.
 Inputs = Any
@@ -70,6 +80,8 @@ def main_tensor(instrument: str, output: object) -> Tensor:
 def of_batch(instrument: str, data: Any) -> tuple[Inputs, Any]:
     """Inputs and targets of a batch: a pair, or the first batch of a loader.
 
+    Arrays of other libraries come as tensors.
+
     >>> from chainrule import ones, zeros
     >>> of_batch("doctor", (ones(2), zeros(2)))
     (tensor([1., 1.]), tensor([0., 0.]))
@@ -81,7 +93,37 @@ def of_batch(instrument: str, data: Any) -> tuple[Inputs, Any]:
             f"{instrument}: data must be a pair (inputs, targets) or a loader of such pairs, got "
             f"{type(data).__name__}"
         )
-    return data[0], data[1]
+    return data[0], as_targets(data[1])
+
+
+def as_targets(targets: Any) -> Any:
+    """Targets as a loss takes them: arrays of other libraries as tensors."""
+    return _as_argument(targets)
+
+
+def check_samples(instrument: str, inputs: Inputs) -> None:
+    """Raises ValueError for inputs without a sample: of nothing nothing can be measured."""
+    for t in tensors(arguments(instrument, inputs)):
+        if t.numel() == 0:
+            raise ValueError(
+                f"{instrument}: the inputs have shape {tuple(t.shape)}, in which there is no "
+                "sample; give a batch of one or more"
+            )
+
+
+def check_finite(instrument: str, model: Module, inputs: Inputs) -> None:
+    """Raises ValueError where there is no sample, or NaN or infinity in the inputs or the weights:
+    a verdict about sizes would be about them."""
+    check_samples(instrument, inputs)
+    given = {"the inputs": tensors(arguments(instrument, inputs))}
+    weights = {f"the parameter {name}": [p] for name, p in model.named_parameters()}
+    for where, found in (given | weights).items():
+        for t in found:
+            if t.dtype.is_floating_point and not bool(t.detach().isfinite().all()):
+                raise ValueError(
+                    f"{instrument}: there are NaN or infinite values in {where}; mend them first: "
+                    "inspect.autopsy(model, inputs) says where the first one comes from"
+                )
 
 
 def name_of(model: Module) -> str:

@@ -49,16 +49,30 @@ def instrument(
     """
 
     def listed(function: Callable[P, R]) -> Callable[P, R]:
+        name, room = function.__name__, function.__module__.rpartition(".")[0].rpartition(".")[2]
+        takes_module = function.__annotations__.get("model") == "Module"
+
         @functools.wraps(function)
         def looking(*args: P.args, **kwargs: P.kwargs) -> R:
+            if takes_module:
+                _check_model(name, kwargs["model"] if "model" in kwargs else args[0])
             models = [a for a in (*args, *kwargs.values()) if isinstance(a, Module)]
             with untouched(*models, gradients=gradients):
                 return function(*args, **kwargs)
 
-        name, room = function.__name__, function.__module__.rpartition(".")[0].rpartition(".")[2]
         if name in INSTRUMENTS:
             raise ValueError(f"instrument: there are two of the name {name!r}")
         INSTRUMENTS[name] = Instrument(name, looking, room, items, needs)
         return looking
 
     return listed
+
+
+def _check_model(name: str, model: object) -> None:
+    if isinstance(model, Module):
+        return
+    if isinstance(model, type) and issubclass(model, Module):
+        got, fix = f"the class {model.__name__}", f"make one: {model.__name__}(...)"
+    else:
+        got, fix = type(model).__name__, "put what it computes into the forward of an nn.Module"
+    raise TypeError(f"{name}: model must be an nn.Module, got {got}; {fix}")

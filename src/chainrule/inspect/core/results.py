@@ -67,10 +67,14 @@ class Result:
         raise TypeError(f"{type(self).__name__} has no picture; print it, or take its numbers")
 
     def _picture(self) -> str:
-        """The result as SVG text; empty where there is no picture or nothing to draw it with."""
+        """The result as SVG text; empty where there is no picture or nothing to draw it with, a
+        sentence where it has to be told what to draw."""
         if type(self).plot is Result.plot or not charts.available():
             return ""
-        return charts.svg_of(self.plot)
+        try:
+            return charts.svg_of(self.plot)
+        except ValueError as error:
+            return f"<p>no picture: {escape(str(error))}</p>"
 
     def _repr_html_(self) -> str:
         return f"<div>{self._picture()}<pre>{escape(str(self))}</pre></div>"

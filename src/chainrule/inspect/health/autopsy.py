@@ -10,7 +10,7 @@ from typing import Any
 from chainrule.autograd import grad
 from chainrule.autograd.anomaly import user_line
 from chainrule.autograd.modes import enable_grad, no_grad
-from chainrule.inspect.core.arguments import Inputs, arguments, tensors
+from chainrule.inspect.core.arguments import Inputs, arguments, as_targets, tensors
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.core.tracing import Trace, recorded
@@ -78,6 +78,7 @@ def autopsy(
     """
     several = isinstance(inputs, (tuple, list))  # whatever they are: the model will say
     args, kwargs = (tuple(inputs), {}) if several else arguments("autopsy", inputs)
+    target = as_targets(target)
     report = (
         _in_data(tensors((args, kwargs)), "input")
         or _in_data([t for t in tensors(target) if isinstance(t, Tensor)], "target")

@@ -10,7 +10,7 @@ from chainrule.autograd import grad
 from chainrule.autograd.modes import enable_grad
 from chainrule.backend import dtypes
 from chainrule import charts
-from chainrule.inspect.core.arguments import Inputs, arguments, main_tensor, tensors
+from chainrule.inspect.core.arguments import Inputs, arguments, check_finite, main_tensor, tensors
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.core.tracing import Call, Operation, Trace, recorded
@@ -149,6 +149,7 @@ def layer_jacobians(model: Module, inputs: Inputs, *, samples: int = 8) -> Layer
     """
     if samples < 1:
         raise ValueError(f"layer_jacobians: samples must be positive, got {samples}")
+    check_finite("layer_jacobians", model, inputs)
     model.eval()
     args, kwargs = arguments("layer_jacobians", inputs)
     args = tuple(_leaf(a, samples) for a in args)
@@ -176,11 +177,6 @@ def _leaf(value: Any, samples: int) -> Any:
     if not isinstance(value, Tensor) or value.ndim == 0:
         return value
     part = value.detach()[:samples]
-    if not bool(part.isfinite().all()):
-        raise ValueError(
-            "layer_jacobians: the inputs have NaN or infinite values; clean them first "
-            "(inspect.autopsy names the samples)"
-        )
     return part.clone().requires_grad_() if part.dtype.is_floating_point else part
 
 

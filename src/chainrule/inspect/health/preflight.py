@@ -135,6 +135,12 @@ def preflight(
             f"preflight: steps and seconds must be positive, got steps={steps}, seconds={seconds}"
         )
     seen = read("preflight", data)
+    target = seen.first[1]
+    if isinstance(target, Tensor) and target.ndim == 0:
+        raise ValueError(
+            "preflight: the targets are a single number; give a batch, with a first dimension for "
+            "the samples"
+        )
     result = Preflight([])
     result.checks.append(recipe.data_as_seen(seen, result.features, result.classes))
     result._pictures, result._labels = recipe.pictures(seen.first)

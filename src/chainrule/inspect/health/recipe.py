@@ -141,6 +141,9 @@ def first_pass(model: Module, loss: Loss, batch: tuple[Any, Any]) -> tuple[Objec
 
 def _fits(o: Objective) -> Check:
     name = "output"
+    if o.value.numel() != 1:
+        reason = f"the loss is a tensor of shape {tuple(o.value.shape)}, not one number"
+        return Check(name, False, o.value.numel(), 1, reason, "take its mean: reduction='mean'")
     if o.widened is not None:
         reason = f"the loss broadcasts {o.widened[0]} against {o.widened[1]} to all pairs"
         remedy = "output.squeeze(-1) or target.unsqueeze(-1)"

@@ -36,6 +36,27 @@ def _not_finite(data: Data, threshold: float) -> Iterator[Seen]:
             )
 
 
+@rule(
+    "nothing varies",
+    "data",
+    1,
+    "how many different rows of inputs, or classes, there are: from one nothing can be learned",
+    "error",
+)
+def _constant(data: Data, threshold: float) -> Iterator[Seen]:
+    for place, values in (("inputs", data.x), ("classes", _labels(data))):
+        if values is None or values.shape[0] < FEW_ROWS:
+            continue
+        if bool((values == values[:1]).all()):
+            yield Seen(
+                "data",
+                threshold,
+                f"the {place} of all {values.shape[0]} rows are the same",
+                "look at how they are read: a column that is no column, a mask that keeps one "
+                "class, or a scaling by zero",
+            )
+
+
 def _few(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
 

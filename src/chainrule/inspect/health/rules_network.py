@@ -12,6 +12,36 @@ from chainrule.tensor import Tensor
 __all__: list[str] = []
 
 
+# --- numbers --------------------------------------------------------------------------------------
+
+
+@rule(
+    "not finite",
+    "network",
+    0,
+    "NaN or infinite weights, outputs or losses, from finite data: no step can mend them",
+    "error",
+)
+def _not_finite(seen: Pass, threshold: float) -> Iterator[Seen]:
+    looked: list[tuple[str, str, list[Tensor]]] = []
+    looked += [(n, "parameter", [p]) for n, p in seen.model.named_parameters()]
+    name = type(seen.model).__name__
+    looked += [(c.path or name, "output", c.outputs) for c in seen.leaves]
+    looked.append(("loss", "value", [seen.objective.value]))
+    for where, what, found in looked:
+        count = sum(int((~t.detach().isfinite()).sum()) for t in found if t.dtype.is_floating_point)
+        if count > threshold:
+            total = sum(t.numel() for t in found)
+            yield Seen(
+                where,
+                count,
+                f"{count} of {total} numbers of this {what} are NaN or infinite",
+                "inspect.autopsy(model, inputs, targets, loss) names the operation; after a "
+                "training that went astray: start anew with a lower rate or clip_norm",
+            )
+            return  # the first is the cause of the others
+
+
 # --- the loss -------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from chainrule.autograd.explain import Step, explain
 from chainrule.autograd.modes import enable_grad
 from chainrule.graph import Node
 from chainrule import charts
-from chainrule.inspect.core.arguments import Inputs, arguments
+from chainrule.inspect.core.arguments import Inputs, arguments, as_targets, check_samples
 from chainrule.inspect.core.pages import steps_page
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
@@ -199,6 +199,7 @@ def back_propagation(
     >>> [step.operation for step in seen.forward], [step.operation for step in seen.backward]
     (['linear', 'tanh', 'sum'], ['sum', 'tanh', 'linear'])
     """
+    check_samples("back_propagation", inputs)
     args, kwargs = arguments("back_propagation", inputs)
     leaves, names = {}, {}
     for label, value in [*_numbered(args), *kwargs.items()]:
@@ -211,7 +212,7 @@ def back_propagation(
     notes = _Notes(names)
     with enable_grad(), recorded(model) as seen, watching(notes.note):
         output = model(*given, **named)
-        value = _loss(output, targets, loss)
+        value = _loss(output, as_targets(targets), loss)
     if len(notes.steps) > MOST:
         raise ValueError(
             f"back_propagation: {len(notes.steps)} operations are more than anybody steps through "

@@ -87,8 +87,19 @@ def _draw_units(
         raise ValueError("draw: depth is for modules and operations, not for level='units'")
     if most is not None and most < 3:
         raise ValueError(f"draw: most must be at least 3, got {most}")
-    seen = trace("draw", model, _some_input(model) if inputs is None else inputs)
+    seen = trace("draw", model, inputs) if inputs is not None else _trace_of_zeros(model)
     return draw_units(read_units(seen), name_of(model), weights, most)
+
+
+def _trace_of_zeros(model: Module) -> Trace:
+    made = _some_input(model)
+    try:
+        return trace("draw", model, made)
+    except Exception as error:
+        raise TypeError(
+            f"draw: {name_of(model)} cannot be called with {tuple(made.shape)}, the size that its "
+            "first Linear layer takes; give inputs, what the model is called with"
+        ) from error
 
 
 def _some_input(model: Module) -> Inputs:

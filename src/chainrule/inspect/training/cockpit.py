@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from chainrule.autograd.hooks import RemovableHandle
 from chainrule.autograd.modes import enable_grad, no_grad
-from chainrule.inspect.core.arguments import of_batch
+from chainrule.inspect.core.arguments import check_finite, of_batch
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.core.untouched import untouched
@@ -264,6 +264,7 @@ def cockpit(
     True
     """
     inputs, targets = of_batch("cockpit", data)
+    check_finite("cockpit", model, inputs)
     point = Point(model, loss, inputs, targets)
     update = None if optimizer is None else _tried(model, optimizer, point)
     options: dict[str, Any] = {"eigenvalues": eigenvalues, "products": products, "noise": noise}

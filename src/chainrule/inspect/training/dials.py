@@ -63,24 +63,35 @@ def _of_alpha(r: Reading) -> str:
 
 def _of_curvature(r: Reading) -> str:
     top = r.eigenvalues[0]
+    if not math.isfinite(top):
+        return BEYOND
     if top <= 0:
         return "no direction bends upwards: a maximum, or a plateau"
     return f"steps of gradient descent above 2 / {top:.3g} = {2 / top:.3g} would diverge"
 
 
 def _of_trace(r: Reading) -> str:
+    if not math.isfinite(r.trace):
+        return BEYOND
     size = sum(b.size for b in r.layers)
     how = f", estimated to +-{r.trace_error:.2g}" if r.trace_error else ", exact"
     return f"mean curvature {r.trace / size:.3g} over {size} parameters{how}; less is flatter"
 
 
+BEYOND = "beyond the numbers of this type: scale the inputs, or look at model.double()"
+
+
 def _of_test(value: float, what: str) -> str:
+    if not math.isfinite(value):
+        return BEYOND
     if value <= 1:
         return f"{what} is smaller than the gradient itself: the batch is large enough"
     return f"{what} is larger than the gradient itself: a batch {math.ceil(value)} times larger"
 
 
 def _of_stopping(value: float) -> str:
+    if not math.isfinite(value):
+        return BEYOND
     if value > 0:
         return "the gradient is as small as noise alone would make it: stop, or lower the rate"
     return "the gradient is more than noise: there is something left to learn"

@@ -9,7 +9,7 @@ from typing import Any
 
 from chainrule.autograd.engine import grad
 from chainrule.autograd.modes import enable_grad
-from chainrule.inspect.core.arguments import arguments, of_batch
+from chainrule.inspect.core.arguments import arguments, check_samples, of_batch
 from chainrule.charts import COLORS, grid_of_axes
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
@@ -140,6 +140,7 @@ def loss_with_gradients(
 ) -> tuple[Tensor, Trace]:
     """The loss of a batch with its graph, and the trace of the pass it was made in."""
     inputs, targets = of_batch(instrument_name, data)
+    check_samples(instrument_name, inputs)
     args, kwargs = arguments(instrument_name, inputs)
     with enable_grad():
         with recorded(model) as seen:

@@ -9,7 +9,7 @@ from typing import Any
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.information.limits import berry_esseen_bound, kolmogorov_distance
-from chainrule.inspect.core.arguments import Inputs
+from chainrule.inspect.core.arguments import Inputs, check_finite
 from chainrule.charts import COLORS, grid_of_axes
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
@@ -115,6 +115,7 @@ def normality(model: Module, inputs: Inputs, *patterns: str) -> Normality:
     >>> found.layers[0].rate, found.layers[0].distance < 0.05
     (0.05, True)
     """
+    check_finite("normality", model, inputs)
     seen = trace("normality", model, inputs)
     calls = [c for c in seen.calls if has_sums(c.module) and c.outputs and c.inputs]
     if patterns:

@@ -74,12 +74,15 @@ def colors(count: int) -> list[Any]:
 
 
 def legend_beside(ax: Any, most: int = MOST_IN_LEGEND) -> None:
-    """A legend to the right of the axes; of many lines only some, evenly chosen."""
+    """A legend to the right of the axes; of many lines only some, evenly chosen, and it says so."""
     handles, labels = ax.get_legend_handles_labels()
+    title = None
     if len(labels) > most:
+        title = f"{most} of {len(labels)} lines"
         kept = sorted({round(i * (len(labels) - 1) / (most - 1)) for i in range(most)})
         handles, labels = [handles[i] for i in kept], [labels[i] for i in kept]
-    ax.legend(handles, labels, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
+    ax.legend(handles, labels, title=title, frameon=False, **place)
 
 
 def line_per_name(

@@ -120,13 +120,21 @@ class Watched(Result):
     def _about_gradients(self) -> list[str]:
         grads = {n: s.last.norm for n, s in self.series.get("grad", {}).items()}
         top = max([v for v in grads.values() if math.isfinite(v)], default=0.0)
-        small = [n for n, v in grads.items() if v < VANISHED * top]
-        if not small:
-            return []
-        return [
-            f"gradients vanish in {_few(small)}: below {VANISHED:g} of the largest norm, {top:.2g};"
-            " use ReLU or SELU, normalization, residual links, or weights of larger variance"
-        ]
+        none = [n for n, v in grads.items() if v == 0]
+        small = [n for n, v in grads.items() if 0 < v < VANISHED * top]
+        found = []
+        if none:
+            found.append(
+                f"the gradient of {_few(none)} is exactly 0: is what it makes used in the loss, "
+                "or are all units behind it dead?"
+            )
+        if small:
+            found.append(
+                f"gradients vanish in {_few(small)}: below {VANISHED:g} of the largest norm, "
+                f"{top:.2g}; use ReLU or SELU, normalization, residual links, or weights of larger "
+                "variance"
+            )
+        return found
 
     def _about_units(self) -> list[str]:
         by_name = self.series.get("activation", {})
@@ -141,7 +149,8 @@ class Watched(Result):
     def _about_updates(self) -> list[str]:
         ratios = {n: s.last.ratio for n, s in self.series.get("update", {}).items()}
         large = [n for n, r in ratios.items() if r > LARGE_UPDATE and math.isfinite(r)]
-        small = [n for n, r in ratios.items() if r < SMALL_UPDATE]
+        still = {n for n, s in self.series.get("grad", {}).items() if s.last.norm == 0}
+        small = [n for n, r in ratios.items() if r < SMALL_UPDATE and n not in still]
         found = []
         if large:
             found.append(

@@ -108,7 +108,9 @@ def statistics(x: Tensor, detail: str = "full", sample: int = SAMPLE) -> Statist
 def norm_of(x: Tensor) -> float:
     """The norm of a row of numbers: from one product, unless its squares leave the numbers."""
     square = float(dot(x, x))
-    return math.sqrt(square) if 1e-30 < square < 1e30 else float(vector_norm(x))
+    if 1e-30 < square < 1e30:
+        return math.sqrt(square)
+    return float(vector_norm(cast(x, dtypes.float64)))
 
 
 def _distribute(found: Statistics, x: Tensor, sample: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.autograd.engine import grad
 from chainrule.autograd.modes import enable_grad, no_grad
-from chainrule.inspect.core.arguments import Inputs
+from chainrule.inspect.core.arguments import Inputs, check_finite
 from chainrule.charts import COLORS, DIVERGING, SEQUENTIAL, grid_of_axes
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
@@ -164,6 +164,7 @@ def through_time(
             f"through_time: needs a sample and two steps at least, got samples={samples}, "
             f"steps={steps}"
         )
+    check_finite("through_time", model, inputs)
     found = recurrences(trace("through_time", model, inputs))
     if not found:
         raise ValueError(

@@ -9,7 +9,7 @@ from typing import Any
 
 from chainrule.autograd.engine import grad
 from chainrule.autograd.modes import enable_grad
-from chainrule.inspect.core.arguments import Inputs, arguments, main_tensor
+from chainrule.inspect.core.arguments import Inputs, arguments, check_finite, main_tensor
 from chainrule.charts import COLORS, grid_of_axes, log_if_wide
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
@@ -140,6 +140,7 @@ def variance_propagation(model: Module, inputs: Inputs) -> VariancePropagation:
     >>> all(0.8 < layer.measured / layer.predicted < 1.25 for layer in found.layers)
     True
     """
+    check_finite("variance_propagation", model, inputs)
     args, kwargs = arguments("variance_propagation", inputs)
     with enable_grad():
         with recorded(model) as seen:

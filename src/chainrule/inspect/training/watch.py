@@ -12,7 +12,7 @@ from typing import Any
 
 from chainrule.autograd.hooks import RemovableHandle
 from chainrule.autograd.modes import no_grad
-from chainrule.inspect.core.arguments import Inputs, call
+from chainrule.inspect.core.arguments import Inputs, call, check_samples
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.training.choosing import check_patterns, chosen
 from chainrule.inspect.training.passes import PassRecorder
@@ -302,6 +302,7 @@ def activations(
         raise ValueError(f"activations: mode must be 'train', 'eval' or 'as is', got {mode!r}")
     names = patterns or ("*",)
     check_patterns("activations", model, names)
+    check_samples("activations", inputs)
     if detail not in DETAILS:
         raise ValueError(f"activations: detail must be one of {DETAILS}, got {detail!r}")
     if mode != "as is":

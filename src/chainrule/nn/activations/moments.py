@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 _REACH = 12.0  # standard deviations: what lies beyond weighs less than 1e-32
+_NEAR = 32  # up to there activations bend
 
 
 @functools.cache
@@ -48,12 +49,25 @@ def legendre(n: int) -> tuple[Tensor, Tensor]:
     return nodes, 2 * vectors[0] ** 2
 
 
-def _panel_width(deviation: float) -> float:
-    """A power of two of about an eighth of the standard deviation.
+def _panel_edges(mean: float, deviation: float) -> Tensor:
+    """Where panels end: powers of two of about an eighth of the standard deviation apart.
 
-    Panels then end at 0 and at every multiple of a half, where activations have their kinks.
+    Around 0, where activations have their kinks and bends, every multiple of a half is an end, and
+    from there on panels double until they are as wide as the others: their number does not grow
+    with the deviation.
     """
-    return min(2.0 ** math.floor(math.log2(deviation / 8)), 0.5)
+    width = 2.0 ** math.floor(math.log2(deviation / 8))
+    low, high = mean - _REACH * deviation, mean + _REACH * deviation
+    first, last = math.floor(low / width), math.ceil(high / width)
+    even = [i * width for i in range(first, last + 1)]
+    if width <= 0.5:
+        return tensor(even, dtype=dtypes.float64)
+    near = [0.5 * i for i in range(1, 2 * _NEAR + 1)]
+    while near[-1] < width:
+        near.append(2 * near[-1])
+    around = [x for x in (*(-x for x in near), 0.0, *near) if even[0] < x < even[-1]]
+    far = [x for x in even if abs(x) > near[-1]]
+    return tensor(sorted({even[0], *around, *far, even[-1]}), dtype=dtypes.float64)
 
 
 def gaussian_expectation(
@@ -70,15 +84,13 @@ def gaussian_expectation(
             f"{variance}"
         )
     deviation = math.sqrt(variance)
-    width = _panel_width(deviation)
-    first = math.floor((mean - _REACH * deviation) / width)
-    last = math.ceil((mean + _REACH * deviation) / width)
     nodes, weights = legendre(8)
     with no_grad():
-        centers = (arange(first, last, dtype=dtypes.float64) + 0.5) * width
-        s = centers.unsqueeze(1) + nodes * (width / 2)
+        edges = _panel_edges(mean, deviation).unsqueeze(1)
+        centers, halves = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+        s = centers + nodes * halves
         density = exp(-0.5 * ((s - mean) / deviation) ** 2) / (deviation * math.sqrt(2 * math.pi))
-        return sum(function(s) * density * weights).item() * width / 2
+        return sum(function(s) * density * weights * halves).item()
 
 
 def as_function(activation: str | Callable[..., Tensor]) -> Callable[..., Tensor]:
