@@ -74,6 +74,18 @@ LAYERS: list[Layer] = [
         full=True,
         reduction="none",
     ),
+    loss(
+        "PinballLoss",
+        lambda r: (r.normal(size=(4, 3)), r.normal(size=4)),
+        torch=False,
+        quantiles=(0.1, 0.5, 0.9),
+    ),
+    loss(
+        "OrdinalLoss",
+        lambda r: (r.normal(size=(4, 3)), r.integers(0, 4, size=4)),
+        torch=False,
+        reduction="none",
+    ),
     loss("KLDivLoss", distributions(4, 3), reduction="batchmean"),
     loss(
         "KLDivLoss",

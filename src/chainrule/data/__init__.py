@@ -27,7 +27,7 @@ from chainrule.data.categories import CategoryEncoder, OneHot
 from chainrule.data.decorrelation import PCA, Whitening
 from chainrule.data.downloads import DownloadError, download
 from chainrule.data.embedded import EMBEDDED, EmbeddedTable, embedded
-from chainrule.data.encoding import TableEncoder, TargetEncoder, detect_task
+from chainrule.data.encoding import TableEncoder
 from chainrule.data.image_encoder import ImageEncoder, image_files
 from chainrule.data.images import (
     ImageError,
@@ -55,6 +55,7 @@ from chainrule.data.sampler import (
 from chainrule.data.scaling import MinMaxScaler, RobustScaler, StandardScaler, TargetScaler
 from chainrule.data.splits import train_test_split, train_validation_test_split
 from chainrule.data.table import Column, Table, TableError, read_table
+from chainrule.data.tabular.targets import TargetEncoder, detect_task
 from chainrule.data.transforms import (
     AutoAugment,
     CenterCrop,

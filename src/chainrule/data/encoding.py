@@ -1,50 +1,25 @@
-"""From tables to tensors and back: what is fitted on the training rows and saved with the model."""
+"""From tables to tensors: what is fitted on the training rows and saved with the model."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, Self
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.data.preprocess import Fittable, saved
-from chainrule.data.columns import CATEGORY, NUMBER, Column, TableError
+from chainrule.data.columns import TableError
 from chainrule.data.table import Table
 from chainrule.data.tabular.features import Feature
 from chainrule.data.tabular.guessing import guess_roles
 from chainrule.data.tabular.large import LargeCategory
 from chainrule.data.tabular.making import make_feature, restored_feature
 from chainrule.data.tabular.roles import DROP, Role, Roles, given_roles
-from chainrule.data.tabular.shared import is_constant, places, quoted
+from chainrule.data.tabular.shared import quoted
 from chainrule.ops.creation.patterns import empty
-from chainrule.ops.elementwise.functions import sqrt
-from chainrule.ops.elementwise.logic import isinf
-from chainrule.ops.core.promotion import cast
-from chainrule.ops.reduce.order import argmax
-from chainrule.ops.reduce.reductions import any as any_of
-from chainrule.ops.reduce.reductions import mean
-from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 
-__all__ = ["TableEncoder", "TargetEncoder", "detect_task"]
-
-FEW = 20  # distinct whole numbers up to which a target is taken for classes
-
-
-def detect_task(target: Column) -> str:
-    """Whether a target column is for "classification" or "regression".
-
-    Text is classes. Numbers are classes if they are whole, few (at most 20 different ones) and
-    repeat (at least five times each on average).
-    """
-    target.refuse_mixed()
-    if target.kind == CATEGORY:
-        return "classification"
-    counts = target.counts()
-    whole = all(v.is_integer() for v in counts)
-    few = len(counts) <= FEW and sum(counts.values()) >= 5 * len(counts)
-    return "classification" if whole and few else "regression"
+__all__ = ["TableEncoder"]
 
 
 class TableEncoder(Fittable):
@@ -210,151 +185,3 @@ class TableEncoder(Fittable):
 
     def extra_repr(self) -> str:
         return f"{len(self.features)} columns -> {len(self.feature_names)} features"
-
-
-def _moments(column: Column) -> tuple[float, float]:
-    """Mean and standard deviation of what is not missing (1 for a constant)."""
-    numbers = column.where_present().numbers
-    if is_constant(column):  # their mean may be rounded, and then be none of them
-        return float(numbers[0]), 1.0
-    center = mean(numbers).item()
-    spread = sqrt(mean((numbers - center) ** 2)).item()
-    if not math.isfinite(spread):
-        raise TableError(
-            f"column {column.name!r} has values that are too large to be scaled, up to "
-            f"{float(numbers[argmax(abs(numbers))]):g}; divide them, or take logarithms"
-        )
-    return center, spread or 1.0
-
-
-class TargetEncoder(Fittable):
-    """A target column as class indices or scaled numbers, and outputs of a network back.
-
-    Args:
-        task: "classification", "regression", or "auto" (see :func:`detect_task`).
-
-    >>> from chainrule.data import Column
-    >>> encoder = TargetEncoder().fit(Column("kind", "category", ["b", "a", "b"]))
-    >>> encoder(Column("kind", "category", ["a", "b"])), encoder.classes
-    (tensor([0, 1]), ['a', 'b'])
-    """
-
-    def __init__(self, task: str = "auto"):
-        super().__init__()
-        if task not in ("auto", "classification", "regression"):
-            raise ValueError(
-                "TargetEncoder: task must be 'auto', 'classification' or 'regression', got "
-                f"{task!r}"
-            )
-        self.wanted = self.task = task
-        self.classes: list[str] = []
-        self.mean, self.spread = 0.0, 1.0
-        self.is_fitted = False
-
-    def fit(self, column: Column) -> Self:
-        """Learns the classes, or mean and spread, from the training rows."""
-        self._check(column)
-        if not len(column):
-            raise TableError(f"the target {column.name!r} has no rows")
-        task = detect_task(column) if self.wanted == "auto" else self.wanted
-        if task == "regression":
-            column.refuse_mixed()
-            if column.kind != NUMBER:
-                raise TableError(
-                    f"the target {column.name!r} is text, which cannot be predicted as a number; "
-                    "use classification"
-                )
-        if is_constant(column):
-            raise TableError(
-                f"the target {column.name!r} is constant ({column.take([0]).values[0]!r} in all "
-                f"{len(column)} rows): there is nothing to learn"
-            )
-        if task == "regression":
-            self.mean, self.spread = _moments(column)
-        else:
-            self.classes = _sorted(list(column.as_category().counts()))
-        self.task, self.is_fitted = task, True
-        return self
-
-    @staticmethod
-    def _check(column: Column) -> None:
-        if column.missing:
-            raise TableError(
-                f"the target {column.name!r} is missing in {column.missing} of "
-                f"{len(column)} rows; drop these rows"
-            )
-        if column.kind == NUMBER and bool(any_of(isinf(column.numbers))):
-            raise TableError(f"the target {column.name!r} has infinite values")
-
-    @property
-    def outputs(self) -> int:
-        """How many outputs a network needs."""
-        self._need_fit()
-        return 1 if self.task == "regression" else len(self.classes)
-
-    def forward(self, column: Column) -> Tensor:
-        """Class indices (N,), or standardized numbers (N, 1)."""
-        self._need_fit()
-        self._check(column)
-        if self.task == "regression":
-            if column.kind != NUMBER:
-                raise TableError(f"the target {column.name!r} was numbers in training, now text")
-            numbers = reshape(column.numbers, (-1, 1))
-            return cast((numbers - self.mean) / self.spread, dtypes.get_default_dtype())
-        text = column.as_category()
-        unknown = sorted(set(text.counts()).difference(self.classes))
-        if unknown:
-            raise TableError(
-                f"the target {column.name!r} has classes that were not in training: "
-                f"{quoted(unknown)}"
-            )
-        return places(text, self.classes)
-
-    def _need_fit(self) -> None:
-        if not self.is_fitted:
-            raise RuntimeError("TargetEncoder: not fitted; call fit(column) with the training rows")
-
-    def decode(self, output: Tensor) -> list[Any]:
-        """Labels, or numbers on the target's own scale, from a network's outputs (N, outputs)."""
-        self._need_fit()
-        shape = tuple(output.shape)
-        if shape[1:] != (self.outputs,) and not (self.task == "regression" and len(shape) == 1):
-            raise ValueError(
-                f"TargetEncoder.decode: expected outputs of shape (N, {self.outputs}), got {shape}"
-            )
-        if self.task == "regression":
-            return [v * self.spread + self.mean for v in output.detach().reshape(-1).tolist()]
-        return [self.classes[i] for i in output.detach().argmax(1).tolist()]
-
-    def get_extra_state(self) -> dict[str, Any]:
-        return {
-            "task": self.task,
-            "classes": self.classes,
-            "mean": self.mean,
-            "spread": self.spread,
-            "is_fitted": self.is_fitted,
-        }
-
-    def set_extra_state(self, state: dict[str, Any]) -> None:
-        task, classes = saved("TargetEncoder", state, task="text", classes="texts")
-        if task not in ("auto", "classification", "regression"):
-            raise ValueError(f"TargetEncoder: the saved state has the unknown task {task!r}")
-        mean, spread, fitted = saved(
-            "TargetEncoder", state, mean="number", spread="number", is_fitted="truth"
-        )
-        self.task, self.classes = task, list(classes)
-        self.mean, self.spread, self.is_fitted = float(mean), float(spread), fitted
-
-    def extra_repr(self) -> str:
-        if self.task == "classification":
-            return f"classification, {len(self.classes)} classes"
-        return self.task
-
-
-def _sorted(different: list[str]) -> list[str]:
-    """Classes in order: of numbers if all are, else of text."""
-    different = sorted(different)
-    try:
-        return sorted(different, key=float)
-    except ValueError:
-        return different

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
@@ -253,7 +254,7 @@ class Pipeline(Transform):
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max  # which NaN is not
 
 
 def _are(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:

@@ -23,6 +23,7 @@ from chainrule.metrics.classes import (
 )
 from chainrule.metrics.curves import average_precision, precision_recall_curve, roc_curve
 from chainrule.metrics.labels import Scores, predicted_classes
+from chainrule.metrics.multilabel import hamming_loss, label_f1, subset_accuracy
 from chainrule.metrics.numbers import (
     explained_sum_of_squares,
     mae,
@@ -31,6 +32,17 @@ from chainrule.metrics.numbers import (
     r2,
     residual_sum_of_squares,
     rmse,
+)
+from chainrule.metrics.ordered import (
+    cohen_kappa,
+    coverage,
+    d2_poisson,
+    d2_poisson_log,
+    ordinal_accuracy,
+    ordinal_mae,
+    pinball,
+    poisson_deviance,
+    predicted_ranks,
 )
 from chainrule.metrics.scores import calibration_error, nll, reliability, roc_auc
 
@@ -42,18 +54,29 @@ __all__ = [
     "average_precision",
     "balanced_accuracy",
     "calibration_error",
+    "cohen_kappa",
     "confusion_matrix",
+    "coverage",
+    "d2_poisson",
+    "d2_poisson_log",
     "error_rate",
     "explained_sum_of_squares",
     "f1",
+    "hamming_loss",
+    "label_f1",
     "mae",
     "max_error",
     "metric_functions",
     "mse",
     "nll",
+    "ordinal_accuracy",
+    "ordinal_mae",
+    "pinball",
+    "poisson_deviance",
     "precision",
     "precision_recall_curve",
     "predicted_classes",
+    "predicted_ranks",
     "r2",
     "recall",
     "reliability",
@@ -61,6 +84,7 @@ __all__ = [
     "rmse",
     "roc_auc",
     "roc_curve",
+    "subset_accuracy",
     "top_k_accuracy",
     "top_k_error",
 ]
@@ -87,12 +111,30 @@ METRICS: dict[str, Metric] = {
     "mae": mae,
     "r2": r2,
     "max_error": max_error,
+    "hamming_loss": hamming_loss,
+    "subset_accuracy": subset_accuracy,
+    "label_f1": label_f1,
+    "d2_poisson": d2_poisson,
+    "d2_poisson_log": d2_poisson_log,
+    "coverage": coverage,
+    "ordinal_accuracy": ordinal_accuracy,
+    "ordinal_mae": ordinal_mae,
 }
 
 
 # Those that have to know what a score is, and the ones of them that cut it.
 _READ_SCORES = (nll, calibration_error)
-_CUT_SCORES = (accuracy, balanced_accuracy, error_rate, precision, recall, f1)
+_CUT_SCORES = (
+    accuracy,
+    balanced_accuracy,
+    error_rate,
+    precision,
+    recall,
+    f1,
+    hamming_loss,
+    subset_accuracy,
+    label_f1,
+)
 
 
 def metric_functions(given: MetricsLike, scores: Scores | None = None) -> dict[str, Metric]:

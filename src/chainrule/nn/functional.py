@@ -49,6 +49,7 @@ from chainrule.nn.losses.classes import (
     perceptron_loss, soft_margin_loss, zero_one_loss,
 )
 from chainrule.nn.losses.ctc import ctc_loss
+from chainrule.nn.losses.ordered import ordinal_loss, pinball_loss
 from chainrule.nn.losses.distance import (
     cosine_embedding_loss, cosine_similarity, pairwise_distance, triplet_margin_loss,
     triplet_margin_with_distance_loss,
@@ -143,10 +144,10 @@ __all__ = [
     "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maxout", "mish",
     "monte_carlo_predict", "mse_loss", "multi_head_attention_forward", "multi_margin_loss",
     "multilabel_margin_loss", "multilabel_soft_margin_loss", "native_channel_shuffle", "nll_loss",
-    "normalize", "one_hot", "pad", "pairwise_distance", "pdist", "peephole_lstm",
-    "peephole_sequence", "perceptron_loss", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
-    "prelu", "rbf", "relu", "relu6", "relu_", "rms_norm", "rnn", "rnn_cell", "rnn_relu",
-    "rnn_relu_cell", "rnn_sequence", "rnn_tanh", "rnn_tanh_cell", "rrelu", "rrelu_",
+    "normalize", "one_hot", "ordinal_loss", "pad", "pairwise_distance", "pdist", "peephole_lstm",
+    "peephole_sequence", "perceptron_loss", "pinball_loss", "pixel_shuffle", "pixel_unshuffle",
+    "poisson_nll_loss", "prelu", "rbf", "relu", "relu6", "relu_", "rms_norm", "rnn", "rnn_cell",
+    "rnn_relu", "rnn_relu_cell", "rnn_sequence", "rnn_tanh", "rnn_tanh_cell", "rrelu", "rrelu_",
     "scaled_dot_product_attention", "second_order", "selu", "selu_", "sigmoid", "sign", "silu",
     "smooth_l1_loss", "soboleva_tanh", "soft_margin_loss", "softmax", "softmin", "softplus",
     "softshrink", "softsign", "squared_distances", "tanh", "tanhshrink", "threshold", "threshold_",

@@ -1,1 +1,1 @@
-"""What the columns of a table mean, and the features that a network is given of them."""
+"""What the columns of a table mean: the features of a network and its target, and back."""

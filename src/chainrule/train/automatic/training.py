@@ -60,7 +60,6 @@ def train_network(
 
     Checkpoints are those of the run that the settings, the data and ``facts`` tell.
     """
-    classes = parts.target.task == "classification"
     norms = GradientNorms()
     callbacks: list[Callback] = [norms]
     if settings.doctor:
@@ -73,9 +72,9 @@ def train_network(
         callbacks.append(checkpoint)
     trainer = Trainer(
         model,
-        "cross_entropy" if classes else "mse",
+        parts.target.loss,
         optimizer_of(settings, model),
-        metrics=["accuracy"] if classes else ["r2"],
+        metrics=[parts.target.metric],
         class_weight=settings.class_weight,
         callbacks=callbacks,
         progress=progress,

@@ -1,0 +1,211 @@
+"""Goals that are numbers: measured, counted, or quantiles of what is measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+from chainrule import nn
+from chainrule.backend import dtypes
+from chainrule.data.columns import NUMBER, Column, TableError
+from chainrule.data.preprocess import saved
+from chainrule.data.tabular.goals import Goal, Wanted, one_of, refuse_constant, saved_names
+from chainrule.data.tabular.shared import is_constant
+from chainrule.ops.elementwise.complex_numbers import abs
+from chainrule.ops.elementwise.functions import sqrt
+from chainrule.ops.reduce.order import argmax
+from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.elementwise.functions import exp
+from chainrule.ops.reduce.order import amin
+from chainrule.ops.reduce.sort import sort
+from chainrule.ops.shape.stacking import cat
+from chainrule.ops.shape.views import reshape
+from chainrule.tensor import Tensor
+
+__all__ = ["Counts", "Numbers", "Quantiles", "are_quantiles"]
+
+
+def numbers_of_target(column: Column, then: bool = False) -> Tensor:
+    """The numbers of a target; ``then``: at another time than training."""
+    if column.kind == NUMBER:
+        return column.numbers
+    if then:
+        raise TableError(f"the target {column.name!r} was numbers in training, now text")
+    column.refuse_mixed()
+    raise TableError(
+        f"the target {column.name!r} is text, which cannot be predicted as a number; use "
+        "classification"
+    )
+
+
+class Numbers(Goal):
+    """One number or several, standardized (N, m)."""
+
+    task, metric = "regression", "r2"
+
+    def __init__(self, names: Sequence[str], means: Sequence[float], spreads: Sequence[float]):
+        super().__init__(names)
+        self.means, self.spreads = list(means), list(spreads)
+
+    @classmethod
+    def fitted(cls, columns: Sequence[Column], wanted: Wanted) -> Self:
+        for column in columns:
+            numbers_of_target(column)
+            refuse_constant(column)
+        pairs = [moments(c) for c in columns]
+        return cls([c.name for c in columns], [m for m, _ in pairs], [s for _, s in pairs])
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> Self:
+        means, spreads = saved("TargetEncoder", state, means="numbers", spreads="numbers")
+        names, _ = saved_names(state)
+        if not len(names) == len(means) == len(spreads) or min(spreads) <= 0:
+            raise ValueError(
+                f"TargetEncoder: the saved state has {len(names)} names, means {means} and spreads "
+                f"{spreads}; each name has one of both, and spreads are positive"
+            )
+        return cls(names, [float(m) for m in means], [float(s) for s in spreads])
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "means": self.means, "spreads": self.spreads}
+
+    @property
+    def outputs(self) -> int:
+        return len(self.names)
+
+    @property
+    def loss(self) -> str | nn.Module:
+        return "mse"
+
+    def encode(self, columns: Sequence[Column]) -> Tensor:
+        parts = zip(columns, self.means, self.spreads, strict=True)
+        scaled = [reshape((numbers_of_target(c, True) - m) / s, (-1, 1)) for c, m, s in parts]
+        return cast(scaled[0] if len(scaled) == 1 else cat(scaled, 1), dtypes.get_default_dtype())
+
+    def decode(self, output: Tensor) -> list[Any]:
+        pairs = list(zip(self.means, self.spreads, strict=True))
+        if len(pairs) == 1:
+            ((mean, spread),) = pairs
+            return [v * spread + mean for v in output.reshape(-1).tolist()]
+        return [
+            [v * s + m for v, (m, s) in zip(row, pairs, strict=True)] for row in output.tolist()
+        ]
+
+
+class Quantiles(Numbers):
+    """Quantiles of one number: standardized (N, 1), an output for each quantile."""
+
+    task, metric = "quantile", "coverage"
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        means: Sequence[float],
+        spreads: Sequence[float],
+        quantiles: Sequence[float] = (),
+    ):
+        super().__init__(names, means, spreads)
+        self.quantiles = list(quantiles)
+
+    @classmethod
+    def fitted(cls, columns: Sequence[Column], wanted: Wanted) -> Self:
+        one_of(columns, cls.task)
+        goal = super().fitted(columns, wanted)
+        goal.quantiles = wanted.quantiles
+        return goal
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> Self:
+        (quantiles,) = saved("TargetEncoder", state, quantiles="numbers")
+        goal = super().of_state(state)
+        if len(goal.names) != 1 or not are_quantiles(quantiles):
+            raise ValueError(
+                f"TargetEncoder: the saved state has the quantiles {quantiles!r:.60} of "
+                f"{len(goal.names)} columns"
+            )
+        goal.quantiles = [float(q) for q in quantiles]
+        return goal
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "quantiles": self.quantiles}
+
+    @property
+    def outputs(self) -> int:
+        return len(self.quantiles)
+
+    @property
+    def loss(self) -> str | nn.Module:
+        return nn.PinballLoss(self.quantiles)
+
+    def decode(self, output: Tensor) -> list[Any]:
+        """Numbers that do not cross: the outputs of a row in order (Chernozhukov, 2010)."""
+        (mean,), (spread,) = self.means, self.spreads
+        rows = sort(output, 1)[0].tolist()
+        if len(self.quantiles) == 1:
+            return [row[0] * spread + mean for row in rows]
+        return [[v * spread + mean for v in row] for row in rows]
+
+
+def are_quantiles(given: Sequence[float]) -> bool:
+    """Whether these are numbers between 0 and 1, at least one, each larger than the one before."""
+    inside = bool(given) and all(0 < q < 1 for q in given)
+    return inside and list(given) == sorted(set(given))
+
+
+class Counts(Numbers):
+    """A count: (N, 1) in units of its mean, the logarithm of the expected one as the output.
+
+    In these units the Poisson loss is the same up to a factor and a constant, and a network that
+    puts out 0 predicts the mean.
+    """
+
+    task, metric = "count", "d2_poisson_log"
+
+    @classmethod
+    def fitted(cls, columns: Sequence[Column], wanted: Wanted) -> Self:
+        column = one_of(columns, cls.task)
+        numbers = numbers_of_target(column)
+        refuse_constant(column)
+        if float(amin(numbers)) < 0 or not bool((numbers == numbers.floor()).all()):
+            raise TableError(
+                f"the target {column.name!r} is not a count: counts are whole numbers, not "
+                "negative; use regression"
+            )
+        return cls([column.name], [0.0], [moments(column)[0]])
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> Self:
+        goal = super().of_state(state)
+        if len(goal.names) != 1 or goal.means != [0.0]:
+            raise ValueError("TargetEncoder: the saved state of a count has another mean than 0")
+        return goal
+
+    @property
+    def loss(self) -> str | nn.Module:
+        return "poisson_nll"
+
+    def encode(self, columns: Sequence[Column]) -> Tensor:
+        if float(amin(numbers_of_target(columns[0], True))) < 0:
+            raise TableError(f"the target {columns[0].name!r} has negative counts")
+        return super().encode(columns)
+
+    def decode(self, output: Tensor) -> list[Any]:
+        largest = math.log(1e300 / self.spreads[0])  # still a number
+        return super().decode(exp(cast(output, dtypes.float64).clamp(max=largest)))
+
+
+def moments(column: Column) -> tuple[float, float]:
+    """Mean and standard deviation of what is not missing (1 for a constant)."""
+    numbers = column.where_present().numbers
+    if is_constant(column):  # their mean may be rounded, and then be none of them
+        return float(numbers[0]), 1.0
+    center = mean(numbers).item()
+    spread = sqrt(mean((numbers - center) ** 2)).item()
+    if not math.isfinite(spread):
+        raise TableError(
+            f"column {column.name!r} has values that are too large to be scaled, up to "
+            f"{float(numbers[argmax(abs(numbers))]):g}; divide them, or take logarithms"
+        )
+    return center, spread or 1.0
