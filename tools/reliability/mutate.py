@@ -222,7 +222,9 @@ def _change_one(r: Random, tree: Any, words: Sequence[str]) -> None:
         node[key] = r.choice((node[key] + 1, -node[key], node[key] * 2, node[key] * 10**6, 2**40))
     elif way < 0.86 and isinstance(node[key], list):
         size = max(len(json.dumps(node[key])), 1)
-        node[key] = node[key] * r.choice([n for n in (2, 100, 1000) if n * size < 3_000_000] or [1])
+        times = r.choice([n for n in (2, 100, 1000) if n * size < 3_000_000] or [1])
+        # Copies: elements that are one object would all change with the next change.
+        node[key] = json.loads(json.dumps(node[key] * times))
     elif way < 0.92 and isinstance(node, dict):
         node[r.choice([*node, *words, "x"])] = node.pop(key)
     elif way < 0.96:
