@@ -48,7 +48,9 @@ def write_images() -> None:
 
 RUNS = {
     "classification": ["iris"],
-    "regression": ["table.csv", "--target", "price"],
+    "regression": ["table.csv", "--target", "price", "--drop", "kind"],
+    "categories by hand": ["table.csv", "--target", "price", "--categorical", "code"],
+    "a target by hand": ["table.csv", "--target", "code", "--categorical", "code"],
     "two classes": ["table.csv", "--target", "kind", "--class-weight", "balanced"],
     "images": ["pictures", "--channels", "1", "--size", "8,9"],
 }

@@ -20,7 +20,9 @@ from chainrule.train.reporting import curves, html
 from chainrule.train.reporting.cases import worst_cases
 from chainrule.train.reporting.health import health
 from chainrule.train.reporting.importance import importance, importances
-from chainrule.train.reporting.predictions import calibration
+from chainrule.train.reporting.dependence import dependence_of
+from chainrule.train.reporting.predictions import calibration, predictions
+from chainrule.train.reporting.thresholds import thresholds
 
 QUICK = train.Settings(hidden=(8,), epochs=6, lr=0.02)
 
@@ -88,10 +90,10 @@ def test_the_page_is_whole(kind: str, request: pytest.FixtureRequest) -> None:
     sections = re.findall(r'<section id="([^"]+)"><h2>([^<]+)</h2>', page)
     assert [name.lower().replace(" ", "-") for _, name in sections] == [i for i, _ in sections]
     assert re.findall(r'<a href="#([^"]+)">', page) == [i for i, _ in sections]
-    wanted = ["Scores", "Predictions", "Calibration", "Importance", "Worst cases", "Learning"]
-    wanted += ["Data", "Network", "Settings", "Code"]
+    wanted = ["Scores", "Predictions", "Thresholds", "Calibration", "Importance", "Effects"]
+    wanted += ["Worst cases", "Learning", "Data", "Network", "Settings", "Code"]
     if kind == "numbers":
-        wanted.remove("Calibration")
+        wanted = [name for name in wanted if name not in ("Thresholds", "Calibration")]
     assert [name for _, name in sections] == wanted
     assert "chainrule fit &lt;data&gt;" in page
     assert len(page.encode()) < 100_000
@@ -251,8 +253,29 @@ def test_worst_cases_are_those_with_the_largest_loss(numbers: train.FittedNetwor
     first = text[text.index('class="case"') :]
     row = numbers.held_out["rows"].take([worst])
     assert first.index(f"<b>{row['y'].values[0]:.4g}, predicted") < 30
-    assert f"<dt>nothing</dt><dd>{row['nothing'].values[0]:.4g}</dd>" in first.split("</dl>")[0]
+    cell = f'<td>nothing</td><td class="n">{row["nothing"].values[0]:.4g}</td>'
+    assert cell in first.split("</table>")[0]
     assert text.count('class="case"') == 8
+
+
+def test_beside_a_worst_case_is_the_nearest_training_row(numbers: train.FittedNetwork) -> None:
+    output, true = (numbers.held_out[k].reshape(-1) for k in ("output", "target"))
+    worst = int((output - true).abs().argmax())
+    x, rows, _ = numbers.held_out["examples"]
+    scale = x.double().std(0)
+    near = int((((x - numbers.held_out["inputs"][worst]) / scale) ** 2).sum(1).argmin())
+    text = worst_cases(numbers)
+    first = text[text.index('class="case"') :].split("</table>")[0]
+    assert f'<td class="n">{rows["says all"].values[near]:.4g}</td></tr>' in first
+    assert len(x) == len(rows) == numbers.about["split"]["train"]
+
+
+def test_worst_cases_without_training_rows(numbers: train.FittedNetwork) -> None:
+    kept = numbers.held_out.pop("examples")
+    try:
+        assert "nearest" not in worst_cases(numbers)
+    finally:
+        numbers.held_out["examples"] = kept
 
 
 def test_columns_of_pixels_are_shown_as_pictures() -> None:
@@ -260,7 +283,7 @@ def test_columns_of_pixels_are_shown_as_pictures() -> None:
     settings = train.Settings(hidden=(8,), epochs=1)
     text = worst_cases(train.fit_table(table, settings=settings, progress=False))
     found = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
-    assert len(found) == 8
+    assert len(found) == 16  # eight, and the nearest of each
     file = base64.b64decode(found[0])
     assert file[:8] == b"\x89PNG\r\n\x1a\n"
     assert (int.from_bytes(file[16:20]), int.from_bytes(file[20:24])) == (8, 8)
@@ -282,3 +305,104 @@ def test_health_only_where_a_doctor_was_asked() -> None:
     assert "Remedy: a smaller rate" in text
     assert "fails" in text
     assert "found nothing" in health({"findings": [], "preflight": []})
+
+
+# --- thresholds and effects -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two() -> train.FittedNetwork:
+    table = data.embedded("breast_cancer").table.take(range(300))
+    return train.fit_table(table, settings=QUICK, progress=False)
+
+
+def test_a_threshold_counts_rows(two: train.FittedNetwork) -> None:
+    text = thresholds(two)
+    held = json.loads(re.findall(r'<script type="application/json">(.*?)</sc', text)[0])
+    p = chainrule.softmax(two.held_out["output"].double(), 1)[:, 1].tolist()
+    own = two.held_out["target"].tolist()
+    for percent in (1, 30, 50, 99):
+        hits = sum(v >= percent / 100 and t == 1 for v, t in zip(p, own, strict=True))
+        alarms = sum(v >= percent / 100 and t == 0 for v, t in zip(p, own, strict=True))
+        assert held["counts"][percent - 1] == [hits, alarms]
+    assert held["own"] == sum(own)
+    assert held["own"] + held["others"] == len(own)
+    hits, alarms = held["counts"][49]
+    assert f"{hits} of {held['own']} are found, {alarms} of {held['others']}" in text
+    assert text.count('class="at"') == 2
+    auc = inspect.Roc.from_predictions(own, p).auc["1"]
+    assert f'<td class="n">{auc:.3f}</td>' in text
+
+
+def test_thresholds_of_several_classes_have_no_slider(classes: train.FittedNetwork) -> None:
+    text = thresholds(classes)
+    assert "threshold" not in text
+    assert text.count("<svg") == 2
+    assert text.count("<polyline") == 3 + 1 + 3
+
+
+def test_thresholds_where_one_class_is_held_out(two: train.FittedNetwork) -> None:
+    kept = dict(two.held_out)
+    few = [i for i, t in enumerate(kept["target"].tolist()) if t == 1]
+    two.held_out |= {k: kept[k][few] for k in ("output", "target", "inputs")}
+    try:
+        assert "needs samples of at least two classes" in thresholds(two)
+        assert "svg" in predictions(two)
+    finally:
+        two.held_out.update(kept)
+
+
+def test_scores_of_each_class(classes: train.FittedNetwork) -> None:
+    text = predictions(classes)
+    seen = inspect.Confusion.from_predictions(
+        classes.held_out["target"], classes.held_out["output"], classes=classes.about["classes"]
+    )
+    for k, name in enumerate(seen.classes):
+        rows = int(seen.counts[k].sum())
+        cells = [name, f"{rows}", f"{seen.recall[k]:.1%}"]
+        line = cells[0] + "".join(f'</td><td class="n">{c}' for c in cells[1:])
+        assert f"<td>{line}</td>" in text
+
+
+@pytest.mark.parametrize("kind", ["numbers", "two"])
+def test_effects_are_what_the_instrument_measures(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    network = request.getfixturevalue(kind)
+    rows, name = network.held_out["rows"], "nothing" if kind == "numbers" else "mean_radius"
+    few = rows.take(range(min(len(rows), 100)))
+    found = dependence_of(network, rows, name)
+    assert found is not None
+    values, answers = found
+    k = 0 if kind == "numbers" else 1
+    if kind == "numbers":
+        seen = inspect.partial_dependence(network, few, name)
+        assert seen.grid[0].tolist() == values
+        assert answers[:, k].tolist() == pytest.approx(seen.average.tolist(), rel=1e-5)
+    else:
+        at = few[name].numbers.tolist()[0]
+        low, high = min(values), max(values)
+        assert low < high
+        p = network.predict_proba(
+            Table(
+                [
+                    data.Column(c.name, "number", [values[3]] * len(few)) if c.name == name else c
+                    for c in few
+                ]
+            )
+        )
+        assert float(answers[3, 1]) == pytest.approx(float(p[:, 1].double().mean()), rel=1e-5)
+        assert isinstance(at, float)
+
+
+def test_effects_of_words(numbers: train.FittedNetwork) -> None:
+    found = dependence_of(numbers, numbers.held_out["rows"], "word <b>")
+    assert found is not None
+    assert sorted(map(str, found[0])) == ["a", "b"]
+    a, b = (float(found[1][found[0].index(word), 0]) for word in ("a", "b"))  # type: ignore[arg-type]
+    assert a > b
+
+
+def test_a_column_that_does_not_change_has_no_effect(numbers: train.FittedNetwork) -> None:
+    same = [i for i, v in enumerate(numbers.held_out["rows"]["nothing"].values) if v == 0]
+    assert dependence_of(numbers, numbers.held_out["rows"].take(same), "nothing") is None

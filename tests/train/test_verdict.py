@@ -64,7 +64,7 @@ def test_the_linear_model_wins_and_what_to_try_then() -> None:
 def test_a_difference_that_chance_makes_is_none() -> None:
     few = network({"accuracy": 0.95}, {"accuracy": 0.93}, {"accuracy": 0.5}, rows=100)
     assert verdict(few).level == "even"
-    assert "no better than a linear model (93.0%" in verdict(few).sentence
+    assert "about as good as a linear model (93.0%" in verdict(few).sentence
     assert any("rest on 100 rows" in text for text in verdict(few).advice)
     many = network({"accuracy": 0.95}, {"accuracy": 0.93}, {"accuracy": 0.5}, rows=10_000)
     assert verdict(many).level == "better"

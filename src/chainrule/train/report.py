@@ -14,12 +14,15 @@ from chainrule.train.reporting.cases import worst_cases
 from chainrule.train.reporting.code import code, python_code
 from chainrule.train.reporting.curves import SCRIPT, learning
 from chainrule.train.reporting.data import columns
+from chainrule.train.reporting.dependence import dependence
 from chainrule.train.reporting.health import health
 from chainrule.train.reporting.html import STYLE, note, section, table
-from chainrule.train.reporting.importance import importance
+from chainrule.train.reporting.importance import IMPORTANCES, importance
 from chainrule.train.reporting.network import architecture
 from chainrule.train.reporting.predictions import calibration, predictions
 from chainrule.train.reporting.scores import answer, scores
+from chainrule.train.reporting.thresholds import SCRIPT as SLIDER
+from chainrule.train.reporting.thresholds import thresholds
 from chainrule.train.reporting.verdict import verdict
 
 __all__ = ["html_report", "python_code", "text_report"]
@@ -78,8 +81,10 @@ def html_report(network: FittedNetwork, command: str = "", place: str = "model")
     title = f"{about['source']}: {about['task']} of {about['target']}"
     held: dict[str, Callable[[FittedNetwork], str]] = {
         "Predictions": predictions,
+        "Thresholds": thresholds,
         "Calibration": calibration,
         "Importance": importance,
+        "Effects": dependence,
         "Worst cases": worst_cases,
     }
     parts: dict[str, Callable[[FittedNetwork], str]] = {
@@ -93,6 +98,7 @@ def html_report(network: FittedNetwork, command: str = "", place: str = "model")
         "Settings": _settings,
         "Code": lambda network: code(network, command, place),
     }
+    network.held_out.pop(IMPORTANCES, None)  # of the network as it was
     made = [section(name, partial(make, network)) for name, make in parts.items()]
     shown = [(name, text) for name, text in made if text]
     links = "".join(f'<a href="#{_anchor(name)}">{name}</a>' for name, _ in shown[1:])
@@ -107,7 +113,7 @@ def html_report(network: FittedNetwork, command: str = "", place: str = "model")
         top,
         f'<nav class="links" aria-label="Sections">{links}</nav>',
         *rest,
-        f"<script>{SCRIPT}</script>",
+        f"<script>{SCRIPT}{SLIDER}</script>",
     ]
     return page(title, "".join(body), STYLE)
 

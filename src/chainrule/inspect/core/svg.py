@@ -8,7 +8,15 @@ from html import escape
 
 from chainrule.charts import COLORS
 
-__all__ = ["bar_chart", "confusion_chart", "curve_chart", "line_chart", "scatter_chart"]
+__all__ = [
+    "bar_chart",
+    "confusion_chart",
+    "curve_chart",
+    "heat_chart",
+    "histogram_chart",
+    "line_chart",
+    "scatter_chart",
+]
 
 WIDTH, HEIGHT = 520, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 30, 42
@@ -129,15 +137,21 @@ def curve_chart(
     log: bool = False,
     mark: float | None = None,
     faint: Collection[str] = (),
+    dots: Mapping[str, tuple[float, float]] | None = None,
+    span: Sequence[float] = (),
 ) -> str:
-    """Curves through points (x, y); those named in ``faint`` are drawn thin, behind the others."""
+    """Curves through points (x, y); those named in ``faint`` are drawn thin, behind the others.
+
+    ``dots`` are points on curves, by the names of these; ``span`` are values that the vertical axis
+    reaches in any case.
+    """
     points = [p for some in curves.values() for p in some]
     if not points:
         raise ValueError(f"line_chart: {title!r} has no points to draw")
     xs = [a for a, _ in points]
     # One point gets room on both sides, as in a curve that has only begun.
     x = _Axis(xs if len(set(xs)) > 1 else [*xs, xs[0] + 1], LEFT, WIDTH - RIGHT)
-    y = _Axis([b for _, b in points], HEIGHT - BOTTOM, TOP, log)
+    y = _Axis([*span, *[b for _, b in points]], HEIGHT - BOTTOM, TOP, log)
     plot = _grid(x, y)
     if mark is not None:
         plot.append(
@@ -147,6 +161,11 @@ def curve_chart(
     for i, (name, some) in enumerate(curves.items()):
         color = COLORS[i % len(COLORS)]
         plot.append(_curve(x, y, some, color, name in faint))
+        if dots and name in dots:
+            at, height = dots[name]
+            plot.append(
+                f'<circle cx="{x(at):.1f}" cy="{y(height):.1f}" r="5" fill="{color}" class="at"/>'
+            )
     legend, rows = _legend(list(curves))
     parts = [*_titles(title, xlabel, ylabel), '<g class="plot">', *plot, "</g>", *legend]
     return _page(parts, title, height=HEIGHT + 4 + LEGEND * rows)
@@ -223,6 +242,58 @@ def scatter_chart(
         if math.isfinite(a) and math.isfinite(b)
     ]
     return _page(parts, title)
+
+
+def histogram_chart(
+    counts: Sequence[int], low: float, high: float, title: str, xlabel: str, ylabel: str
+) -> str:
+    """Bars upwards, of counts in bins of one width from ``low`` to ``high``; a line at zero."""
+    if not counts or not low < high:
+        raise ValueError(f"histogram_chart: {title!r} needs bins from a low to a high number")
+    x, y = _Axis([low, high], LEFT, WIDTH - RIGHT), _Axis([0, max(counts)], HEIGHT - BOTTOM, TOP)
+    step = (high - low) / len(counts)
+    parts = [*_titles(title, xlabel, ylabel), *_grid(x, y)]
+    for i, count in enumerate(counts):
+        left, right = x(low + i * step), x(low + (i + 1) * step)
+        between = f"{_label(low + i * step)} to {_label(low + (i + 1) * step)}"
+        parts.append(
+            f'<rect x="{left + 0.5:.1f}" y="{y(count):.1f}" width="{right - left - 1:.1f}" '
+            f'height="{y(0) - y(count):.1f}" class="bar"><title>{between}: {count}</title></rect>'
+        )
+    if low < 0 < high:
+        parts.append(
+            f'<line x1="{x(0):.1f}" y1="{TOP}" x2="{x(0):.1f}" y2="{HEIGHT - BOTTOM}" '
+            'stroke="#888" stroke-dasharray="4 3"/>'
+        )
+    return _page(parts, title)
+
+
+def heat_chart(rows: Sequence[Sequence[float]], title: str, caption: str) -> str:
+    """Cells that are the darker the larger their values are; nothing below zero is shown."""
+    if not rows or not rows[0]:
+        raise ValueError(f"heat_chart: {title!r} has no values to draw")
+    cell = min(28.0, 250 / max(len(rows), len(rows[0])))
+    most = max(max(row) for row in rows) or 1.0
+    left = (WIDTH - len(rows[0]) * cell) / 2
+    parts = [
+        f'<text x="{WIDTH / 2}" y="18" text-anchor="middle" font-weight="600">'
+        f"{escape(title)}</text>"
+    ]
+    for i, row in enumerate(rows):
+        for j, value in enumerate(row):
+            share = max(0.0, value / most)
+            parts.append(
+                f'<rect x="{left + j * cell:.1f}" y="{TOP + i * cell:.1f}" width="{cell:.1f}" '
+                f'height="{cell:.1f}" class="bar" fill-opacity="{share:.3f}">'
+                f"<title>row {i}, column {j}: {_label(value)}</title></rect>"
+            )
+    bottom = TOP + len(rows) * cell
+    parts.append(
+        f'<rect x="{left:.1f}" y="{TOP}" width="{len(rows[0]) * cell:.1f}" '
+        f'height="{len(rows) * cell:.1f}" fill="none" stroke="#888"/>'
+        f'<text x="{WIDTH / 2}" y="{bottom + 18:.1f}" text-anchor="middle">{escape(caption)}</text>'
+    )
+    return _page(parts, title, WIDTH, bottom + 28)
 
 
 def bar_chart(values: Mapping[str, float], title: str, xlabel: str) -> str:

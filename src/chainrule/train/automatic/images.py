@@ -11,7 +11,7 @@ from chainrule.data import Column, TargetEncoder
 from chainrule.data import train_validation_test_split as split_in_three
 from chainrule.data.image_encoder import ImageEncoder, image_files
 from chainrule.random import fork_rng, manual_seed
-from chainrule.train.automatic.parts import Parts, check_target
+from chainrule.train.automatic.parts import EXAMPLES, Parts, check_target
 from chainrule.train.automatic.settings import Settings
 from chainrule.train.automatic.tables import finish
 from chainrule.train.fitted import FittedNetwork
@@ -84,7 +84,9 @@ def fit_images(
         (inputs([paths[i] for i in rows]), goal(column.take(rows)))
         for rows in (train, validation, test)
     ]
-    parts = Parts(inputs, goal, encoded[0], encoded[1], encoded[2], [paths[i] for i in test])
+    examples = [paths[i] for i in train[:EXAMPLES]]
+    rows = [paths[i] for i in test]
+    parts = Parts(inputs, goal, encoded[0], encoded[1], encoded[2], rows, examples)
     _, c, h, w = parts.train[0].shape
     counts = Counter(classes)
     about = {

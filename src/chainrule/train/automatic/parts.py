@@ -18,7 +18,17 @@ from chainrule.printing import readable
 from chainrule.tensor import Tensor
 from chainrule.train.automatic.settings import Settings
 
-__all__ = ["Parts", "check_target", "encode", "prepare", "summary", "target_in_its_role"]
+__all__ = [
+    "EXAMPLES",
+    "Parts",
+    "check_target",
+    "encode",
+    "prepare",
+    "summary",
+    "target_in_its_role",
+]
+
+EXAMPLES = 2000  # training rows that the report compares others with
 
 
 @dataclass
@@ -31,6 +41,7 @@ class Parts:
     validation: tuple[Tensor, Tensor]
     test: tuple[Tensor, Tensor]
     rows: Any = None  # of the test part as they were given: a table, or the files of images
+    examples: Any = None  # the same of the first training rows
 
 
 def check_target(column: Column, task: str) -> str:
@@ -104,11 +115,12 @@ def encode(
     inputs, y = TableEncoder(roles), goal(part[target])
     guesses = guess_roles(table.without(target), inputs.given)
     encoded = [(inputs.fit_transform(part.without(target), y, guesses=guesses), y)]
+    examples = part.take(range(min(EXAMPLES, len(part))))
     for some in rows[1:]:
         part = table.take(some)  # in the place of the part before
         encoded.append((inputs(part, target), goal(part[target])))
     train, validation, test = encoded
-    return Parts(inputs, goal, train, validation, test, part)
+    return Parts(inputs, goal, train, validation, test, part, examples)
 
 
 def summary(column: Column) -> dict[str, Any]:

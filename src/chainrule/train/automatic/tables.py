@@ -52,10 +52,12 @@ def fit_table(
     """
     settings = settings or Settings()
     target = table.names[-1] if target is None else target
+    given = {"roles": {n: r if isinstance(r, str) else list(r) for n, r in (roles or {}).items()}}
     table, roles = target_in_its_role(table, target, roles)
     parts = prepare(table, target, task, settings, roles)
     about = {
         "source": source,
+        "given": {name: value for name, value in given.items() if value},
         "rows": len(table),
         "columns": table.names,
         "features": parts.inputs.feature_names,
@@ -103,6 +105,9 @@ def finish(
     }
     x, y = parts.test
     held_out = {"output": output, "target": y, "inputs": x, "rows": parts.rows}
+    if parts.examples is not None:
+        few = [t[: len(parts.examples)].clone() for t in parts.train]  # not a view of all of them
+        held_out["examples"] = (few[0], parts.examples, few[1])
     return FittedNetwork(
         model, parts.inputs, parts.target, facts, trainer.history, norms.norms, held_out
     )

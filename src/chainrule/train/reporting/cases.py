@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import base64
-import re
 from html import escape
 from typing import Any
 
 from chainrule.data import Table
 from chainrule.data.image_encoder import ImageEncoder
+from chainrule.inspect.results.worst import Case, top_losses
 from chainrule.nn.functional import interpolate
-from chainrule.ops.layers.softmax import log_softmax
+from chainrule.printing import readable
 from chainrule.tensor import Tensor
 from chainrule.train.fitted import FittedNetwork
-from chainrule.train.reporting.html import number
+from chainrule.train.reporting.html import number, table_of
+from chainrule.train.reporting.importance import columns_by_importance, pixels
+from chainrule.train.reporting.seen import CLASSES, LABELS, Seen, seen_of
 from chainrule.utils.tensorboard.pictures import in_bytes, png
 
 __all__ = ["worst_cases"]
@@ -22,97 +24,138 @@ CASES, COLUMNS, PIXELS = 8, 10, 64
 
 
 def worst_cases(network: FittedNetwork) -> str:
-    """The rows with the largest loss."""
-    losses, said = _judged(network)
-    worst = sorted(range(len(losses)), key=lambda i: -losses[i])[:CASES]
-    shown = "".join(_case(network, i, said[i]) for i in worst)
+    """The rows with the largest loss, each beside the nearest of the training rows."""
+    seen = seen_of(network)
+    losses = _losses(seen)
+    worst = losses.argsort(descending=True, stable=True).tolist()[:CASES]
+    total = float(losses.sum())
+    share = float(losses[worst].sum()) / total if total > 0 else 0.0
+    nearest = _nearest(network, worst)
+    shown = "".join(_case(network, seen, i, nearest.get(i)) for i in worst)
+    beside = " Beside each is the training row that is most like it." if nearest else ""
     return (
         "<p>The held-out rows on which the network is most wrong: look here for mistakes in the "
-        f'data, and for what is missing in it.</p><div class="cases">{shown}</div>'
+        f"data, and for what is missing in it. These {len(worst)} make {share:.0%} of the loss."
+        f'{beside}</p><div class="cases">{shown}</div>'
     )
 
 
-def _judged(network: FittedNetwork) -> tuple[list[float], list[str]]:
-    """The loss of each row, and what was true and what was said, in words."""
-    output, target = network.held_out["output"], network.held_out["target"]
-    if network.task == "classification":
-        logs, classes = log_softmax(output.double(), 1), network.about["classes"]
-        p, best = logs.exp().tolist(), logs.argmax(1).tolist()
-        true = target.tolist()
-        losses = [-row[t] for row, t in zip(logs.tolist(), true, strict=True)]
-        said = [
-            f"{classes[t]}, predicted {classes[b]} ({p[i][b]:.0%}; {classes[t]} {p[i][t]:.2g})"
-            if b != t
-            else f"{classes[t]}, predicted {classes[b]} ({p[i][b]:.0%})"
-            for i, (t, b) in enumerate(zip(true, best, strict=True))
-        ]
-        return losses, said
-    spread, mean = network.target.spread, network.target.mean
-    pairs = zip(target.reshape(-1).tolist(), output.reshape(-1).tolist(), strict=True)
-    values = [(t * spread + mean, o * spread + mean) for t, o in pairs]
-    said = [f"{t:.4g}, predicted {o:.4g} ({o - t:+.4g})" for t, o in values]
-    return [abs(t - o) for t, o in values], said
+def _losses(seen: Seen) -> Tensor:
+    """The loss of each row: of probabilities that of what is true, of numbers the error."""
+    if seen.kind == CLASSES:
+        right = seen.said.gather(1, seen.true.reshape(-1, 1)).reshape(-1)
+        return -right.clamp(min=1e-300).log()
+    if seen.kind == LABELS:
+        right = seen.true * seen.said + (1 - seen.true) * (1 - seen.said)
+        return -right.clamp(min=1e-300).log().mean(1)
+    return (seen.said - seen.true).abs().mean(1)
 
 
-def _case(network: FittedNetwork, i: int, said: str) -> str:
+def _words(seen: Seen, i: int) -> str:
+    """What was true and what was said."""
+    if seen.kind == CLASSES:
+        p, t = seen.said[i], int(seen.true[i])
+        best = int(p.argmax())
+        names = seen.names
+        own = "" if best == t else f"; {names[t]} {float(p[t]):.1%}"
+        return f"{names[t]}, predicted {names[best]} ({float(p[best]):.1%}{own})"
+    if seen.kind == LABELS:
+        true, said = (
+            [n for n, v in zip(seen.names, row[i].tolist(), strict=True) if v > 0.5]
+            for row in (seen.true, seen.said)
+        )
+        return f"{' + '.join(true) or 'none'}, predicted {' + '.join(said) or 'none'}"
+    true, said = seen.true[i].tolist(), seen.said[i].tolist()
+    listed = ", ".join(map(readable, said))
+    off = f" ({said[0] - true[0]:+.4g})" if len(said) == 1 else ""
+    return f"{', '.join(map(readable, true))}, predicted {listed}{off}"
+
+
+def _nearest(network: FittedNetwork, worst: list[int]) -> dict[int, Case]:
+    """The nearest training row of each, as far as training rows are kept."""
+    if "examples" not in network.held_out:
+        return {}
+    x, rows = network.held_out["inputs"][worst], network.held_out["examples"]
+    # Which is nearest depends on inputs alone: any numbers serve as targets.
+    found = top_losses(_zeros, x, _zeros(x), training=(rows[0], _zeros(rows[0])), k=len(worst))
+    return {worst[case.index]: case for case in found.cases}
+
+
+def _zeros(x: Tensor) -> Tensor:
+    return x.reshape(len(x), -1)[:, 0].double() * 0
+
+
+def _case(network: FittedNetwork, seen: Seen, i: int, near: Case | None) -> str:
     rows = network.held_out["rows"]
-    picture = _thumbnail(network, i)
-    if not isinstance(rows, Table):
-        inputs = f'<div class="soft">{escape(str(rows[i]))}</div>'
-    elif picture:
-        inputs = ""
-    else:
-        inputs = _inputs(network, rows, i)
-    return f'<div class="case">{picture}<b>{escape(said)}</b>{inputs}</div>'
-
-
-def _inputs(network: FittedNetwork, rows: Table, i: int) -> str:
-    """What the row holds: its columns, or the first of them."""
-    names = network.inputs.columns
-    one = rows.take([i])
-    cells = "".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(number(one[name].values[0]))}</dd>"
-        for name in names[:COLUMNS]
+    picture = _thumbnail(network, rows, network.held_out["inputs"], i, f"held-out image {i + 1}")
+    said = f"<b>{escape(_words(seen, i))}</b>"
+    if not picture:
+        return f'<div class="case">{said}{_compared(network, rows, i, near)}</div>'
+    inputs = "" if isinstance(rows, Table) else f'<div class="soft">{escape(str(rows[i]))}</div>'
+    beside = ""
+    if near is not None and near.nearest is not None:
+        x, others, target = network.held_out["examples"]
+        name = _known(network, target[near.nearest])
+        other = _thumbnail(network, others, x, near.nearest, f"most like it: {name}")
+        beside = f"<figure>{other}<figcaption>trained on: {escape(name)}</figcaption></figure>"
+    return (
+        f'<div class="case">{said}<div class="pair"><figure>{picture}'
+        f"<figcaption>this one</figcaption></figure>{beside}</div>{inputs}</div>"
     )
+
+
+def _known(network: FittedNetwork, target: Tensor) -> str:
+    """What a training row was, in words."""
+    if network.task == "classification":
+        return str(network.about["classes"][int(target)])
+    return ", ".join(map(str, network.target.decode(target.reshape(1, -1))))
+
+
+def _compared(network: FittedNetwork, rows: Table, i: int, near: Case | None) -> str:
+    """What the row holds in the columns that matter most, and the training row that is nearest."""
+    names = columns_by_importance(network)
+    tables = [rows.take([i])]
+    if near is not None and near.nearest is not None:
+        tables.append(network.held_out["examples"][1].take([near.nearest]))
+    target = [n for n in _targets(network) if all(n in t for t in tables)]
+    lines = []
+    for name in [*target, *names[:COLUMNS]]:
+        cells = [number(t[name].values[0]) for t in tables]
+        lines.append(
+            [escape(c) for c in (name, *["" if c in ("nan", "None") else c for c in cells])]
+        )
     more = len(names) - COLUMNS
-    rest = f'<div class="soft">and {more} more</div>' if more > 0 else ""
-    return f"<dl>{cells}</dl>{rest}"
+    rest = f'<div class="soft">and {more} more columns</div>' if more > 0 else ""
+    head = ["", "this", "nearest"][: 1 + len(tables)]
+    return table_of(head, lines) + rest
 
 
-def _thumbnail(network: FittedNetwork, i: int) -> str:
-    """The row as a picture, if it is one: of a file, or of columns that are pixels."""
-    x = network.held_out["inputs"]
+def _targets(network: FittedNetwork) -> list[str]:
+    return [network.about["target"]]
+
+
+def _thumbnail(network: FittedNetwork, rows: Any, x: Tensor, i: int, words: str) -> str:
+    """A row as a picture, if it is one: of a file, or of columns that are pixels."""
     encoder: Any = network.inputs
     if isinstance(encoder, ImageEncoder):
         image = x[i] * encoder.spread + encoder.mean
     else:
-        shape = _pixels(network.about["columns"], network.about["target"])
+        shape = pixels(network.about["columns"], network.about["target"])
         if shape is None:
             return ""
-        rows = network.held_out["rows"].take([i])
-        names = [n for n in rows.names if n != network.about["target"]]
-        image = _scaled([float(rows[n].values[0]) for n in names], shape, x)
+        one = rows.take([i])
+        names = [n for n in network.about["columns"] if n != network.about["target"]]
+        image = _scaled([float(one[n].values[0]) for n in names], shape, x)
     high = max(image.shape[1:])
     if high > PIXELS:
         size = [max(1, round(n * PIXELS / high)) for n in image.shape[1:]]
         image = interpolate(image.unsqueeze(0), size=size, mode="bilinear", antialias=True)[0]
     data = base64.b64encode(png(in_bytes(image.permute(1, 2, 0)))).decode()
-    return f'<img alt="held-out image {i + 1}" src="data:image/png;base64,{data}">'
+    return f'<img alt="{escape(words)}" src="data:image/png;base64,{data}">'
 
 
 def _scaled(values: list[float], shape: tuple[int, int], like: Tensor) -> Tensor:
     """Dark ink on a light ground, whatever the range of the values is."""
     low, high = min(values), max(values)
-    pixels = [1 - (v - low) / ((high - low) or 1) for v in values]
-    return like.new_tensor(pixels).reshape(1, *shape)
-
-
-def _pixels(columns: list[str], target: str) -> tuple[int, int] | None:
-    """Height and width, where all columns are named after the row and column of a pixel."""
-    places = [re.fullmatch(r"\D+(\d+)\D(\d+)", name) for name in columns if name != target]
-    if len(places) < 16 or not all(places):
-        return None
-    found = [(int(m[1]), int(m[2])) for m in places if m]
-    high, wide = (max(axis) + 1 for axis in zip(*found, strict=True))
-    whole = found == [(r, c) for r in range(high) for c in range(wide)]
-    return (high, wide) if whole else None
+    pixels_ = [1 - (v - low) / ((high - low) or 1) for v in values]
+    return like.new_tensor(pixels_).reshape(1, *shape)

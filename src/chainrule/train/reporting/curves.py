@@ -10,6 +10,7 @@ from html import escape
 from chainrule.charts import COLORS, spans_decades
 from chainrule.inspect.core import svg
 from chainrule.train.fitted import FittedNetwork
+from chainrule.train.reporting.verdict import measure
 
 __all__ = ["SCRIPT", "learning"]
 
@@ -79,6 +80,7 @@ if(from!==null&&Math.abs(to-from)>1)span(Math.min(from,to),Math.max(from,to));fr
 svg.addEventListener('pointerleave',()=>{at=null;from=null;draw()});
 draw()});
 """
+UNDRAWN = ("loss", "penalty", "seconds")
 MOST = 2000  # epochs of a curve that zooms; a longer one is a picture, for the size of the page
 
 
@@ -87,15 +89,15 @@ def learning(network: FittedNetwork) -> str:
     history, about = network.history, network.about
     best = about["best_epoch"]
     words = (
-        f"<p>{escape(about['stopped'])}; the weights are those of epoch {best} (dashed line), "
-        "where the validation loss was lowest.</p>"
+        f"<p>Training ended: {escape(about['stopped'])}. The weights are those of epoch {best} "
+        "(dashed line), where the validation loss was lowest.</p>"
     )
-    metric = "accuracy" if "accuracy" in history else "r2"
+    scored = [n for n in history.columns if f"val_{n}" in history and n not in UNDRAWN]
     charts = [
         _figure(
             {"training": history[name], "validation": history[f"val_{name}"]}, title, name, best
         )
-        for name, title in (("loss", "Loss"), (metric, metric))
+        for name, title in (("loss", "Loss"), *[(n, measure(n).name) for n in scored])
     ]
     norms = {n: v for n, v in network.gradient_norms.items() if n.endswith("weight") and v}
     if norms and max(max(v) for v in norms.values()) > 0:

@@ -39,8 +39,8 @@ def _role(about: dict[str, Any], column: dict[str, Any]) -> str:
         return f"left out: {about['left_out'][name]}"
     role = about.get("roles", {}).get(name)
     if isinstance(role, dict):
-        why = role.get("why", "")
-        return str(role.get("kind", column["kind"])) + (f": {why}" if why else "")
+        why = "as given" if role.get("given") else role.get("reason", "")
+        return str(role.get("kind", column["kind"])) + (f" ({why})" if why else "")
     return str(role or column["kind"])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from chainrule.printing import readable
 
-__all__ = ["STYLE", "Section", "note", "number", "section", "table", "table_of"]
+__all__ = ["STYLE", "Section", "framed", "note", "number", "section", "table", "table_of"]
 
 # Beside the style that all pages have: wide enough for two charts, and one below the other on a
 # phone.
@@ -29,6 +29,11 @@ figcaption{color:var(--soft);font-size:.9rem}
 table{border-collapse:collapse;width:fit-content}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}th{font-weight:600}
 pre{background:color-mix(in srgb,var(--ink) 6%,var(--ground));border-radius:6px;padding:.7rem}
+.beside{display:flex;flex-wrap:wrap;gap:1rem 2rem;align-items:flex-start}
+.beside>*{max-width:100%}.beside>div{flex:1 1 20rem;min-width:0}
+.threshold label{display:flex;gap:.8rem;align-items:center;max-width:36rem}
+.threshold input{flex:1;min-width:6rem;accent-color:var(--mark)}
+.threshold output{font-size:1rem;color:inherit;margin:.3rem 0}
 .tools{display:flex;flex-wrap:wrap;gap:.3rem;margin:.2rem 0}
 .tools button{font-size:.8rem;padding:.1rem .55rem}
 .tools button[aria-pressed=true]{background:var(--mark);color:var(--ground)}
@@ -36,13 +41,15 @@ pre{background:color-mix(in srgb,var(--ink) 6%,var(--ground));border-radius:6px;
 .curves svg{touch-action:pan-y;cursor:crosshair}
 output{display:block;min-height:1.4em;font-size:.85rem;color:var(--soft);
 font-variant-numeric:tabular-nums}
-.cases{display:grid;grid-template-columns:repeat(auto-fill,minmax(15rem,1fr));gap:.8rem}
-.case{border:1px solid var(--line);border-radius:8px;padding:.6rem .8rem;font-size:.9rem;
-overflow-wrap:anywhere}
-.case img{width:6rem;height:6rem;object-fit:contain;image-rendering:pixelated;float:right;
-margin-left:.6rem;border:1px solid var(--line)}
-.case dl{margin:.3rem 0 0;display:grid;grid-template-columns:auto 1fr;gap:0 .6rem}
-.case dt{color:var(--soft)}.case dd{margin:0;text-align:right}
+.cases{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:.8rem}
+.case{border:1px solid var(--line);border-radius:8px;padding:.6rem .8rem;font-size:.9rem}
+.case>*{overflow-wrap:anywhere}.case table{width:100%}
+.case td,.case th{padding:.05rem .3rem}.case th,.case .n{white-space:nowrap;overflow-wrap:normal;
+max-width:9rem;overflow:hidden;text-overflow:ellipsis}
+.case .n:last-child,.case td:first-child{color:var(--soft)}
+.pair{display:flex;gap:.8rem;margin-top:.4rem}
+.pair img{width:6rem;height:6rem;object-fit:contain;image-rendering:pixelated;
+border:1px solid var(--line)}.pair figcaption{font-size:.8rem}
 .verdict{border-left:6px solid var(--mark);border-radius:4px;padding:.5rem 1rem;margin:.8rem 0;
 background:color-mix(in srgb,var(--mark) 9%,var(--ground))}
 .verdict p{font-size:1.25rem;line-height:1.35;margin:0;font-weight:600}
@@ -54,7 +61,8 @@ code{font:.9em ui-monospace,monospace;background:color-mix(in srgb,var(--ink) 8%
 border-radius:3px;padding:0 .25em}
 .finding{border-left:4px solid #E69F00;padding:.1rem .8rem;margin:.6rem 0}
 .finding.error{border-color:#D55E00}
-@media (max-width:30rem){.case dl{grid-template-columns:1fr 1fr}body{padding:.6rem .8rem 2rem}}
+@media (max-width:30rem){td,th{padding:.15rem .3rem;font-size:.88rem}.tile{min-width:7rem}
+body{padding:.6rem .8rem 2rem}}
 @media print{.tools,output,.links{display:none}}
 """
 
@@ -69,6 +77,12 @@ def number(value: Any) -> str:
 def note(text: str) -> str:
     """A line that is less important."""
     return f'<p class="soft">{escape(text)}</p>'
+
+
+def framed(*charts: str) -> str:
+    """Charts beside each other, below each other on a phone."""
+    figures = "".join(f"<figure>{chart}</figure>" for chart in charts if chart)
+    return f'<div class="charts">{figures}</div>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = True) -> str:

@@ -2,40 +2,70 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from chainrule import metrics
 from chainrule.autograd.modes import inference_mode
 from chainrule.data import TableEncoder
-from chainrule.inspect.core.svg import bar_chart
+from chainrule.inspect.core.svg import bar_chart, heat_chart
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.sampling import randperm
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 from chainrule.train.fitted import FittedNetwork
+from chainrule.train.reporting.html import framed
+from chainrule.train.reporting.seen import CLASSES, LABELS, seen_of
 
-__all__ = ["importance", "importances"]
+__all__ = ["IMPORTANCES", "columns_by_importance", "importance", "importances", "pixels"]
 
 ROWS, COLUMNS, SHOWN = 1000, 500, 15
 REPEATS = 5
+IMPORTANCES = "importances"  # where they are kept while a page is made
 
 
 def importance(network: FittedNetwork) -> str:
-    """The columns that matter most, as bars."""
+    """The columns that matter most, as bars; of pixels as a picture."""
     groups = _groups(network)
     if not groups:
         return ""
     if len(groups) > COLUMNS:
         return f"<p>Not measured for {len(groups)} columns; {COLUMNS} are the most.</p>"
-    found = sorted(importances(network).items(), key=lambda item: -item[1])
-    measure = "negative log-likelihood" if network.task == "classification" else "RMSE"
+    known = measured(network)
+    found = sorted(known.items(), key=lambda item: -item[1])
+    measure = _measure(network)
     rest = f" The other {len(found) - SHOWN} matter less." if len(found) > SHOWN else ""
-    chart = bar_chart(dict(found[:SHOWN]), "Permutation importance", f"increase of the {measure}")
+    shape = pixels(network.about["columns"], network.about["target"])
+    charts = [
+        bar_chart(dict(found[:SHOWN]), "Permutation importance", f"increase of the {measure}")
+    ]
+    if shape is not None:
+        names = [n for n in network.about["columns"] if n != network.about["target"]]
+        values = [known.get(n, 0.0) for n in names]
+        rows = [values[i * shape[1] : (i + 1) * shape[1]] for i in range(shape[0])]
+        charts.insert(0, heat_chart(rows, "Where the pixels matter", f"increase of the {measure}"))
     return (
         f"<p>How much the {measure} of the held-out rows grows when the values of a column are "
         f"shuffled, so that they say nothing any more (mean of {REPEATS}). Columns that say the "
-        f"same share what they matter.{escape(rest)}</p><figure>{chart}</figure>"
+        f"same share what they matter.{escape(rest)}</p>{framed(*charts)}"
     )
+
+
+def columns_by_importance(network: FittedNetwork) -> list[str]:
+    """The columns that the network uses, from the most important down."""
+    groups = _groups(network)
+    if not groups or len(groups) > COLUMNS:
+        return list(groups)
+    found = measured(network)
+    return sorted(found, key=lambda name: -found[name])
+
+
+def measured(network: FittedNetwork) -> dict[str, float]:
+    """The importances, computed once for all sections of a page."""
+    if IMPORTANCES not in network.held_out:
+        network.held_out[IMPORTANCES] = importances(network)
+    found: dict[str, float] = network.held_out[IMPORTANCES]
+    return found
 
 
 def importances(network: FittedNetwork) -> dict[str, float]:
@@ -74,8 +104,23 @@ def _shuffled(x: Tensor, columns: list[int], order: Tensor) -> Tensor:
     return changed
 
 
+def _measure(network: FittedNetwork) -> str:
+    return "log loss" if seen_of(network).kind in (CLASSES, LABELS) else "RMSE"
+
+
 def _error(network: FittedNetwork, x: Tensor, target: Tensor) -> float:
     output = network.model(x)
     if network.task == "classification":
         return metrics.nll(output, target, scores="logits")
     return metrics.rmse(output, target) * network.target.spread
+
+
+def pixels(columns: list[str], target: str) -> tuple[int, int] | None:
+    """Height and width, where all columns are named after the row and column of a pixel."""
+    places = [re.fullmatch(r"\D+(\d+)\D(\d+)", name) for name in columns if name != target]
+    if len(places) < 16 or not all(places):
+        return None
+    found = [(int(m[1]), int(m[2])) for m in places if m]
+    high, wide = (max(axis) + 1 for axis in zip(*found, strict=True))
+    whole = found == [(r, c) for r in range(high) for c in range(wide)]
+    return (high, wide) if whole else None

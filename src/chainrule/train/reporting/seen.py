@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from chainrule.tensor import Tensor
 from chainrule.train.fitted import FittedNetwork
 
-__all__ = ["CLASSES", "LABELS", "NUMBERS", "Seen", "seen_of"]
+__all__ = ["CLASSES", "LABELS", "NUMBERS", "Seen", "said_by", "seen_of"]
 
 CLASSES, LABELS, NUMBERS = "classes", "labels", "numbers"
+KINDS = {"classification": CLASSES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,18 +31,19 @@ class Seen:
         return len(self.true)
 
 
+def said_by(network: FittedNetwork, output: Tensor) -> Tensor:
+    """Outputs of a network as probabilities (N, K), or as numbers (N, m) in the target's unit."""
+    if network.task in KINDS:
+        return network.probabilities(output.double())
+    return output.double().reshape(len(output), -1) * network.target.spread + network.target.mean
+
+
 def seen_of(network: FittedNetwork) -> Seen:
     """What the network said about the rows that were held out."""
     output, target = network.held_out["output"], network.held_out["target"]
-    about = network.about
-    if network.task == "classification":
-        p = network.probabilities(output.double())
-        return Seen(CLASSES, p, target, list(about["classes"]))
-    spread, mean = network.target.spread, network.target.mean
-    said, true = (t.double().reshape(len(t), -1) * spread + mean for t in (output, target))
-    names = (
-        [about["target"]]
-        if said.shape[1] == 1
-        else [f"{about['target']} {i + 1}" for i in range(said.shape[1])]
-    )
-    return Seen(NUMBERS, said, true, names)
+    about, kind = network.about, KINDS.get(network.task, NUMBERS)
+    said = said_by(network, output)
+    if kind != NUMBERS:
+        return Seen(kind, said, target, list(about["classes"]))
+    true = target.double().reshape(len(target), -1) * network.target.spread + network.target.mean
+    return Seen(kind, said, true, [about["target"]])

@@ -90,7 +90,8 @@ def _margin(about: dict[str, Any], main: str) -> float:
         low, high = about["intervals"][main]
         return (high - low) / 4
     if main == "accuracy":
-        return max(0.002, math.sqrt(max(0.0, own * (1 - own)) / rows))
+        share = (own * rows + 1) / (rows + 2)  # all of a few right is not always right
+        return max(0.002, 1.4 * math.sqrt(max(0.0, share * (1 - share)) / rows))
     if main == "r2":
         return max(0.005, 2 * math.sqrt(max(0.0, own)) * (1 - min(1.0, own)) / math.sqrt(rows))
     return 0.01 * abs(own)
@@ -119,7 +120,7 @@ def _compared(
     if level == "worse":
         more = f" ({guessed})" if guess else ""
         return f"A linear model wins: {shown(linear)} against {shown(own)} {_of(shown, rows)}{more}"
-    word = "better than" if level == "better" else "no better than"
+    word = "better than" if level == "better" else "about as good as"
     more = f"; {guessed}" if guess else ""
     return f"The network {shown.claim(own)} {rows}, {word} a linear model ({shown(linear)}{more})"
 
