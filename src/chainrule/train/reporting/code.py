@@ -25,7 +25,9 @@ def python_code(network: FittedNetwork) -> str:
         call = _call("train.fit_images", [repr(about["source"]), "settings"], given)
     else:
         first = [_reading(about), repr(about["target"]), repr(about["task"]), "settings"]
-        call = _call("train.fit_table", first, {**about.get("given", {}), "source": about["source"]})
+        call = _call(
+            "train.fit_table", first, {**about.get("given", {}), "source": about["source"]}
+        )
     return (
         "from chainrule import data, train\n\n"
         f"settings = {_call('train.Settings', [], settings)}\n"
