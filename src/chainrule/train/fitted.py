@@ -55,7 +55,7 @@ class FittedNetwork:
         """The columns of a table that are read, each with its kind; of images there are none."""
         if not isinstance(self.inputs, TableEncoder):
             return {}
-        return {p["name"]: p["kind"] for p in self.inputs.plan}
+        return {name: self.inputs.roles[name].kind for name in self.inputs.columns}
 
     def unknown_columns(self, names: Sequence[str]) -> list[str]:
         """Those names of columns that the network does not know; an error if it lacks one."""
