@@ -7,6 +7,7 @@ import importlib
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +85,18 @@ def resolve(name: str) -> Any:
     raise ImportError(f"no module named {parts[0]}")
 
 
+@cache
+def statements(path: Path) -> list[ast.stmt]:
+    """Of a file of tests, which many rows name."""
+    return ast.parse(path.read_text("utf-8")).body
+
+
 def has_test(node: str) -> bool:
     """Whether ``path::name`` (or ``path::Class::name``, parameters ignored) is in the sources."""
     path, *names = node.split("[")[0].split("::")
     if not (ROOT / path).is_file() or not names:
         return False
-    body = ast.parse((ROOT / path).read_text("utf-8")).body
+    body = statements(ROOT / path)
     for name in names:
         kinds = (ast.FunctionDef, ast.ClassDef)
         found = next((n for n in body if isinstance(n, kinds) and n.name == name), None)

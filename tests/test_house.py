@@ -9,7 +9,7 @@ import house
 import pytest
 from house import Source
 
-FOUND = house.sources()
+FOUND = [*house.sources()]
 OPS = [s for s in FOUND if s.name == "ops" or s.name.startswith("ops.")]
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import house
 import pytest
-from house import executed
 
 import chainrule
 
 PACKAGE = Path(chainrule.__file__).parent
-__all__ = ["PACKAGE", "dotted", "executed", "imported_names", "modules"]
 
 # From the roof down. ``chainrule/__init__.py`` lies on top of all: it may import everything, and
 # nothing may import it.
@@ -67,18 +64,13 @@ ROOMS = (
 FLOOR = {name: floor for floor, room in enumerate(reversed(ROOMS)) for name in room}
 
 
-def imported_names(source: str) -> Iterator[tuple[int, str]]:
-    """Line and full name of everything a module imports, wherever in it."""
-    return house.imported_names(ast.parse(source))
-
-
-def violations(module: str, source: str) -> list[str]:
+def violations(module: str, tree: ast.Module) -> list[str]:
     """What a module (``ops.shape``) imports although it lies above it or belongs to no room."""
     room = module.split(".")[0]
     if room not in FLOOR:
         return [f"{module} belongs to no room; say in which it is"]
     found = []
-    for line, name in imported_names(source):
+    for line, name in house.imported_names(tree):
         parts = name.split(".")
         if parts[0] != "chainrule":
             continue
@@ -89,22 +81,15 @@ def violations(module: str, source: str) -> list[str]:
     return found
 
 
-def modules() -> list[Path]:
-    return sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
-
-
-def dotted(path: Path) -> str:
-    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
-
-
 def test_imports_go_down() -> None:
-    found = [v for path in modules() for v in violations(dotted(path), path.read_text("utf-8"))]
+    inside = [s for s in house.sources() if s.name]
+    found = [v for s in inside for v in violations(s.name, s.tree)]
     assert not found, "\n".join(found)
 
 
 def test_no_two_modules_import_each_other() -> None:
     """Not even inside functions: what needs each other belongs together, or shares a part."""
-    assert house.cycles(house.import_graph(house.sources(PACKAGE))) == []
+    assert house.cycles(house.import_graph(house.sources())) == []
 
 
 def test_a_cycle_is_found(tmp_path: Path) -> None:
@@ -118,7 +103,7 @@ def test_a_cycle_is_found(tmp_path: Path) -> None:
 
 
 def test_all_modules_are_seen() -> None:
-    names = {dotted(path) for path in modules()}
+    names = {s.name for s in house.sources()}
     assert {"tensor", "ops", "ops.core.primitive", "autograd.engine", "backend.dtypes"} <= names
 
 
@@ -137,7 +122,7 @@ def test_all_modules_are_seen() -> None:
     ],
 )
 def test_a_wrong_import_is_caught(module: str, source: str) -> None:
-    assert violations(module, source)
+    assert violations(module, ast.parse(source))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +135,7 @@ def test_a_wrong_import_is_caught(module: str, source: str) -> None:
     ],
 )
 def test_a_right_import_passes(module: str, source: str) -> None:
-    assert not violations(module, source)
+    assert not violations(module, ast.parse(source))
 
 
 # --- the page that shows them ---------------------------------------------------------------------

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,15 +29,16 @@ class Source:
     tree: ast.Module
 
 
-def sources(package: Path = PACKAGE) -> list[Source]:
-    """All modules of the package, ``chainrule/__init__.py`` as the name ""."""
+@cache
+def sources(package: Path = PACKAGE) -> tuple[Source, ...]:
+    """All modules of the package, ``chainrule/__init__.py`` as the name "", read once."""
     found = []
     for path in sorted(package.rglob("*.py")):
         text = path.read_text("utf-8")
         parts = path.relative_to(package).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         found.append(Source(name, path, text, ast.parse(text)))
-    return found
+    return tuple(found)
 
 
 def is_private(source: Source) -> bool:
@@ -53,19 +55,30 @@ def is_type_checking(test: ast.expr) -> bool:
 
 def executed(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes below this one, without what only a type checker reads."""
-    for child in ast.iter_child_nodes(node):
+    return _below(node, ast.iter_child_nodes)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements directly below one, and what holds statements: ``except`` and ``case``."""
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+        yield from getattr(node, name, ())
+
+
+def _below(node: ast.AST, children: Callable[[ast.AST], Iterable[ast.AST]]) -> Iterator[ast.AST]:
+    """In the order of the text. A stack of its own: generators in generators are slow."""
+    waiting = [*children(node)][::-1]
+    while waiting:
+        child = waiting.pop()
         if isinstance(child, ast.If) and is_type_checking(child.test):
-            for other in child.orelse:
-                yield other
-                yield from executed(other)
+            waiting += child.orelse[::-1]
         else:
             yield child
-            yield from executed(child)
+            waiting += [*children(child)][::-1]
 
 
 def imported_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and full name of everything a module imports, wherever in it."""
-    for node in executed(tree):
+    for node in _below(tree, _statements):  # an expression imports nothing
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name

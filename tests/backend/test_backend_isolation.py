@@ -12,11 +12,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import house
 import numpy as np
 import pytest
 from helpers import case
+from house import PACKAGE, executed
 from samples import BY_FAMILY
-from test_rooms import PACKAGE, dotted, executed, imported_names, modules
 
 import chainrule
 from chainrule import backend
@@ -31,26 +32,25 @@ WRITING_CALLS = {"copyto", "itemset", "setflags", "putmask", "place", "put_along
 # --- which modules name an array library ----------------------------------------------------------
 
 
-def foreign_imports(module: str, source: str) -> list[str]:
+def foreign_imports(module: str, tree: ast.AST) -> list[str]:
     if module.split(".")[0] in MAY_NAME_THEM:
         return []
     return [
         f"{module}:{line} imports {name}"
-        for line, name in imported_names(source)
+        for line, name in house.imported_names(tree)
         if name.split(".")[0] in ARRAY_LIBRARIES
     ]
 
 
 def test_only_the_backend_names_an_array_library() -> None:
-    found = [v for p in modules() for v in foreign_imports(dotted(p), p.read_text("utf-8"))]
-    found += foreign_imports("__init__", (PACKAGE / "__init__.py").read_text("utf-8"))
+    found = [v for s in house.sources() for v in foreign_imports(s.name or "__init__", s.tree)]
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("line", ["import numpy as np", "from scipy import special"])
 def test_a_planted_import_is_caught(line: str) -> None:
-    assert foreign_imports("ops.shape", f"def f():\n    {line}")
-    assert not foreign_imports("backend.dtypes", line)
+    assert foreign_imports("ops.shape", ast.parse(f"def f():\n    {line}"))
+    assert not foreign_imports("backend.dtypes", ast.parse(line))
 
 
 # --- which modules write into an array, by reading them -------------------------------------------
@@ -147,14 +147,13 @@ def _writes(node: ast.AST, arrays: set[str], safe: set[str] | None, unknown: set
     return False
 
 
-def writes(module: str, source: str) -> list[str]:
+def writes(module: str, tree: ast.AST) -> list[str]:
     """The lines of a module that may write into an array.
 
     An argument without a type (it may be an array) is not changed by ``+=`` and its like. In
     ``ops``, where the rules handle bare arrays, a subscript is only assigned to what is a list or a
     dictionary for certain.
     """
-    tree = ast.parse(source)
     strict = module.split(".")[0] == "ops"
     calls = _harmless_calls(tree)
     _, outer, _ = _names(tree, calls)
@@ -171,9 +170,9 @@ def writes(module: str, source: str) -> list[str]:
 
 def test_nothing_outside_the_backend_writes_into_an_array() -> None:
     found = []
-    for path in modules():
-        if dotted(path).split(".")[0] in MAY_NOT_WRITE:
-            found += writes(dotted(path), path.read_text("utf-8"))
+    for source in house.sources():
+        if source.name.split(".")[0] in MAY_NOT_WRITE:
+            found += writes(source.name, source.tree)
     assert not found, "\n".join(found)
 
 
@@ -196,7 +195,7 @@ def test_nothing_outside_the_backend_writes_into_an_array() -> None:
     ],
 )
 def test_a_planted_write_is_caught(body: str) -> None:
-    assert writes("ops.planted", f"def f(g, x, y):\n    {body}")
+    assert writes("ops.planted", ast.parse(f"def f(g, x, y):\n    {body}"))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +211,7 @@ def test_a_planted_write_is_caught(body: str) -> None:
     ],
 )
 def test_a_harmless_line_passes(body: str) -> None:
-    assert not writes("ops.harmless", f"def f(g, x, y):\n    {body}")
+    assert not writes("ops.harmless", ast.parse(f"def f(g, x, y):\n    {body}"))
 
 
 # --- and by running: kernels whose arrays cannot be written ---------------------------------------
