@@ -2,7 +2,8 @@
 
 Each page is one program: its ``python`` blocks share one namespace, in order. Results are written
 as ``expression  # -> value`` (or ``print(...)  # -> text``), or as an interactive session with
-``>>>``. Blocks that quote the source are marked (see ``tools/quote.py``).
+``>>>``. Where a page shows a picture that it draws (see ``tools/pictures.py``), the picture can be
+read. Blocks that quote the source are marked (see ``tools/quote.py``).
 """
 
 from __future__ import annotations
@@ -18,20 +19,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pictures
 import pytest
 import quote
+from looking.drawn import assert_drawn_well, figure_of
 from test_rooms import ROOMS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = quote.pages()
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-_BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-def blocks(text: str) -> list[tuple[int, str]]:
-    """The Python blocks of a page, each with the number of the line before it."""
-    return [(text.count("\n", 0, m.start(1)), m.group(1)) for m in _BLOCK.finditer(text)]
 
 
 def promises(source: str) -> dict[int, str]:
@@ -83,16 +79,36 @@ def run_session(source: str, name: str, line: int, space: dict[str, Any]) -> Non
     assert not runner.failures, report.getvalue()
 
 
-def run_page(text: str, name: str) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _no_window() -> None:
+    if find_spec("matplotlib"):
+        importlib.import_module("matplotlib").use("agg")
+
+
+def check_picture(drawn: Any, file: Path) -> None:
+    """What a page's expression drew; the file is what its readers see."""
+    plt = pytest.importorskip("matplotlib.pyplot")
+    assert file.exists(), "run tools/pictures.py"
+    assert file.stat().st_size < 100_000, "a page is read on a phone"
+    if not hasattr(drawn, "svg"):
+        assert_drawn_well(drawn)
+        plt.close(figure_of(drawn))
+
+
+def run_page(text: str, name: str, folder: Path = ROOT) -> None:
     space: dict[str, Any] = {"__name__": "__page__"}
-    for line, source in blocks(text):
+    for part in pictures.parts(text):
+        source = part["code"]
+        if source is None:
+            check_picture(eval(part["draw"], space), folder / part["file"])
+            continue
         run = run_session if source.lstrip().startswith(">>>") else run_program
-        run(source, name, line, space)
+        run(source, name, text.count("\n", 0, part.start("code")), space)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_page_runs(page: Path) -> None:
-    run_page(page.read_text("utf-8"), page.name)
+    run_page(page.read_text("utf-8"), page.name, page.parent)
 
 
 PAGE = """
@@ -118,6 +134,37 @@ def test_right_promises_pass() -> None:
 def test_wrong_promises_are_caught(results: tuple[str, str]) -> None:
     with pytest.raises(AssertionError):
         run_page(PAGE.format(*results), "page")
+
+
+SHOWN = """
+```python
+import matplotlib.pyplot as plt
+_, ax = plt.subplots()
+{}
+```
+<!-- picture: ax -->
+![a figure](figure.png)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "size", "complaint"),
+    [
+        ("ax.set_title('a title')", 1000, None),
+        ("ax.set_title('a title')", 100_000, "on a phone"),
+        ("ax.set_title('a title')", None, "run tools/pictures.py"),
+        ("ax.set_xlabel('no title')", 1000, "no title"),
+    ],
+)
+def test_a_picture_is_looked_at(
+    line: str, size: int | None, complaint: str | None, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    if size is not None:
+        (tmp_path / "figure.png").write_bytes(bytes(size))
+    told = pytest.raises(AssertionError, match=complaint) if complaint else contextlib.nullcontext()
+    with told:
+        run_page(SHOWN.format(line), "page", tmp_path)
 
 
 def test_local_links_lead_somewhere() -> None:

@@ -39,10 +39,15 @@ class Picture(NamedTuple):
     file: Path
 
 
+def parts(text: str) -> Iterator[re.Match[str]]:
+    """The blocks of Python (``code``) and the pictures (``draw``, ``file``) of a page, in order."""
+    return _PART.finditer(text)
+
+
 def pictures(page: Path) -> Iterator[Picture]:
     """Runs a page and yields each picture where it stands."""
     space: dict[str, Any] = {"__name__": page.stem}
-    for part in _PART.finditer(page.read_text("utf-8")):
+    for part in parts(page.read_text("utf-8")):
         if part["code"] is not None:
             if part["code"].startswith(">>>"):  # a session shows what there is
                 continue
