@@ -134,13 +134,28 @@ def function(theirs: Function, name: str) -> Function:
     return found
 
 
-def _rebound(theirs: types.FunctionType) -> Function:
-    names = {**theirs.__globals__, "torch": chainrule}
+_NAMES: dict[tuple[int, str], dict[str, Any]] = {}  # thousands each, asked for at every sample
+
+
+def _names(theirs: types.FunctionType) -> dict[str, Any]:
+    """What a function of the records sees of its module, with chainrule as ``torch``.
+
+    A wrapper says that it is of another module than the one whose names it sees.
+    """
+    module, key = theirs.__module__, (id(theirs.__globals__), theirs.__module__)
+    if key in _NAMES:
+        return _NAMES[key]
+    names = _NAMES[key] = {**theirs.__globals__, "torch": chainrule}
     for name, value in theirs.__globals__.items():
         if isinstance(value, type) and value.__module__.startswith("torch.optim.lr_scheduler"):
             names[name] = _named(f"optim.lr_scheduler.{name}")
-        if isinstance(value, types.FunctionType) and value.__module__ == theirs.__module__:
-            names[name] = value if name == theirs.__name__ else _Late(value)
+        if isinstance(value, types.FunctionType) and value.__module__ == module:
+            names[name] = _Late(value)
+    return names
+
+
+def _rebound(theirs: types.FunctionType) -> Function:
+    names = _names(theirs)
     closure = tuple(types.CellType(_cell(c.cell_contents)) for c in theirs.__closure__ or ())
     ours = types.FunctionType(
         theirs.__code__, names, theirs.__name__, theirs.__defaults__, closure or None
