@@ -8,6 +8,9 @@ PEERS := .venv-peers
 WORKERS ?= auto
 NATIVE := $(wildcard native/*.cpp native/*.hpp native/*.inc)
 
+# Hundreds of processes that the tests start import the package: compiled once, not by each.
+export PYTHONDONTWRITEBYTECODE :=
+
 # A copy of the sources, without what another target built in place.
 define copy_tree
 rm -rf $(1)
@@ -58,16 +61,23 @@ format: $(VENV)/.tools
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-# What reads the sources alone, and is the same with any kernels.
-OF_SOURCES := test_contributing test_coverage_doc test_errata_doc test_house test_names test_rooms test_stub test_typed
+# What is the same with any kernels. It reads the sources alone:
+OF_SOURCES := test_contributing test_coverage_doc test_errata_doc test_house test_names test_rooms \
+	test_stub test_typed inspect/test_instruments inspect/test_pages
+# or kills, interrupts and starves the process between two writes, serves files, places boxes:
+OF_THE_REST := faults/test_fit faults/test_signals faults/test_full_disk data/test_downloads inspect/test_layout
+# or looks whether the words of a chart cover each other; its numbers are tested beside it.
+OF_PICTURES := test_contract.py::test_its_picture test_cockpit.py::test_every_instrument_has_a_sentence_and_pictures \
+	test_watch.py::test_pictures test_through_time.py::test_pictures
+SAME := $(patsubst %,--ignore=tests/%.py,$(OF_SOURCES) $(OF_THE_REST)) $(OF_PICTURES:%=--deselect=tests/inspect/%)
 
 # An installation whose compiler fails, in a tree without the kernels that another target built:
-# the NumPy kernels serve, and all tests pass with them.
+# the NumPy kernels serve, and all tests pass with them: make fallback WHOLE=1 runs all.
 fallback:
 	$(call copy_tree,.fallback)
 	$(MAKE) -C .fallback VENV=../.venv-numpy CC=false CXX=false ../.venv-numpy/.tools
 	.venv-numpy/bin/chainrule info | grep "kernels   numpy"
-	cd .fallback && ../.venv-numpy/bin/python -m pytest -n $(WORKERS) $(OF_SOURCES:%=--ignore=tests/%.py)
+	cd .fallback && ../.venv-numpy/bin/python -m pytest -n $(WORKERS) $(if $(WHOLE),,$(SAME))
 
 # The kernels with checks of every address and of undefined behavior (GCC's), in a tree of their own.
 # Python is not built with them, so they are loaded before it. What it never gives back (interned
@@ -96,8 +106,9 @@ faults: $(VENV)/.tools
 browser: $(VENV)/.tools
 	PYTHONPATH=tools $(BIN)/python -m browser $(if $(PICTURES),--pictures $(PICTURES))
 
+# The comparisons with PyTorch, and the files elsewhere that have some.
 parity: $(VENV)/.torch
-	$(BIN)/python -m pytest -n $(WORKERS) tests/parity tests/nn
+	$(BIN)/python -m pytest -n $(WORKERS) tests/parity $$(grep -rl --include='test_*.py' --exclude-dir=parity 'importorskip("torch")' tests)
 
 bench: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/overhead.py

@@ -145,6 +145,14 @@ def test_the_number_of_files_is_right(kind: str) -> None:
     assert f"\n| {kind} | {recipe.count} | " in PAGE
 
 
+def with_completeness(kind: str) -> list[str]:
+    """The checks that the page names, and whether all that is public has its record: at once."""
+    *files, option, names = RECIPES[kind].checks
+    path, test = KINDS[kind][1].split("::")
+    assert (path in files, option) == (True, "-k")
+    return [*files, option, f"{names} or {test}"]
+
+
 @pytest.mark.parametrize("kind", TRIED)
 def test_a_recipe_works(kind: str, copy: Copy) -> None:
     """The tests that the page names, the examples in docstrings, the linter."""
@@ -156,8 +164,7 @@ def test_a_recipe_works(kind: str, copy: Copy) -> None:
     copy.run("-m", "ruff", "check", "--no-cache", *files)
     copy.run("-m", "ruff", "format", "--no-cache", "--check", *files)
     examples = [p for p in files if p.startswith("src") and not p.endswith("__init__.py")]
-    copy.pytest(*RECIPES[kind].checks, *examples)
-    copy.complete(kind)
+    copy.pytest(*with_completeness(kind), *examples)
 
 
 @pytest.mark.parametrize(("kind", "path"), BESIDES)
