@@ -109,11 +109,12 @@ def _column(name: str, cells: list[str], comma: bool) -> tuple[str, str, str, li
             found.append(None if gap or number is not None else text)
     known = [m for m in found if m is not None]
     good = [m for m in known if isinstance(m, float)]
-    if known and len(good) == len(known):
+    codes = any(c.strip()[:1] == "0" and c.strip().isdigit() and len(c.strip()) > 1 for c in cells)
+    if known and len(good) == len(known) and not codes:
         numbers = [math.nan if m is None else m for m in found]
         return name, "number", "", [_exact(v) for v in numbers]
     texts = [None if m is None else c.strip() for m, c in zip(found, cells, strict=True)]
-    if len(good) <= len(known) / 2:
+    if len(good) <= len(known) / 2 or len(good) == len(known):
         return name, "category", "", texts
     row = next(i for i, m in enumerate(found) if isinstance(m, str))
     note = f"row {row + 1} has {texts[row]!r}, while {len(good)} of {len(known)} values are numbers"

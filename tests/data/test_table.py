@@ -427,3 +427,12 @@ def test_large_file_is_read_in_linear_time(tmp_path: Path) -> None:
     seconds(100)
     small, large = seconds(2_000), seconds(16_000)
     assert large < 40 * small + 0.5
+
+
+def test_digits_that_begin_with_a_zero_are_codes() -> None:
+    content = "zip,x,share\n01234,1,0.5\n90210,2,0\n,3,0.25\n"
+    table = text(content)
+    assert kinds(table) == {"zip": "category", "x": "number", "share": "number"}
+    assert table["zip"].values == ["01234", "90210", None]
+    assert Table.from_dict({"zip": ["01234", "90210"]})["zip"].kind == "category"
+    assert text("x\n0\n10\n-0\n0.5\n")["x"].kind == "number"

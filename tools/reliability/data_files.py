@@ -100,6 +100,7 @@ class Tables(_Files):
             if len(column.values) != len(value) or column.kind not in (
                 "number",
                 "category",
+                "date",
                 "mixed",
             ):
                 raise RuntimeError(f"the column {column.name!r} is not whole")

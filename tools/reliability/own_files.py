@@ -276,6 +276,12 @@ class _Fitted:
         rows = {
             "a": [float(i % 7) for i in range(40)],
             "b": ["red" if i % 3 else "blue" for i in range(40)],
+            "day": [f"2024-{i % 12 + 1:02}-{i % 28 + 1:02}" for i in range(40)],
+            "city": [f"city {i % 15}" for i in range(40)],
+            "price": [f"${i % 9},000.50" for i in range(40)],
+            "size": [("S", "M", "L")[i % 3] for i in range(40)],
+            "sure": [("yes", "no")[i % 5 == 0] for i in range(40)],
+            "note": [f"some words about case {i}" for i in range(40)],
         }
         classes = Table.from_dict({**rows, "y": ["yes" if i % 2 else "no" for i in range(40)]})
         numbers = Table.from_dict({**rows, "y": [float(i) for i in range(40)]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterable, Sequence
 from string import ascii_letters
@@ -16,10 +17,11 @@ from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.ops.reduce.sort import bincount, unique
 from chainrule.tensor import Tensor
 
-__all__ = ["CATEGORY", "MIXED", "NUMBER", "Column", "TableError", "column_of", "column_of_words"]
+__all__ = ["CATEGORY", "DATE", "MIXED", "NUMBER", "Column", "TableError"]
+__all__ += ["column_of", "column_of_words", "is_code", "number_in"]
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
-NUMBER, CATEGORY, MIXED = "number", "category", "mixed"
+NUMBER, CATEGORY, MIXED, DATE = "number", "category", "mixed", "date"
 
 Meaning = float | str | None
 
@@ -31,13 +33,14 @@ class TableError(ValueError):
 class Column:
     """A name and values: numbers (NaN where missing), or text (None where missing).
 
-    ``kind`` is "number", "category", or "mixed": text among which most, but not all, are numbers.
+    ``kind`` is "number", "category", "date" or "mixed": text among which most are numbers.
     What learns from a mixed column refuses it, as it may hold mistakes; ``as_category`` says that
     it is text.
 
     Numbers are a float64 tensor, ``numbers``. Each different text stands once in ``words``, and a
-    row has its place there in the int32 tensor ``codes``, -1 where it is missing. ``values`` makes
-    a new list of either.
+    row has its place there in the int32 tensor ``codes``, -1 where it is missing. ``ordered`` says
+    that the order of ``words`` means something. Dates that come as such, and not as text, are
+    seconds since 1970 in ``numbers``; they have words, too. ``values`` makes a new list.
 
     >>> column = Column("color", "category", ["red", None, "blue", "red"])
     >>> column.words, column.codes.tolist()
@@ -47,6 +50,7 @@ class Column:
     numbers: Tensor
     codes: Tensor
     words: list[Any]
+    ordered: bool = False
 
     def __init__(self, name: str, kind: str, values: Iterable[Any], note: str = ""):
         self.name, self.kind = name, kind
@@ -68,6 +72,23 @@ class Column:
         return column
 
     @classmethod
+    def of_dates(cls, name: str, seconds: Tensor) -> Column:
+        """A column of moments in float64 seconds since 1970, NaN where they are missing."""
+        column = cls.of_numbers(name, seconds)
+        column.kind = DATE
+        return column
+
+    def __getattr__(self, name: str) -> Any:
+        """The words of dates, made when they are first asked for."""
+        if name not in ("codes", "words") or self.__dict__.get("kind") != DATE:
+            raise AttributeError(f"Column has no attribute {name!r}")
+        gaps = isnan(self.numbers)
+        found, codes = unique(where(gaps, 0.0, self.numbers), return_inverse=True)
+        self.words = [_moment(v) for v in found.tolist()]
+        self.codes = where(gaps, -1, codes).int()
+        return self.__dict__[name]
+
+    @classmethod
     def of_codes(
         cls, name: str, codes: Tensor, words: Sequence[Any], kind: str = CATEGORY, note: str = ""
     ) -> Column:
@@ -77,7 +98,7 @@ class Column:
         return column
 
     def __len__(self) -> int:
-        return len(self.numbers if self.kind == NUMBER else self.codes)
+        return len(self.numbers if self.kind in (NUMBER, DATE) else self.codes)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Column):
@@ -100,7 +121,7 @@ class Column:
 
     def gaps(self) -> Tensor:
         """Where values are missing, as a tensor of truth values."""
-        return isnan(self.numbers) if self.kind == NUMBER else self.codes < 0
+        return isnan(self.numbers) if self.kind in (NUMBER, DATE) else self.codes < 0
 
     @property
     def missing(self) -> int:
@@ -135,13 +156,17 @@ class Column:
         index = rows if isinstance(rows, Tensor) else tensor(list(rows), dtype=dtypes.int64)
         if self.kind == NUMBER:
             return Column.of_numbers(self.name, self.numbers[index])
-        return Column.of_codes(self.name, self.codes[index], self.words, self.kind, self.note)
+        if self.kind == DATE:
+            return Column.of_dates(self.name, self.numbers[index])
+        part = Column.of_codes(self.name, self.codes[index], self.words, self.kind, self.note)
+        part.ordered = self.ordered
+        return part
 
     def as_category(self) -> Column:
         """The same values as text: whole numbers without a point."""
         if self.kind == CATEGORY:
             return self
-        if self.kind == MIXED:
+        if self.kind in (MIXED, DATE):
             return Column.of_codes(self.name, self.codes, self.words)
         gaps = isnan(self.numbers)
         found, codes = unique(where(gaps, 0.0, self.numbers), return_inverse=True)
@@ -161,6 +186,14 @@ class Column:
 
 def _is_none(value: object) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _moment(seconds: float) -> str:
+    """Seconds since 1970 as text; far from now, there is no calendar."""
+    try:
+        return str(datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds))
+    except OverflowError:
+        return f"{seconds:.0f} seconds since 1970"
 
 
 def _text(value: float) -> str:
@@ -245,12 +278,17 @@ def _is_surely_text(text: str) -> bool:
     return ":" in text or (begins and not ends) or (len(text) > 9 and (begins or ends))
 
 
+def is_code(text: str) -> bool:
+    """Whether it is digits that begin with a zero, as in a postal code: not a number."""
+    return text[:1] == "0" and len(text) > 1 and text.isdigit()
+
+
 def _column(name: str, codes: Tensor, texts: list[str], found: list[Meaning]) -> Column:
     """A column of codes for texts, and what each of them means."""
     often = bincount(codes.long(), minlength=len(texts)).tolist()
     known = len(codes) - sum([n for n, m in zip(often, found, strict=True) if m is None])
     good = sum([n for n, m in zip(often, found, strict=True) if type(m) is float])
-    if known and good == known:
+    if known and good == known and not any(map(is_code, texts)):
         return Column.of_numbers(name, Column("", NUMBER, found).numbers[codes.long()])
     kept = [None if m is None else text for text, m in zip(texts, found, strict=True)]
     merged = Column("", CATEGORY, kept)
@@ -258,7 +296,7 @@ def _column(name: str, codes: Tensor, texts: list[str], found: list[Meaning]) ->
         column = Column.of_codes(name, merged.codes[codes.long()], merged.words)
     else:
         column = Column.of_codes(name, codes.int(), texts)
-    if good <= known / 2:
+    if good <= known / 2 or good == known:
         return column
     is_text = tensor([type(m) is str for m in found])
     row = int(argmax(is_text[codes.long()].int()))

@@ -21,6 +21,7 @@ from chainrule.data.columns import (
     Meaning,
     TableError,
     column_of_words,
+    is_code,
     meaning,
     number_in,
 )
@@ -117,6 +118,11 @@ class Header:
     is_line: bool  # whether the first line has the names; else they are made
     skip: int  # characters before the first row
     lines: int  # lines before the first row
+
+    def may_have_codes(self, text: str) -> bool:
+        """Whether cells may be digits that begin with a zero; to look for one sign is fast."""
+        before = (re.escape(self.delimiter), "\n", "\r", '"', "^")
+        return any(re.search(rf"{sign}\s*0\d", text) for sign in before)
 
     @property
     def comma(self) -> bool:
@@ -256,6 +262,8 @@ def _fill(
             column is not None and not column.add(part)
             for column, part in zip(columns, cells, strict=True)
         ]
+        if header.may_have_codes(text):
+            turned = [t or c for t, c in zip(turned, _codes(columns, read), strict=True)]
         if any(turned) and not rows:
             cells, *_ = read(modes="".join([WORDS if t else NOTHING for t in turned]))
         for column, part, is_text in zip(columns, cells, turned, strict=True):
@@ -266,6 +274,18 @@ def _fill(
         lines += _line_ends(text) - _line_ends(rest)
     if not rows:
         raise TableError(f"{where} has a header but no rows")
+
+
+def _codes(columns: Sequence[_Growing | None], read: Callable[..., Any]) -> list[bool]:
+    """Which columns of numbers have some in a piece that are digits and begin with a zero."""
+    numbers = [c is not None and c.mode == NUMBERS for c in columns]
+    if not any(numbers):
+        return numbers
+    cells, *_ = read(modes="".join([WORDS if n else NOTHING for n in numbers]))
+    return [
+        n and any(is_code(word.strip()) for word in cell[1])
+        for n, cell in zip(numbers, cells, strict=True)
+    ]
 
 
 def _behind(pieces: Iterator[str], skip: int) -> Iterator[str]:

@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 from chainrule.backend import dtypes
-from chainrule.data.columns import NUMBER, Column, TableError
+from chainrule.data.columns import CATEGORY, MIXED, NUMBER, Column, TableError
 from chainrule.data.preprocess import saved
+from chainrule.data.tabular.numerals import in_numbers
 from chainrule.data.tabular.shared import clipped, places, quoted, robust_scale
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import tensor
@@ -79,8 +80,10 @@ class Feature:
         """An error if fields do not belong together."""
 
 
-def numbers_of(column: Column) -> Tensor:
-    """The numbers of a column that was numbers in training."""
+def numbers_of(column: Column, mark: str = "") -> Tensor:
+    """The numbers of a column that was numbers in training; with a decimal mark, of its words."""
+    if mark and column.kind in (CATEGORY, MIXED):
+        return in_numbers(column, mark)
     if column.kind == NUMBER:
         if bool(any_of(isinf(column.numbers))):
             raise TableError(f"column {column.name!r} has infinite values; replace them")
@@ -98,27 +101,31 @@ class Number(Feature):
 
     center: float
     spread: float
+    mark: str  # the decimal one of numbers that are written with other signs, else ""
 
     kind = "number"
-    kept: ClassVar[Mapping[str, str]] = {"center": "number", "spread": "number"}
+    kept: ClassVar[Mapping[str, str]] = {"center": "number", "spread": "number", "mark": "text"}
 
     @classmethod
-    def fit(cls, column: Column) -> Self:
+    def fit(cls, column: Column, mark: str = "") -> Self:
         """Learns median and spread of what is not missing."""
-        numbers = column.where_present().numbers
-        return cls(column.name, column.missing > 0, *robust_scale(column.name, numbers))
+        numbers = numbers_of(column, mark)
+        numbers = numbers[~isnan(numbers)]
+        return cls(column.name, column.missing > 0, *robust_scale(column.name, numbers), mark)
 
     def values(self, column: Column) -> Tensor:
-        numbers = numbers_of(column)
+        numbers = numbers_of(column, self.mark)
         scaled = clipped((numbers - self.center) / self.spread)
         return reshape(where(isnan(numbers), 0.0, scaled), (-1, 1))
 
     def missing(self, column: Column) -> Tensor:
-        return isnan(numbers_of(column))
+        return isnan(numbers_of(column, self.mark))
 
     def check(self) -> None:
         if not self.spread > 0:
             raise ValueError(f"TableEncoder: the spread of {self.name!r} is {self.spread}")
+        if self.mark not in ("", ".", ","):
+            raise ValueError(f"TableEncoder: {self.name!r} has the decimal mark {self.mark!r}")
 
 
 @dataclass

@@ -5,22 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from chainrule.data.columns import DATE as DATES
 from chainrule.data.columns import Column, TableError
 from chainrule.data.columns import NUMBER as NUMBERS
 from chainrule.data.preprocess import saved
 from chainrule.data.tabular import roles as kinds
+from chainrule.data.tabular.dates import date_form, form_of_numbers, reading_of
 from chainrule.data.tabular.features import Boolean, Feature, Number, OneHot, Ordinal
 from chainrule.data.tabular.guessing import FALSE, TRUE
 from chainrule.data.tabular.large import LargeCategory
+from chainrule.data.tabular.moments import Moment
+from chainrule.data.tabular.numerals import decimal_mark
 from chainrule.data.tabular.roles import DROP, Role
+from chainrule.data.tabular.scales import known_order
 from chainrule.data.tabular.shared import is_constant, quoted
+from chainrule.data.tabular.text import Text
 from chainrule.ops.elementwise.logic import isinf
 from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.tensor import Tensor
 
 __all__ = ["make_feature", "restored_feature"]
 
-FEATURES = {f.kind: f for f in (Number, Boolean, OneHot, Ordinal, LargeCategory)}
+FEATURES: dict[str, type[Feature]] = {
+    f.kind: f for f in (Number, Boolean, OneHot, Ordinal, LargeCategory, Moment, Text)
+}
 
 
 def make_feature(
@@ -35,11 +43,15 @@ def make_feature(
         return _nothing(column, role, "it has one value only")
     if role.kind == kinds.NUMBER:
         return _number(column, role)
+    if role.kind == kinds.DATE:
+        return Moment.fit(column, _form(column, role))
     text = column.as_category()
     if role.kind == kinds.BOOLEAN:
         return _boolean(text)
     if role.kind == kinds.ORDINAL:
         return Ordinal.fit(text, _order(column, role))
+    if role.kind == kinds.TEXT:
+        return Text.fit(text)
     if len(text.counts()) <= max_categories:
         return OneHot.fit(text)
     return LargeCategory.fit(text, target)
@@ -53,12 +65,11 @@ def _nothing(column: Column, role: Role, reason: str) -> Role:
 
 
 def _number(column: Column, role: Role) -> Number:
+    if column.kind == DATES:
+        raise TableError(f"column {column.name!r} is dates; use it as a date, or drop it")
     if column.kind != NUMBERS:
-        column.refuse_mixed()
-        raise TableError(
-            f"column {column.name!r} is not numbers: its first value is {column.present[0]!r}; use "
-            "it as a category or as text, or drop it"
-        )
+        words = [str(word) for word in column.counts()]
+        return Number.fit(column, role.how.get("mark") or decimal_mark(words) or ".")
     if bool(any_of(isinf(column.numbers))):
         raise TableError(
             f"column {column.name!r} has infinite values; replace them, or leave them empty"
@@ -79,11 +90,37 @@ def _boolean(text: Column) -> Boolean:
     return Boolean(text.name, gaps, words[1:], words[:1])
 
 
+def _form(column: Column, role: Role) -> str:
+    """How dates are read; an error if a column that was said to be dates is not."""
+    if "form" in role.how:
+        return role.how["form"]
+    if column.kind == DATES:
+        return "iso"
+    if column.kind == NUMBERS:
+        found = form_of_numbers(column, named=True)
+        what = "no dates like 20241231, nor seconds or milliseconds since 1970"
+    else:
+        found = date_form([str(word) for word in column.counts()])
+        what = "no dates in one form, like 2024-12-31, 31.12.2024 or 12/31/2024 10:30 PM"
+    if found is not None:
+        return found[0]
+    words = [str(word) for word in column.as_category().counts()]
+    bad = [w for w in words if all(reading_of(w, form) is None for form in ("dmy", "mdy"))]
+    raise TableError(
+        f"column {column.name!r} cannot be used as a date: its values are {what}; one of them is "
+        f"{(bad or words)[0]!r}"
+    )
+
+
 def _order(column: Column, role: Role) -> list[str]:
     if "order" in role.how:
         return role.how["order"]
     if column.kind == NUMBERS:
         return list(column.as_category().words)  # by size
+    words = [str(word) for word in column.words]
+    order = words if column.ordered else known_order(column.counts())
+    if order is not None:
+        return order
     raise TableError(
         f"column {column.name!r} is text whose order is not known: give its values in their order, "
         f"like roles={{{column.name!r}: {sorted(column.counts())[:3]}}}"

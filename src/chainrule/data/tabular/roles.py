@@ -36,12 +36,12 @@ class Role:
 
     def told(self) -> dict[str, Any]:
         """Kind, reason and whether it was given, as plain values."""
-        return {"kind": self.kind, "reason": self.reason, "given": self.given}
+        return {"kind": self.kind, "why": self.reason, "given": self.given}
 
     @classmethod
     def restored(cls, told: dict[str, Any]) -> Role:
         """From plain values of a file."""
-        kind, reason, given = saved("Role", told, kind="text", reason="text", given="truth")
+        kind, reason, given = saved("Role", told, kind="text", why="text", given="truth")
         if kind not in KINDS:
             raise ValueError(f"Role: unknown kind {kind!r}; the kinds are {', '.join(KINDS)}")
         return cls(kind, reason, given)
@@ -60,12 +60,13 @@ def given_roles(roles: Roles | None) -> dict[str, Role]:
 
 def _given(name: str, role: str | Sequence[Any]) -> Role:
     if isinstance(role, str):
-        if role not in KINDS:
+        kind, _, form = role.partition(" ")
+        if kind not in KINDS or (form and (kind != DATE or form not in ("dmy", "mdy"))):
             raise ValueError(
-                f"roles: column {name!r} cannot be {role!r}; it can be {', '.join(KINDS)}, or the "
-                "list of an ordinal's values in their order"
+                f"roles: column {name!r} cannot be {role!r}; it can be {', '.join(KINDS)}, "
+                "'date dmy' or 'date mdy', or the list of an ordinal's values in their order"
             )
-        return Role(role, "as it was said", given=True)
+        return Role(kind, "as it was said", given=True, how={"form": form} if form else {})
     if not isinstance(role, Sequence):
         raise TypeError(
             f"roles: column {name!r} needs the name of a kind or a list of values in their order, "

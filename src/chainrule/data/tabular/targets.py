@@ -40,7 +40,7 @@ def detect_task(target: Column | Table) -> str:
     if len(columns) > 1:
         return _task_of_several(columns)
     (column,) = columns
-    if column.kind == CATEGORY:
+    if column.kind != NUMBER:
         return "multilabel" if has_label_lists(column) else "classification"
     counts = column.counts()
     whole = all(v.is_integer() for v in counts)
