@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from chainrule import nn
-from chainrule.data.columns import CATEGORY, NUMBER, Column, TableError
+from chainrule.data.columns import NUMBER, Column, TableError
 from chainrule.data.preprocess import Fittable, saved
 from chainrule.data.table import Table
 from chainrule.data.tabular.class_goals import Classes, Labels, Ranks
