@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_data_of_other_networks_is_a_saved_tensor(capsys: pytest.CaptureFixture[
     chainrule.save(both, "both")
     assert "(3, 1, 6, 6)" in shown(capsys, "net", "--data", "both")
     told = refused(capsys, "net", "landscape", "--data", "both")
-    assert "landscape needs loss: give a network that `chainrule fit` wrote" in told
+    assert "landscape needs loss: give --loss, such as --loss cross_entropy" in told
 
 
 def test_several_inputs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,6 +112,21 @@ def test_arguments_are_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert "unit (1, 2) of layer 0" in shown(capsys, *given, "layer=0", "--set", "unit=(1, 2)")
 
 
+def test_a_loss_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    chainrule.save({"inputs": chainrule.randn(4, 1, 6, 6), "targets": chainrule.arange(4) % 2}, "d")
+    given = ("--data", "d", "--loss", "cross_entropy")
+    for name in ("gradient_flow", "cockpit", "loss_line"):
+        assert shown(capsys, "net", name, *given)
+
+
+def test_an_instrument_needs_what_its_function_needs() -> None:
+    able = {"model", "inputs", "targets", "data", "loss"}
+    for one in inspect.INSTRUMENTS.values():
+        parameters = signature(one.function).parameters.values()
+        required = {p.name for p in parameters if p.default is p.empty and p.name in able}
+        assert required <= set(one.needs), one.name
+
+
 # --- mistakes -------------------------------------------------------------------------------------
 
 
@@ -135,6 +151,9 @@ def test_arguments_are_set(capsys: pytest.CaptureFixture[str]) -> None:
         (["net", "draw", "--input-size", "1,1,6,6", "--out", "d.png"], "written as .svg or .html"),
         (["net", "count", "--input-size", "1,1,9,9"], "; in layer '2' (Linear(in_features=32"),
         (["net", "--list"], "--list takes no MODEL"),
+        (["net", "summary", "--loss", "mse_loss"], "summary takes no loss; leave --loss out"),
+        (["net", "cockpit", "--loss", "mse"], "--loss mse: there is no such loss; there are"),
+        (["net", "cockpit", "--input-size", "1,1,6,6"], "cockpit needs loss: give --loss, such as"),
         (["--list", "--out", "s.json"], "--list takes no --out"),
     ],
 )

@@ -230,7 +230,7 @@ def test_one_class_only() -> None:
     for display in (inspect.Roc, inspect.PrecisionRecall):
         with pytest.raises(ValueError, match="at least two classes"):
             display.from_predictions([1, 1], [0.1, 0.2])
-        with pytest.raises(ValueError, match="no classes"):
+        with pytest.raises(ValueError, match="not two classes"):
             display.from_predictions([0.3, 1.7], [0.1, 0.2])
         with pytest.raises(ValueError, match="threshold"):
             display.from_predictions([0, 1], [0.1, 0.2], threshold=1.5)

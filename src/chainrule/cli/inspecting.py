@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from chainrule.cli.arguments import UserError, is_image_folder, read
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from chainrule.inspect import Instrument
     from chainrule.nn import Module
     from chainrule.train import FittedNetwork
@@ -43,6 +45,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="made inputs instead: their sizes with the batch, such as 1,3,32,32",
     )
     add(
+        "--loss",
+        metavar="NAME",
+        help="for instruments that need a loss: a function of nn.functional, such as cross_entropy "
+        "(a network of `fit` has its own)",
+    )
+    add(
         "--set",
         metavar="NAME=VALUE",
         action="append",
@@ -69,9 +77,12 @@ def inspect(options: argparse.Namespace) -> Any:
         raise UserError("which network? give the folder that `fit` wrote, or see --list")
     chosen = _instrument(options.instrument or "summary")
     settings = _settings(chosen, options.set)
+    loss = None if options.loss is None else _loss(chosen, options.loss)
     out = None if options.out is None else _checked_out(Path(options.out))
     saved = _load(options.model)
     _give(saved, options, chosen)
+    if loss is not None:
+        saved.given["loss"] = loss
     result = chosen.function(**_arguments(chosen, saved, options), **settings)
     if out is not None:
         _write(result, out)
@@ -87,6 +98,7 @@ def _listed(options: argparse.Namespace) -> dict[str, str]:
         "MODEL": options.model,
         "--data": options.data,
         "--input-size": options.input_size,
+        "--loss": options.loss,
         "--set": options.set,
         "--out": options.out,
     }
@@ -136,6 +148,20 @@ def _value(text: str, kind: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+
+
+def _loss(chosen: Instrument, name: str) -> Callable[[Any, Any], Any]:
+    """A loss of ``nn.functional`` by its name, of the first tensor that the network returns."""
+    from chainrule.inspect.core.arguments import main_tensor
+    from chainrule.nn import functional
+
+    if "loss" not in chosen.needs:
+        raise UserError(f"{chosen.name} takes no loss; leave --loss out")
+    known = [n for n in functional.__all__ if n.endswith("_loss") or "cross_entropy" in n]
+    if name not in known:
+        raise UserError(f"--loss {name}: there is no such loss; there are {', '.join(known)}")
+    function = getattr(functional, name)
+    return lambda output, targets: function(main_tensor(chosen.name, output), targets)
 
 
 # --- the network ----------------------------------------------------------------------------------
@@ -243,7 +269,7 @@ NEEDED = {
     "inputs": "--data or --input-size",
     "targets": "--data with the target",
     "data": "--data with the target",
-    "loss": "a network that `chainrule fit` wrote, whose loss is known",
+    "loss": "--loss, such as --loss cross_entropy (a network of `chainrule fit` has its own)",
 }
 
 

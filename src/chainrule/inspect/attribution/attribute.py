@@ -70,6 +70,11 @@ class Attribution(Result):
     def _verdict(self) -> str:
         if self.method == "sensitivity":
             return "Sensitivities are sizes of slopes: they do not add up to the output."
+        if self.method == "occlusion":
+            return (
+                "Each number is what the output loses without its window: windows that share or "
+                "repeat what matters do not add up to the output."
+            )
         text = f"The contributions miss {self.gap:.2%} of the change of the output at most"
         if self.gap <= 0.01:
             return f"{text}: they add up."
@@ -83,10 +88,13 @@ class Attribution(Result):
         """Draws one sample: an image with its contributions, a table's features, a series."""
         if not -len(self.target) <= sample < len(self.target):
             raise IndexError(f"plot: there is no sample {sample}; there are {len(self.target)}")
+        if not -len(self.names) <= input < len(self.names):
+            raise IndexError(f"plot: there is no input {input}; there are {self.names}")
         value = self.values[input][sample]
         ax = charts.axes_for(ax, (5.2, 4.0))
         kind = self.method.replace("_", " ")
-        ax.set_title(f"{kind} for output {int(self.target[sample])} of sample {sample}")
+        of = f", {self.names[input]}" if len(self.names) > 1 else ""
+        ax.set_title(f"{kind} for output {int(self.target[sample])} of sample {sample}{of}")
         if value.ndim == 3 or (value.ndim == 2 and min(value.shape) > 1):
             self._image(ax, value, **style)
         else:
@@ -128,7 +136,7 @@ def attribute(
     *,
     method: str = "integrated_gradients",
     baseline: Any = None,
-    steps: int = 50,
+    steps: int | None = None,
     window: int | Sequence[int] | None = None,
     stride: int | Sequence[int] | None = None,
     output: Callable[[Any], Tensor] | None = None,
@@ -151,7 +159,7 @@ def attribute(
         target: which output, a number or one for each sample; by default the largest of each.
         method: see the table.
         baseline: what stands for "nothing": a number, or tensors like the inputs; 0 by default.
-        steps: points of the integral, for "integrated_gradients".
+        steps: points of the integral, for "integrated_gradients"; 50 by default.
         window, stride: of "occlusion", in the dimensions of a sample.
         output: picks the tensor to explain from what the model returns.
 
@@ -164,18 +172,26 @@ def attribute(
     """
     if method not in METHODS:
         raise ValueError(f"attribute: there is no method {method!r}; select from {list(METHODS)}")
-    if steps < 1:
+    if steps is not None and method != "integrated_gradients":
+        raise ValueError(f"attribute: steps belong to 'integrated_gradients', not to {method!r}")
+    if steps is not None and steps < 1:
         raise ValueError(f"attribute: steps must be positive, got {steps}")
     if method != "occlusion" and (window is not None or stride is not None):
         raise ValueError(f"attribute: window and stride belong to 'occlusion', not to {method!r}")
     explained = Explained("attribute", model, inputs, target, output)
     start = _baseline(baseline, explained)
-    compute, complete = METHODS[method]
-    settings: dict[str, object] = {"steps": steps, "window": window, "stride": stride}
-    values = [v.detach() for v in compute(explained, start, settings)]
     with no_grad():
-        now = explained(explained.inputs)
-        change = now - explained(start)
+        now, before = explained(explained.inputs), explained(start)
+    for what, seen in (("inputs", now), ("baseline", before)):
+        if not bool(seen.isfinite().all()):
+            raise ValueError(
+                f"attribute: the output for the {what} is not finite; "
+                + ("find where with inspect.autopsy" if what == "inputs" else "give another one")
+            )
+    compute, complete = METHODS[method]
+    settings: dict[str, object] = {"steps": steps or 50, "window": window, "stride": stride}
+    values = [v.detach() for v in compute(explained, start, settings)]
+    change = now - before
     sums = sum((v.reshape(len(v), -1).sum(1) for v in values), zeros_like(now))
     return Attribution(
         method, explained.names, explained.inputs, values, explained.target, now, change, sums,

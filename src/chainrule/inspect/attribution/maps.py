@@ -42,6 +42,14 @@ def _maps_of(instrument: str, seen: Trace, layer: str | None) -> Call:
             )
         return able[-1]
     convolutions = [c for c in able if any("conv" in op.name for op in c.operations)]
+    others = [c for c in seen.calls if c.finished and any("conv" in op.name for op in c.operations)]
+    if others and not convolutions:
+        shape = tuple(main_tensor(instrument, others[0].output).shape)
+        raise ValueError(
+            f"{instrument}: the output of layer {others[0].path!r} has shape {shape}; pictures are "
+            "drawn of convolutions in two dimensions (samples, channels, rows, columns): look at "
+            "convolution_steps or attribute instead"
+        )
     if not convolutions:
         raise ValueError(
             f"{instrument}: the model has no convolution whose output is a map (samples, channels, "
@@ -113,6 +121,11 @@ def feature_maps(model: Module, inputs: Inputs, *, layer: str | None = None) -> 
     model.eval()
     call = _maps_of("feature_maps", trace("feature_maps", model, inputs), layer)
     maps = call.outputs[0].detach()
+    if not bool(maps.isfinite().all()):
+        raise ValueError(
+            f"feature_maps: layer {call.path!r} puts out values that are not finite; find where "
+            "they come from with inspect.autopsy"
+        )
     still = (maps == 0).permute(1, 0, 2, 3).reshape(maps.shape[1], -1).all(1)
     return FeatureMaps(call.path, call.kind, maps, [k for k, z in enumerate(still.tolist()) if z])
 
@@ -166,7 +179,7 @@ def filters(
     wanted = 2 if shape is not None else 4
     able = [n for n, m in named.items() if m.weight.ndim == wanted and (layer in (None, n))]
     if not able:
-        what = "weights of a dense layer" if shape is not None else "convolution"
+        what = "weights of a dense layer" if shape is not None else "convolution in two dimensions"
         raise ValueError(
             f"filters: {'the model' if layer is None else repr(layer)} has no {what}; name a "
             "convolution, or give a dense layer of pixels with shape=(rows, columns)"

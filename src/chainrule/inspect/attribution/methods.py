@@ -127,5 +127,5 @@ METHODS: dict[str, tuple[Callable[[Explained, list[Tensor], Settings], list[Tens
     "gradient_x_input": (gradient_x_input, True),
     "integrated_gradients": (integrated_gradients, True),
     "deeplift": (deeplift, True),
-    "occlusion": (occlusion, True),
+    "occlusion": (occlusion, False),
 }

@@ -78,8 +78,14 @@ class Confusion(Display):
         if len(self.classes) <= PRINTED:
             header = ["true \\ predicted", *self.classes, "recall", "precision"]
             cells = [[self._cell(v) for v in row] for row in self.matrix.tolist()]
-            rows = [
-                [name, *cells[i], f"{self.recall[i]:.1%}", f"{self.precision[i]:.1%}"]
+            seen, said = self.counts.sum(1).tolist(), self.counts.sum(0).tolist()
+            rows = [  # what no sample is of, or none is taken for, has no share
+                [
+                    name,
+                    *cells[i],
+                    f"{self.recall[i]:.1%}" if seen[i] else "-",
+                    f"{self.precision[i]:.1%}" if said[i] else "-",
+                ]
                 for i, name in enumerate(self.classes)
             ]
             lines.append(text_table(header, rows, left=1, rule=True))

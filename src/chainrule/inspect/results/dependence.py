@@ -136,6 +136,11 @@ def _grid(values: Tensor, points: int, percentiles: tuple[float, float], name: s
             f"partial_dependence: the feature {name!r} has values that are not finite; drop them"
         )
     different = values.reshape(-1).unique()
+    if len(different) < 2:
+        raise ValueError(
+            f"partial_dependence: the feature {name!r} has one value, {float(different[0]):g}, and "
+            "there is nothing to see; give more samples or choose another"
+        )
     if len(different) < points:
         return different.double()
     ordered = sorted(values.reshape(-1).tolist())
@@ -158,6 +163,11 @@ class _Answers:
         classified = task == "classification" or (task is None and (names or width > 1))
         self.task = "classification" if classified else "regression"
         if not classified and width == 1:
+            if output is not None:
+                raise ValueError(
+                    f"partial_dependence: the model has one output; leave out output={output!r}, "
+                    "or say task='classification'"
+                )
             self.name = "prediction"
             return
         known = [str(n) for n in names] or [str(k) for k in range(max(2, width))]
@@ -168,11 +178,12 @@ class _Answers:
                 f"partial_dependence: the model has {len(known)} outputs; say which: output=0, or "
                 f"one of {known[:12]}"
             )
-        if str(output) not in known and not (isinstance(output, int) and output < len(known)):
+        inside = isinstance(output, int) and -len(known) <= output < len(known)
+        if str(output) not in known and not inside:
             raise ValueError(
                 f"partial_dependence: there is no output {output!r}; there are {known[:12]}"
             )
-        self.column = output if isinstance(output, int) else known.index(output)
+        self.column = output if isinstance(output, int) and inside else known.index(str(output))
         what = "probability of class" if classified else "output"
         self.name = f"{what} {known[self.column]}"
 
@@ -202,7 +213,7 @@ def partial_dependence(
     *,
     output: int | str | None = None,
     task: str | None = None,
-    points: int = 50,
+    points: int | None = None,
     percentiles: tuple[float, float] = (0.05, 0.95),
     names: Sequence[str] | None = None,
 ) -> PartialDependence:
@@ -214,7 +225,8 @@ def partial_dependence(
         features: one or two, by number or name.
         output: which class or number, of several; of two classes the second.
         task: "classification" or "regression"; by default several outputs are classes.
-        points: of the grid, in each direction; a feature of fewer different values has these.
+        points: of the grid, in each direction, by default 50, of a pair 20; a feature of fewer
+            different values has these.
         percentiles: between which shares of the data the grid lies.
         names: of the features.
 
@@ -227,13 +239,14 @@ def partial_dependence(
     name = "partial_dependence"
     if task not in (None, "classification", "regression"):
         raise ValueError(f"{name}: task must be 'classification' or 'regression', got {task!r}")
+    chosen = [features] if isinstance(features, (int, str)) else list(features)
+    points = (50 if len(chosen) == 1 else 20) if points is None else points
     if points < 2 or not 0 <= percentiles[0] < percentiles[1] <= 1:
         raise ValueError(
             f"{name}: needs points >= 2 and percentiles between 0 and 1, got {points} and "
             f"{percentiles}"
         )
     columns = columns_of(name, inputs, names, model.about["target"] if is_fitted(model) else None)
-    chosen = [features] if isinstance(features, (int, str)) else list(features)
     if len(chosen) not in (1, 2):
         raise ValueError(f"{name}: one or two features can be shown, got {len(chosen)}")
     places = [columns.place(name, feature) for feature in chosen]

@@ -189,6 +189,8 @@ def permutation_importance(
     left_out = model.about["target"] if fitted else None
     truth = inputs[left_out] if fitted and targets is None else targets
     columns = columns_of(name, inputs, names, left_out)
+    if columns.count < 2:
+        raise ValueError(f"{name}: one sample cannot be shuffled; give at least two")
     found = predicted(name, model, inputs, truth)
     label, measure, sign = _measure(found, score)
     baseline = float(measure(found.scores, found.targets))

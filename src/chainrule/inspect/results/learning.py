@@ -47,7 +47,27 @@ class LearningCurves(Result):
             lines.append(f"lowest validation loss {self.best[1]:.4g} in epoch {self.best[0]:g}")
         if self.verdict:
             lines.append(self.verdict)
+        lines += [
+            f"{name} is not finite in epoch {epochs[0]:g}"
+            + (f" and {len(epochs) - 1} more" if epochs[1:] else "")
+            + ": inspect.autopsy finds where it comes from"
+            for name, epochs in self.broken.items()
+        ]
         return "\n".join(lines)
+
+    @property
+    def broken(self) -> dict[str, list[float]]:
+        """The epochs in which a curve is NaN or infinite."""
+        found = {
+            name: [
+                e
+                for e, v in zip(self.epochs, values, strict=True)
+                if v is not None and not math.isfinite(v)
+            ]
+            for panel in self.panels.values()
+            for name, values in panel.items()
+        }
+        return {name: epochs for name, epochs in found.items() if epochs}
 
     @property
     def verdict(self) -> str:
@@ -201,7 +221,14 @@ def _rates(schedule: Any, steps: int) -> list[float]:
 def _named(given: Any) -> dict[str, Any]:
     if isinstance(given, Mapping):
         return {str(name): schedule for name, schedule in given.items()}
-    several = isinstance(given, Iterable) and not isinstance(given, (LRScheduler, str))
+    if isinstance(given, str) or not (
+        callable(given) or isinstance(given, (Iterable, LRScheduler, ReduceLROnPlateau))
+    ):
+        raise TypeError(
+            "schedules: give one of optim.lr_scheduler, a function of the step, or rates, got "
+            f"{given!r}"
+        )
+    several = isinstance(given, Iterable) and not isinstance(given, LRScheduler)
     many = list(given) if several else [given]
     if many and all(isinstance(v, (int, float)) for v in many):
         many = [many]
@@ -221,7 +248,7 @@ def schedules(schedule: Any, steps: int = 100) -> Schedules:
     Args:
         schedule: one of ``optim.lr_scheduler``, a function of the step, or a list of rates; several
             in a list, or in a dict with names.
-        steps: how many.
+        steps: how many; a list of rates has its own number.
 
     >>> import chainrule
     >>> from chainrule import inspect, optim

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, Self
 
 from chainrule.autograd.modes import no_grad
@@ -20,6 +21,15 @@ from chainrule.tensor import Tensor
 __all__ = ["Display", "Predictions", "fitting", "is_fitted", "outputs_of", "predicted", "scored"]
 
 TASKS = ("classification", "labels", "regression")
+# Options of scikit-learn's displays, and what they are here.
+HABITS = {
+    "ax": "the display draws itself: .plot(ax=...)",
+    "display_labels": "names of the classes are classes=[...]",
+    "labels": "names of the classes are classes=[...]",
+    "n_bins": "it is called bins",
+    "name": "pass label=... to .plot()",
+    "pos_label": "of two classes the second is meant; number them so",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,18 +57,28 @@ class Display(Result):
         raise NotImplementedError(cls.__name__)
 
     @classmethod
+    def _made(cls, found: Predictions, options: dict[str, Any]) -> Self:
+        """The display, after a look whether it has these options."""
+        known = [name for name in signature(cls._of).parameters if name != "found"]
+        for name in options:
+            if name not in known:
+                hint = HABITS.get(name, f"there are classes, {', '.join(known)}")
+                raise TypeError(f"{cls._name}: there is no option {name!r}; {hint}")
+        return cls._of(found, **options)
+
+    @classmethod
     def from_predictions(
         cls, y_true: Any, y_pred: Any, *, classes: Sequence[str] | None = None, **options: Any
     ) -> Self:
         """Of targets and predictions: scores, or predicted labels where these suffice."""
-        return cls._of(scored(cls._name, y_pred, y_true, cls._task, classes), **options)
+        return cls._made(scored(cls._name, y_pred, y_true, cls._task, classes), options)
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, classes: Sequence[str] | None = None, **options: Any
     ) -> Self:
         """Of an estimator, a network or a fitted network, and data."""
-        return cls._of(predicted(cls._name, estimator, X, y, cls._task, classes), **options)
+        return cls._made(predicted(cls._name, estimator, X, y, cls._task, classes), options)
 
 
 def predicted(
@@ -185,6 +205,16 @@ def _numbers(
     true, said = _listed(targets), _listed(output)
     words = bool(true) and isinstance(true[0], str)
     labels = bool(said) and isinstance(said[0], (str, bool, int)) and task == "classification"
+    if words and task == "regression":
+        raise ValueError(
+            f"{instrument}: the targets are words such as {true[0]!r} and no numbers; look at "
+            "inspect.confusion instead"
+        )
+    if not labels and said and isinstance(said[0], str):
+        raise ValueError(
+            f"{instrument}: predicted labels such as {said[0]!r} have no scores to compare with a "
+            "threshold; give probabilities, or look at inspect.confusion"
+        )
     if not words and not labels:
         return as_tensor(output).detach(), as_tensor(targets).detach(), []
     names = sorted({*true, *(said if labels else ())})

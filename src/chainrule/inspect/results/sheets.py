@@ -58,7 +58,8 @@ class DataSheet(Result):
         lines = []
         if self.values is not None:
             low, high = self.values.amin(0).tolist(), self.values.amax(0).tolist()
-            mean, spread = self.values.mean(0).tolist(), self.values.std(0).tolist()
+            mean = self.values.mean(0).tolist()
+            spread = self.values.std(0, correction=min(1, len(self.values) - 1)).tolist()
             rows = [
                 [name, *(f"{v:.4g}" for v in (low[j], high[j], mean[j], spread[j]))]
                 for j, name in enumerate(self.columns)
@@ -180,10 +181,19 @@ def data_sheet(
     """
     if per_class < 1 or count < 1:
         raise ValueError(f"data_sheet: needs positive numbers, got {per_class=}, {count=}")
+    if names is None and hasattr(inputs, "columns"):
+        names = [str(name) for name in inputs.columns]
     values, own = _samples_of(inputs)
+    if not len(values):
+        raise ValueError("data_sheet: there are no samples")
     given = own if targets is None else _listed(targets)
     if given is not None and len(given) != len(values):
         raise ValueError(f"data_sheet: {len(values)} samples and {len(given)} targets")
+    if given is not None and any(isinstance(v, float) and not v.is_integer() for v in given):
+        raise ValueError(
+            f"data_sheet: targets must be classes, got {given[0]!r}; leave numbers out, or look at "
+            "inspect.regression_fit"
+        )
     levels = [] if given is None else sorted(set(given))
     if classes is not None and len(classes) < len(levels):
         raise ValueError(f"data_sheet: {len(classes)} names for {len(levels)} classes: {levels}")
@@ -293,6 +303,11 @@ def augmentation_sheet(
                     f"augmentation_sheet: {name} makes {tuple(made[0].shape)} of a picture "
                     "(C, H, W)"
                 )
+            if any(m.shape != made[0].shape for m in made):
+                raise ValueError(
+                    f"augmentation_sheet: {name} makes pictures of different sizes; put a resize "
+                    "or a crop behind it"
+                )
             changed[name] = stack(made)
             same = made[0].shape == original.shape
             gap = (changed[name].double() - original.double()).abs().mean() if same else math.nan
@@ -380,6 +395,11 @@ def reconstructions(
         raise ValueError(
             f"reconstructions: the network makes {tuple(made.shape)} of {tuple(x.shape)}; both "
             "must have the same number of values"
+        )
+    if not bool(x.isfinite().all()) or not bool(made.isfinite().all()):
+        raise ValueError(
+            "reconstructions: pictures or what the network makes of them are not finite; find "
+            "where this comes from with inspect.autopsy"
         )
     shape = _picture_size(x, size)
     originals = x.reshape(len(x), *shape)

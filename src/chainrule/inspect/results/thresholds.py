@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from chainrule import metrics
 from chainrule import charts
@@ -28,7 +28,9 @@ def _each_against_the_rest(
         raise ValueError(f"{name}: threshold must lie between 0 and 1, got {threshold}")
     if found.task == "regression":
         raise ValueError(
-            f"{name}: the targets are numbers and no classes; look at inspect.residuals instead"
+            f"{name}: one prediction for each sample and targets that are not two classes have no "
+            "curve; give probabilities (N, K) for K classes, or look at numbers with "
+            "inspect.residuals"
         )
     labels = found.task == "labels"
     counts = {
@@ -44,7 +46,69 @@ def _each_against_the_rest(
 
 
 @dataclass(repr=False, eq=False)
-class Roc(Display):
+class _Thresholds(Display):
+    """A curve over all thresholds for each class against the rest: the place ``at`` of
+    ``threshold`` on it, and the ``best`` threshold."""
+
+    curves: dict[str, Any]
+    threshold: float
+    at: dict[str, tuple[float, float]]
+    best: dict[str, float]
+    _title = ""
+    _axes = ("", "")
+    _legend: ClassVar[Any] = "best"
+
+    @classmethod
+    def _of(cls, found: Predictions, threshold: float = 0.5) -> Self:
+        each = {
+            name: cls._measured(scores, own, threshold)
+            for name, scores, own in _each_against_the_rest(cls._name, found, threshold)
+        }
+        fields = next(iter(each.values()))
+        return cls(
+            threshold=threshold, **{f: {name: each[name][f] for name in each} for f in fields}
+        )
+
+    @classmethod
+    def _measured(cls, scores: Tensor, own: Tensor, threshold: float) -> dict[str, Any]:
+        """What the fields hold of one class."""
+        raise NotImplementedError(cls.__name__)
+
+    def _columns(self) -> dict[str, Callable[[str], str]]:
+        """What is printed of a class, by the head of its column."""
+        raise NotImplementedError(type(self).__name__)
+
+    def _line(self, name: str) -> tuple[Tensor, Tensor, str]:
+        """The curve of a class, and what the legend says of it."""
+        raise NotImplementedError(type(self).__name__)
+
+    def _guess(self, ax: Axes) -> None:
+        """Draws what chance would do."""
+        raise NotImplementedError(type(self).__name__)
+
+    def __str__(self) -> str:
+        columns = self._columns()
+        rows = [[name, *(cell(name) for cell in columns.values())] for name in self.curves]
+        return text_table(["class", *columns], rows, left=1)
+
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
+        """Draws a curve for each class, what chance would do, and marks the threshold."""
+        ax = charts.axes_for(ax, (5.0, 4.4))
+        self._guess(ax)
+        for i, name in enumerate(self.curves):
+            color = charts.COLORS[i % len(charts.COLORS)]
+            x, y, label = self._line(name)
+            looks: dict[str, Any] = {"color": color, "label": f"class {name}: {label}"} | style
+            ax.plot(x.numpy(), y.numpy(), **looks)
+            mark = f"threshold {self.threshold:g}" if i == len(self.curves) - 1 else None
+            ax.plot(*self.at[name], "o", color=color, label=mark)
+        ax.set(title=self._title, xlabel=self._axes[0], ylabel=self._axes[1])
+        ax.legend(loc=self._legend)
+        return ax
+
+
+@dataclass(repr=False, eq=False)
+class Roc(_Thresholds):
     """Shares of true against false alarms for every threshold, for each class against the rest.
 
     ``auc`` is the area below a curve, ``at`` (false, true positive rate) at ``threshold``, ``best``
@@ -53,56 +117,42 @@ class Roc(Display):
 
     curves: dict[str, RocCurve]
     auc: dict[str, float]
-    threshold: float
-    at: dict[str, tuple[float, float]]
-    best: dict[str, float]
     _name = "roc"
+    _title = "Receiver operating characteristic"
+    _axes = ("false positive rate", "true positive rate")
+    _legend = "lower right"
 
     @classmethod
-    def _of(cls, found: Predictions, threshold: float = 0.5) -> Self:
-        curves, auc, at, best = {}, {}, {}, {}
-        for name, scores, own in _each_against_the_rest("roc", found, threshold):
-            curve = metrics.roc_curve(scores, own)
-            curves[name], auc[name] = curve, metrics.roc_auc(scores, own)
-            above = (scores >= threshold).double()
-            at[name] = (float(above[~own].mean()), float(above[own].mean()))
-            lead = curve.true_positive_rate - curve.false_positive_rate
-            best[name] = float(curve.thresholds[int(lead.argmax())])
-        return cls(curves, auc, threshold, at, best)
+    def _measured(cls, scores: Tensor, own: Tensor, threshold: float) -> dict[str, Any]:
+        curve = metrics.roc_curve(scores, own)
+        above = (scores >= threshold).double()
+        lead = curve.true_positive_rate - curve.false_positive_rate
+        return {
+            "curves": curve,
+            "auc": metrics.roc_auc(scores, own),
+            "at": (float(above[~own].mean()), float(above[own].mean())),
+            "best": float(curve.thresholds[int(lead.argmax())]),
+        }
 
-    def __str__(self) -> str:
-        header = ["class", "area", f"false alarms at {self.threshold:g}", "found", "best threshold"]
-        rows = [
-            [
-                name,
-                f"{self.auc[name]:.4f}",
-                f"{self.at[name][0]:.1%}",
-                f"{self.at[name][1]:.1%}",
-                f"{self.best[name]:.3g}",
-            ]
-            for name in self.curves
-        ]
-        return text_table(header, rows, left=1)
+    def _columns(self) -> dict[str, Callable[[str], str]]:
+        return {
+            "area": lambda name: f"{self.auc[name]:.4f}",
+            f"false alarms at {self.threshold:g}": lambda name: f"{self.at[name][0]:.1%}",
+            "found": lambda name: f"{self.at[name][1]:.1%}",
+            "best threshold": lambda name: f"{self.best[name]:.3g}",
+        }
 
-    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
-        """Draws a curve for each class and marks the threshold on it."""
-        ax = charts.axes_for(ax, (5.0, 4.4))
+    def _line(self, name: str) -> tuple[Tensor, Tensor, str]:
+        curve = self.curves[name]
+        label = f"area {self.auc[name]:.3f}"
+        return curve.false_positive_rate, curve.true_positive_rate, label
+
+    def _guess(self, ax: Axes) -> None:
         ax.plot([0, 1], [0, 1], "--", color="#888888", label="chance")
-        for i, (name, curve) in enumerate(self.curves.items()):
-            color = charts.COLORS[i % len(charts.COLORS)]
-            label = f"class {name}: area {self.auc[name]:.3f}"
-            x, y = curve.false_positive_rate.numpy(), curve.true_positive_rate.numpy()
-            ax.plot(x, y, **{"color": color, "label": label} | style)
-            mark = f"threshold {self.threshold:g}" if i == len(self.curves) - 1 else None
-            ax.plot(*self.at[name], "o", color=color, label=mark)
-        ax.set(xlabel="false positive rate", ylabel="true positive rate")
-        ax.set_title("Receiver operating characteristic")
-        ax.legend(loc="lower right")
-        return ax
 
 
 @dataclass(repr=False, eq=False)
-class PrecisionRecall(Display):
+class PrecisionRecall(_Thresholds):
     """Precision against recall for every threshold, for each class against the rest.
 
     ``average_precision`` is the mean precision, ``share`` that of the class (the precision of a
@@ -112,69 +162,50 @@ class PrecisionRecall(Display):
     curves: dict[str, PrecisionRecallCurve]
     average_precision: dict[str, float]
     share: dict[str, float]
-    threshold: float
-    at: dict[str, tuple[float, float]]
-    best: dict[str, float]
     _name = "precision_recall"
+    _title = "Precision and recall"
+    _axes = ("recall", "precision")
+    _legend = "lower left"
 
     @classmethod
-    def _of(cls, found: Predictions, threshold: float = 0.5) -> Self:
-        curves, average, share, at, best = {}, {}, {}, {}, {}
-        for name, scores, own in _each_against_the_rest("precision_recall", found, threshold):
-            curve = metrics.precision_recall_curve(scores, own)
-            curves[name], average[name] = curve, metrics.average_precision(scores, own)
-            above = scores >= threshold
-            hits = float((above & own).sum())
-            at[name] = (hits / float(own.sum()), hits / max(1.0, float(above.sum())))
-            share[name] = float(own.double().mean())
-            both = (curve.precision + curve.recall).clamp(min=1e-300)
-            f1 = (curve.precision * curve.recall / both)[:-1]
-            best[name] = float(curve.thresholds[int(f1.argmax())])
-        return cls(curves, average, share, threshold, at, best)
+    def _measured(cls, scores: Tensor, own: Tensor, threshold: float) -> dict[str, Any]:
+        curve = metrics.precision_recall_curve(scores, own)
+        above = scores >= threshold
+        hits = float((above & own).sum())
+        both = (curve.precision + curve.recall).clamp(min=1e-300)
+        f1 = (curve.precision * curve.recall / both)[:-1]
+        return {
+            "curves": curve,
+            "average_precision": metrics.average_precision(scores, own),
+            "share": float(own.double().mean()),
+            "at": (hits / float(own.sum()), hits / max(1.0, float(above.sum()))),
+            "best": float(curve.thresholds[int(f1.argmax())]),
+        }
 
-    def __str__(self) -> str:
+    def _columns(self) -> dict[str, Callable[[str], str]]:
         at = f"at {self.threshold:g}"
-        header = [
-            "class",
-            "average precision",
-            "share",
-            f"recall {at}",
-            f"precision {at}",
-            "best F1 at",
-        ]
-        rows = [
-            [
-                name,
-                f"{self.average_precision[name]:.4f}",
-                f"{self.share[name]:.1%}",
-                f"{self.at[name][0]:.1%}",
-                f"{self.at[name][1]:.1%}",
-                f"{self.best[name]:.3g}",
-            ]
-            for name in self.curves
-        ]
-        return text_table(header, rows, left=1)
+        return {
+            "average precision": lambda name: f"{self.average_precision[name]:.4f}",
+            "share": lambda name: f"{self.share[name]:.1%}",
+            f"recall {at}": lambda name: f"{self.at[name][0]:.1%}",
+            f"precision {at}": lambda name: f"{self.at[name][1]:.1%}",
+            "best F1 at": lambda name: f"{self.best[name]:.3g}",
+        }
+
+    def _line(self, name: str) -> tuple[Tensor, Tensor, str]:
+        curve = self.curves[name]
+        return curve.recall, curve.precision, f"mean {self.average_precision[name]:.3f}"
+
+    def _guess(self, ax: Axes) -> None:
+        for i, share in enumerate(self.share.values()):
+            label = "share of the class" if i == 0 else None
+            color = charts.COLORS[i % len(charts.COLORS)]
+            ax.axhline(share, linestyle=":", color=color, linewidth=1, label=label)
 
     def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
         """Draws a curve for each class, the precision of a guess, and marks the threshold."""
-        ax = charts.axes_for(ax, (5.0, 4.4))
-        for i, (name, curve) in enumerate(self.curves.items()):
-            color = charts.COLORS[i % len(charts.COLORS)]
-            label = f"class {name}: mean {self.average_precision[name]:.3f}"
-            looks: dict[str, Any] = {
-                "color": color,
-                "label": label,
-                "drawstyle": "steps-post",
-            } | style
-            ax.plot(curve.recall.numpy(), curve.precision.numpy(), **looks)
-            last = i == len(self.curves) - 1
-            mark = f"threshold {self.threshold:g}" if last else None
-            ax.plot(*self.at[name], "o", color=color, label=mark)
-            guess = "share of the class" if last else None
-            ax.axhline(self.share[name], linestyle=":", color=color, linewidth=1, label=guess)
-        ax.set(xlabel="recall", ylabel="precision", ylim=(0, 1.03))
-        ax.set_title("Precision and recall")
-        ax.legend(loc="lower left")
+        ax = super().plot(ax, **{"drawstyle": "steps-post"} | style)
+        ax.set_ylim(0, 1.03)
         return ax
 
 

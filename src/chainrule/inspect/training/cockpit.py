@@ -233,7 +233,7 @@ def _distance(a: dict[str, Tensor], b: dict[str, Tensor]) -> float:
     return math.sqrt(sum(float(vector_norm(a[n] - b[n])) ** 2 for n in a))
 
 
-@instrument("V15", "V43", "D22", needs=("model", "loss", "inputs", "targets"))
+@instrument("V15", "V43", "D22", needs=("model", "loss", "data"))
 def cockpit(
     model: Module,
     loss: Loss,

@@ -160,7 +160,7 @@ def loss_with_gradients(
     return value, seen
 
 
-@instrument("V18", "V19", needs=("model", "loss", "inputs", "targets"))
+@instrument("V18", "V19", needs=("model", "loss", "data"))
 def gradient_flow(model: Module, loss: Callable[[Any, Any], Tensor], data: Any) -> GradientFlow:
     """The size of the gradient at each layer and each parameter, from one backward pass.
 
