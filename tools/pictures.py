@@ -94,6 +94,13 @@ def table() -> str:
         "`.to_dict()`.",
         "This list is written by `tools/pictures.py`; `chainrule inspect --list` prints it, too.",
         "",
+        "Beside them `inspect` has functions of several networks, of tensors, or whose whole "
+        "answer is a plain value: `make_dot` (the graph behind a tensor, see [draw](draw.md)), "
+        "`invariance_table` and `invariances` (which changes leave outputs alone), `symmetry` "
+        "(units that are alike), `permuted_units` and `flipped_units` (networks that compute the "
+        "same) and the `textbook` forms of derivatives. `Watch`, `Cockpit` and `examining` look on "
+        "while a network learns.",
+        "",
         "| instrument | what it is for | courses' items |",
         "|---|---|---|",
     ]

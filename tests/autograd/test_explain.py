@@ -148,6 +148,19 @@ def test_a_layer_and_its_activation_are_two_steps() -> None:
         assert [i.source for i in linear.inputs] == ["0.weight", "0.bias"]
 
 
+def test_large_layers_are_told_in_lines_that_can_be_read() -> None:
+    chainrule.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 16, 30))
+    seen = chainrule.autograd.explain(net(chainrule.randn(2, 1, 6, 6)).sum())
+    assert max(map(len, str(seen).splitlines())) < 300
+    layer = next(step for step in seen if step.name == "linear")
+    kinds = {(x.kind, tuple(x.local.shape)) for x in layer.inputs if x.local is not None}
+    assert kinds == {("factor", (30, 64)), ("factor", (2, 64))}
+    x, weight, _ = layer.inputs
+    np.testing.assert_allclose(x.gradient, layer.gradient @ x.local, rtol=1e-5)
+    np.testing.assert_allclose(weight.gradient, layer.gradient.T @ weight.local, rtol=1e-5)
+
+
 def test_every_operation_can_be_explained() -> None:
     for sample in [s for s in SAMPLES if s.differentiable]:
         c = case(sample)

@@ -89,7 +89,31 @@ def test_a_scene_has_no_cell_on_another_and_all_inside(name: str) -> None:
                 end = words.x + 6.0 * len(words.text)
                 assert not (words.x < x1 and x0 < end and y0 < words.y - 8 and words.y < y1)
         marked = [c for c in scene.cells if c.mark]
-        assert len(marked) == len(seen.terms[step]) + 1 + len(seen.padding[step]) * len(seen.input)
+        read = len(seen.terms[step]) + 1 + len(seen.padding[step]) * len(seen.input)
+        used = len(seen.used[step]) if seen.kernel is not None else 0
+        assert len(marked) == read + (used if used < _size(seen.kernel) else 0)
+
+
+def _size(kernel: Any) -> int:
+    return 0 if kernel is None else kernel.numel()
+
+
+def test_numbers_of_the_kernel_that_meet_the_image() -> None:
+    border = inspect.convolution_steps(nn.Conv2d(1, 1, 3, padding=1), (4, 4))
+    assert border.used[0] == {(0, 1, 1), (0, 1, 2), (0, 2, 1), (0, 2, 2)}
+    assert len(border.used[5]) == 9
+    spread = inspect.convolution_steps(nn.ConvTranspose2d(1, 1, 3, stride=2), (3, 3))
+    # One number of the kernel makes each output between two of the image.
+    assert spread.used[5] == {(0, 0, 1)}
+    assert [t.weight for t in spread.terms[5]] == [float(spread.kernel[0, 0, 1])]
+
+
+def test_a_long_number_stays_in_its_cell() -> None:
+    layer = nn.Conv2d(1, 1, 2, bias=False)
+    seen = inspect.convolution_steps(layer, tensor([[-0.000123, 1.0], [2.0, 3.0]]))
+    svg = seen.scene(0).to_svg()
+    size = float(svg.split("-0.00012</text>")[0].rpartition("font-size:")[2].partition("px")[0])
+    assert 0.6 * size * len("-0.00012") < 30
 
 
 def test_all_steps_are_one_page_or_one_film(tmp_path: Path) -> None:

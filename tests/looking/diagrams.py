@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from itertools import pairwise
 from xml.etree import ElementTree
 
 from chainrule.inspect.structure.scene import Box, Drawing
 
-__all__ = ["assert_laid_out_well"]
+__all__ = ["assert_laid_out_well", "tikz_lines"]
 
 Area = tuple[float, float, float, float]  # left, top, right, bottom
 SLACK = 0.15  # places are rounded to a tenth
@@ -98,3 +99,19 @@ def assert_laid_out_well(drawing: Drawing) -> None:
             near = [t for t in (*closed, *drawing.labels) if _near(piece, _area(t))]
             hit = [t for t in near if _runs_into(p, q, _area(t), edge.bent, _is_round(t))]
             assert not hit, f"{edge} runs through {hit}"
+
+
+def tikz_lines(tikz: str) -> list[str]:
+    """The lines of a drawing for LaTeX, after a look at whether it is a whole document."""
+    assert tikz.startswith("\\documentclass[tikz, border=4pt]{standalone}\n")
+    begun, ended = re.findall(r"\\begin\{(\w+)\}", tikz), re.findall(r"\\end\{(\w+)\}", tikz)
+    assert begun == ended[::-1] == ["document", "tikzpicture"]
+    body = tikz[tikz.index("\\begin{tikzpicture}") :].splitlines()[1:-2]
+    assert all(re.fullmatch(r"  \\(draw|node|fill)\[.*;", line) for line in body)
+    for line in body:
+        plain = re.sub(r"\\[{}$%&#_]", "", line)
+        assert plain.count("{") == plain.count("}")
+        assert plain.count("$") % 2 == 0
+        assert not re.search(r"[&%#~^]", plain)
+        assert line.isascii()
+    return body

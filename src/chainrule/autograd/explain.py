@@ -19,6 +19,7 @@ from chainrule.tensor import Tensor
 __all__ = ["Explanation", "Input", "Step", "explain"]
 
 _JACOBIAN_LIMIT = 256  # the largest local Jacobian, in elements, that is worked out
+_SHOWN = 18  # the largest array, in elements, that a table shows as a whole
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Input:
 
     source: str
     shape: tuple[int, ...]
-    local: Any  # elementwise: f'(x); a product: the other factor; else the Jacobian, if it is small
+    local: Any  # elementwise: f'(x); else the Jacobian, if it is small; a product: the other factor
     kind: str  # what ``local`` is: "derivative", "factor", "jacobian" or ""
     gradient: Any
     edge: Any = field(default=None, repr=False)  # the node or leaf that the gradient goes to
@@ -179,7 +180,10 @@ def _local(op: Any, node: Node, i: int, g: Any, values: NodeValues) -> tuple[str
     for n in op.vjp(node, K.zeros(g.shape, g.dtype), False)[i].shape:
         size_in *= n
     if g.size * size_in > _JACOBIAN_LIMIT:
-        return "", None
+        # Of W x the other factor says as much as the Jacobian, in which it stands many times.
+        return (
+            ("factor", values.input(node, 1 - i)) if op.name == "linear" and i < 2 else ("", None)
+        )
     rows = K.eye(g.size, dtype=g.dtype).reshape((g.size, *g.shape))
     parts = [dense_gradient(op.vjp(node, rows[k], False)[i]) for k in range(g.size)]
     jacobian = [part.reshape(-1) for part in parts]
@@ -190,13 +194,15 @@ def _shape(shape: Sequence[int]) -> str:
     return f"({', '.join(str(n) for n in shape)})"
 
 
-def _short(value: Any, limit: int = 6) -> str:
-    """Numbers to four digits; long arrays cut short."""
+def _short(value: Any, limit: int = _SHOWN) -> str:
+    """Numbers to four digits; of large arrays the first ones, and how many there are."""
     if value is None:
         return "-"
     if isinstance(value, tuple):
         return "(" + ", ".join(_short(v, 3) for v in value) + ")"
     if value.ndim == 0:
         return f"{value.item():.4g}"
-    parts = [_short(v, limit) for v in value[:limit]]
-    return "[" + ", ".join(parts) + (", ...]" if len(value) > limit else "]")
+    if value.size > limit:
+        first = ", ".join(_short(v) for v in value.reshape(-1)[:3])
+        return f"[{first}, ... {value.size} numbers]"
+    return "[" + ", ".join(_short(v, limit) for v in value) + "]"

@@ -22,6 +22,7 @@ from chainrule.nn.layers.conv import Convolutional
 from chainrule.nn.layers.pooling import Pool, _AvgPool, _MaxPool
 from chainrule.nn.module.base import Module
 from chainrule.ops.creation.from_data import as_tensor, tensor
+from chainrule.ops.creation.patterns import ones
 from chainrule.ops.layers.spatial import padding_of
 from chainrule.printing import text_table
 from chainrule.tensor import Tensor
@@ -58,12 +59,15 @@ class ConvolutionSteps(Result):
     layer: str
     kind: str
     channel: int
+    channels: int  # of the output
     input: Tensor
     output: Tensor
     kernel: Tensor | None
     bias: float
     terms: list[list[Term]]
     padding: list[list[tuple[int, int]]]  # rows and columns beyond the edge that an output reads
+    # Channel, row and column of the numbers of the kernel that meet the image at each step.
+    used: list[set[tuple[int, int, int]]]
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -150,7 +154,7 @@ class ConvolutionSteps(Result):
             x += (high_c - low_c) * size + gap
         height = (high_r - low_r) * size
         if self.kernel is not None:
-            x, height = self._add_kernel(scene, x, top, size, gap, height)
+            x, height = self._add_kernel(scene, x, top, size, gap, height, self.used[step])
         x, height = self._add_output(scene, x, top, size, gap, height, step)
         scene.words.append(Words(gap, top + height + 26, self.sentence(step)))
         words = max(len(self.sentence(step)), len(self.layer)) * 6.2 + 2 * gap
@@ -167,12 +171,20 @@ class ConvolutionSteps(Result):
         )  # fmt: skip
 
     def _add_kernel(
-        self, scene: Scene, x: float, top: float, size: float, gap: float, height: float
+        self,
+        scene: Scene,
+        x: float,
+        top: float,
+        size: float,
+        gap: float,
+        height: float,
+        used: set[tuple[int, int, int]],
     ) -> tuple[float, float]:
         kernel = self.kernel
         if kernel is None:
             return x, height
         largest = float(kernel.abs().max())
+        some = len(used) < kernel.numel()  # where all are used no mark tells anything
         y = top
         for c, part in enumerate(kernel):
             name = "kernel" if len(kernel) == 1 else f"kernel of channel {c}"
@@ -180,7 +192,8 @@ class ConvolutionSteps(Result):
             for r, k in itertools.product(range(part.shape[0]), range(part.shape[1])):
                 value = float(part[r, k])
                 at = x + k * size, y + r * size
-                scene.cells.append(Cell(*at, size, number(value), shade(value, largest)))
+                mark = charts.COLORS[1] if some and (c, r, k) in used else ""
+                scene.cells.append(Cell(*at, size, number(value), shade(value, largest), mark))
             y += part.shape[0] * size + gap
         width = max(kernel.shape[2] * size, 110.0 if len(kernel) > 1 else 50.0)
         return x + width + gap, max(height, y - gap - top)
@@ -197,14 +210,15 @@ class ConvolutionSteps(Result):
     ) -> tuple[float, float]:
         rows, columns = self.output.shape
         largest = float(self.output.abs().max())
-        scene.words.append(Words(x, top - 10, "output", bold=True))
+        name = "output" if self.channels == 1 else f"output channel {self.channel}"
+        scene.words.append(Words(x, top - 10, name, bold=True))
         for k in range(rows * columns):
             r, c = self._place(k)
             value = float(self.output[r, c])
             text, fill = (number(value), shade(value, largest)) if k <= step else ("", "#ffffff")
             mark = charts.COLORS[1] if k == step else ""
             scene.cells.append(Cell(x + c * size, top + r * size, size, text, fill, mark))
-        return x + max(columns * size, 50.0) + gap, max(height, rows * size)
+        return x + max(columns * size, 6.2 * len(name)) + gap, max(height, rows * size)
 
 
 @instrument("V28", "V29", needs=("layer",))
@@ -250,8 +264,9 @@ def convolution_steps(
     picture = out[channel] if nd == 2 else out[channel][None]
     kind = "max" if isinstance(layer, _MaxPool) else "sum"
     found = ConvolutionSteps(
-        f"{type(layer).__name__}({layer.extra_repr()})", kind, channel, rows, picture,
+        f"{type(layer).__name__}({layer.extra_repr()})", kind, channel, len(out), rows, picture,
         _kernel(layer, channel, nd), offset, terms, _padding(layer, x, tuple(out.shape[1:])),
+        _used(layer, x, channel, nd),
     )  # fmt: skip
     _check(found)
     return found
@@ -294,9 +309,11 @@ def _image(layer: Module, given: Any, nd: int) -> Tensor:
 
 def _kernel(layer: Module, channel: int, nd: int) -> Tensor | None:
     weight = getattr(layer, "weight", None)
-    if not isinstance(weight, Tensor):
-        return None
-    w = weight.detach()
+    return _part(layer, weight.detach(), channel, nd) if isinstance(weight, Tensor) else None
+
+
+def _part(layer: Module, w: Tensor, channel: int, nd: int) -> Tensor:
+    """The part of something like the weights that belongs to an output channel."""
     groups = int(layer.groups)
     if getattr(layer, "transposed", False):
         per = w.shape[1]
@@ -308,6 +325,20 @@ def _kernel(layer: Module, channel: int, nd: int) -> Tensor | None:
     return w if nd == 2 else w[:, None]
 
 
+def _used(layer: Module, x: Tensor, channel: int, nd: int) -> list[set[tuple[int, int, int]]]:
+    """Which numbers of the kernel meet the image at each step: those of which the output depends
+    when all of the image is 1."""
+    weight = getattr(layer, "weight", None)
+    if not isinstance(weight, Tensor):
+        return []
+    with enable_grad():
+        twin = copy.deepcopy(layer).requires_grad_()
+        out = twin(ones(1, *x.shape, dtype=x.dtype))[0][channel].reshape(-1)
+        found = [gradients_of([v], [twin.weight], retain_graph=True)[0].detach() for v in out]
+    places = [_part(layer, g, channel, nd).nonzero().tolist() for g in found]
+    return [{(c, r, k) for c, r, k in step} for step in places]
+
+
 def _terms(layer: Module, x: Tensor, channel: int, nd: int) -> list[list[Term]]:
     """What each output of a channel reads: the support of its derivative, and its weights there."""
     if isinstance(layer, _MaxPool):
@@ -315,10 +346,10 @@ def _terms(layer: Module, x: Tensor, channel: int, nd: int) -> list[list[Term]]:
     weights = _jacobian(layer, x, channel)
     reads = weights
     if isinstance(getattr(layer, "weight", None), Tensor):
-        ones = copy.deepcopy(layer)
+        equal = copy.deepcopy(layer)
         with no_grad():
-            ones.weight.fill_(1.0)
-        reads = _jacobian(ones, x, channel)
+            equal.weight.fill_(1.0)
+        reads = _jacobian(equal, x, channel)
     found = []
     for row, support in zip(weights, reads, strict=True):
         places = support.nonzero().tolist()

@@ -35,7 +35,11 @@ def backward_frame(step: BackwardStep, path: Sequence[str], count: int) -> str:
     parts.append(_title(title, f"{step.operation} (#{step.of})", step.layer, 1, step.operation))
     parts.append(f'<div class="flow">{_figure("gradient that reaches it", step.gradient)}')
     for h in step.handed:
-        local = "" if h.local is None else _figure(f"{h.kind} for {h.to}", h.local)
+        size = f"{step.gradient.numel()} x {h.gradient.numel()}"
+        note = f"the derivative for {h.to} is a matrix of {size}, too large to be shown"
+        local = f'<p class="soft">{escape(note)}</p>'
+        if h.local is not None:
+            local = _figure(f"{h.kind} for {h.to}", h.local)
         parts.append(f"{local}{_figure(f'handed to {h.to}', h.gradient)}")
     parts.append("</div>")
     return "".join(parts)
@@ -65,9 +69,10 @@ def _figure(name: str, value: Tensor) -> str:
     shape = tuple(value.shape)
     shown, note = value.detach(), ""
     while shown.ndim > 2:
-        shown, note = shown[0], "first of each of the outer dimensions; "
+        shown, note = shown[0], "first of each of the outer dimensions"
     grid = shown.reshape(1, -1) if shown.ndim < 2 else shown
     if grid.shape[0] > ROWS or grid.shape[1] > COLUMNS:
+        note += "; " if note else ""
         note += f"the first {min(ROWS, grid.shape[0])} x {min(COLUMNS, grid.shape[1])}"
     largest = float(value.detach().abs().max()) if value.numel() else 0.0
     rows = "".join(
@@ -77,7 +82,7 @@ def _figure(name: str, value: Tensor) -> str:
     about = f'<div class="soft" style="font-size:.75rem">{escape(note)}</div>' if note else ""
     size = f" {shape}" if shape else ""
     return (
-        f'<figure style="margin:.4rem;display:inline-block;vertical-align:top">'
+        '<figure style="margin:.4rem;display:inline-block;vertical-align:top;max-width:100%">'
         f"<figcaption>{escape(name)}<span class=soft>{escape(size)}</span></figcaption>"
         f'<table style="font:12px ui-monospace,monospace">{rows}</table>{about}</figure>'
     )

@@ -57,7 +57,9 @@ class Scene:
         ]
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:.0f} '
-            f'{self.height:.0f}" width="{self.width:.0f}" role="img">'
+            f'{self.height:.0f}" width="{self.width:.0f}" role="img" '
+            # On a narrow screen it is scrolled rather than shrunk until nothing can be read.
+            f'style="min-width:{0.8 * self.width:.0f}px">'
             f"<style>text{{font:{FONT}px system-ui,sans-serif;fill:#222}}</style>"
             f'<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>'
         )
@@ -77,18 +79,26 @@ class Scene:
                 )
             )  # fmt: skip
             middle = c.x + c.size / 2, c.y + c.size / 2
-            ax.text(*middle, c.text, ha="center", va="center", fontsize=7, zorder=3)
+            size = 7 * _font(c, FONT) / FONT
+            ax.text(*middle, c.text, ha="center", va="center", fontsize=size, zorder=3)
         for w in self.words:
             ax.text(w.x, w.y, w.text, fontsize=8, weight="bold" if w.bold else "normal")
 
 
+def _font(c: Cell, usual: float) -> float:
+    """As large as the cell has room for the text."""
+    return min(usual, (c.size - 3) / (0.6 * max(1, len(c.text))))
+
+
 def _cell_svg(c: Cell) -> str:
-    middle = c.x + c.size / 2, c.y + c.size / 2 + FONT / 3
+    font = _font(c, FONT)
+    middle = c.x + c.size / 2, c.y + c.size / 2 + font / 3
+    small = "" if font == FONT else f' style="font-size:{font:.1f}px"'
     dash = ' stroke-dasharray="3 2"' if c.dashed else ""
     return (
         f'<rect x="{c.x:.1f}" y="{c.y:.1f}" width="{c.size:.1f}" height="{c.size:.1f}" '
         f'fill="{c.fill}" stroke="{c.mark or "#bbb"}" stroke-width="{2.5 if c.mark else 1}"{dash}/>'
-        f'<text x="{middle[0]:.1f}" y="{middle[1]:.1f}" text-anchor="middle">'
+        f'<text x="{middle[0]:.1f}" y="{middle[1]:.1f}" text-anchor="middle"{small}>'
         f"{escape(c.text)}</text>"
     )
 

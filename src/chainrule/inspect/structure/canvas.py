@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chainrule.inspect.structure.blocks import INK
 from chainrule.inspect.structure.scene import Box, Drawing, Edge, Label, heading, picture
 from chainrule.inspect.structure.texts import SIZE, escaped, text
+from chainrule.inspect.structure.tikz import Tikz
 
 __all__ = ["Canvas", "Sketch"]
 
 Point = tuple[float, float]
 DASHES = {"": "", "dotted": "1.5 3", "dashed": "5 3"}
-POINTS = 0.75  # of a TikZ point in a unit of the picture: 96 to the inch against 72
 
 
 @dataclass
@@ -27,8 +25,7 @@ class Canvas:
     edges: list[Edge] = field(default_factory=list)
     _lines: list[str] = field(default_factory=list)
     _shapes: list[str] = field(default_factory=list)
-    _tikz_lines: list[str] = field(default_factory=list)
-    _tikz_shapes: list[str] = field(default_factory=list)
+    _tikz: Tikz = field(default_factory=Tikz)
 
     def circle(
         self,
@@ -51,8 +48,7 @@ class Canvas:
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{fill}" stroke="{stroke}" '
             f'stroke-width="1.3">{_title(note)}</circle>'
         )
-        style = f"draw={_color(stroke)}, fill={_color(fill)}, line width=0.9pt"
-        self._tikz_shapes.append(rf"\draw[{style}] {_at(x, y)} circle[radius={_pt(radius)}];")
+        self._tikz.circle(x, y, radius, fill, stroke)
 
     def box(
         self,
@@ -79,9 +75,7 @@ class Canvas:
             f'rx="{radius:g}" fill="{fill}" stroke="{stroke}" stroke-width="1.3">'
             f"{_title(note)}</rect>"
         )
-        style = f"draw={_color(stroke)}, fill={_color(fill)}, rounded corners={_pt(radius)}"
-        corners = f"{_at(left, top)} rectangle {_at(left + width, top + height)}"
-        (self._tikz_lines if frame else self._tikz_shapes).append(rf"\draw[{style}] {corners};")
+        self._tikz.box(left, top, width, height, fill, stroke, radius=radius, frame=frame)
 
     def line(
         self,
@@ -106,10 +100,7 @@ class Canvas:
             f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{width:.2f}"{dashes}'
             f"{end}>{_title(note)}</path>"
         )
-        style = [f"draw={_color(color)}", f"line width={_pt(width)}", *([dash] if dash else [])]
-        style += ["-Stealth"] if arrow else []
-        way = " -- ".join(_at(x, y) for x, y in points)
-        self._tikz_lines.append(rf"\draw[{', '.join(style)}] {way};")
+        self._tikz.line(points, color=color, width=width, dash=dash, arrow=arrow)
 
     def link(self, source: str, target: str, points: Sequence[Point], note: str) -> None:
         """A link that is seen by lines which it shares with others."""
@@ -121,17 +112,12 @@ class Canvas:
             path = f"M{x - size:.1f},{y - size:.1f}L{x + size:.1f},{y + size:.1f}"
             path += f"M{x - size:.1f},{y + size:.1f}L{x + size:.1f},{y - size:.1f}"
             shape, fill = f'<path d="{path}"', "none"
-            ends = [_at(x - size, y - size), _at(x + size, y + size)]
-            ends += [_at(x - size, y + size), _at(x + size, y - size)]
-            drawn = rf"\draw[draw={_color(color)}, line width=1.8pt] {ends[0]} -- {ends[1]} "
-            self._tikz_shapes.append(drawn + f"{ends[2]} -- {ends[3]};")
+            self._tikz.cross(x, y, size, color)
         else:
             half, fill = (1.6, color) if state == "pruned" else (size, "#ffffff")
             edge = f'width="{2 * half:.1f}" height="{2 * half:.1f}"'
             shape = f'<rect x="{x - half:.1f}" y="{y - half:.1f}" {edge}'
-            style = f"draw={_color(color)}, fill={_color(fill)}, line width=1.5pt"
-            corners = f"{_at(x - half, y - half)} rectangle {_at(x + half, y + half)}"
-            self._tikz_shapes.append(rf"\draw[{style}] {corners};")
+            self._tikz.square(x, y, half, fill, color)
         style = f'fill="{fill}" stroke="{color}" stroke-width="2.2"'
         self._shapes.append(f"{shape} {style}>{_title(note)}</{shape[1:5].strip()}>")
 
@@ -139,7 +125,7 @@ class Canvas:
         """Three dots below each other: some are left out."""
         for at in (y - 7, y, y + 7):
             self._shapes.append(f'<circle cx="{x:.1f}" cy="{at:.1f}" r="1.7" fill="#777777"/>')
-            self._tikz_shapes.append(rf"\fill[gray] {_at(x, at)} circle[radius=1.3pt];")
+            self._tikz.dot(x, at)
 
     def words(
         self,
@@ -160,11 +146,7 @@ class Canvas:
         self._shapes.append(
             text(words, x, baseline, size=size, bold=bold, anchor=anchor, color=color)
         )
-        where = {"start": "anchor=west, ", "middle": "", "end": "anchor=east, "}[anchor]
-        said = rf"\textbf{{{_latex(words)}}}" if bold else _latex(words)
-        font = rf"font=\fontsize{{{size * POINTS:.1f}}}{{{size * POINTS * 1.2:.1f}}}\selectfont"
-        style = f"{where}inner sep=0, {font}, text={_color(color or INK)}"
-        self._tikz_shapes.append(rf"\node[{style}] at {_at(x, y)} {{{said}}};")
+        self._tikz.words(words, x, y, size, bold, anchor, color)
 
     def sketch(self, title: str, subtitle: str, pad: float = 14.0) -> Sketch:
         """All of it as a drawing."""
@@ -178,7 +160,7 @@ class Canvas:
         area = (left - pad, upper - top, right - left + 2 * pad, lower - upper + top + pad)
         labels = [Label(w.words, w.x + area[0], w.y + area[1], w.width, w.height) for w in told]
         svg = picture([*self._lines, *self._shapes], title, area, head=head)
-        tikz = _document([*self._tikz_lines, *self._tikz_shapes])
+        tikz = self._tikz.document()
         return Sketch(
             title, self.boxes, [*self.labels, *labels], self.edges, *area, svg, _tikz=tikz
         )
@@ -186,59 +168,10 @@ class Canvas:
 
 @dataclass(repr=False)
 class Sketch(Drawing):
-    """A drawing that is also written as TikZ. ``links`` are the weights of a drawing of units."""
+    """A drawing of units: ``links`` are its weights."""
 
     links: list[Any] = field(default_factory=list)
-    _tikz: str = ""
-
-    def to_tikz(self) -> str:
-        """The drawing as a LaTeX document of the class standalone."""
-        return self._tikz
 
 
 def _title(note: str) -> str:
     return f"<title>{escaped(note)}</title>" if note else ""
-
-
-# --- TikZ -----------------------------------------------------------------------------------------
-
-
-def _pt(length: float) -> str:
-    return f"{length * POINTS:.2f}pt"
-
-
-def _at(x: float, y: float) -> str:
-    return f"({x * POINTS:.2f}pt,{-y * POINTS:.2f}pt)"
-
-
-def _color(code: str) -> str:
-    digits = code.lstrip("#")
-    digits = "".join(d * 2 for d in digits) if len(digits) == 3 else digits
-    red, green, blue = (int(digits[i : i + 2], 16) for i in (0, 2, 4))
-    return f"{{rgb,255:red,{red};green,{green};blue,{blue}}}"
-
-
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "…": r"\ldots{}",
-    "·": r"$\cdot$",
-    "\N{MULTIPLICATION SIGN}": r"$\times$",
-    "\N{MINUS SIGN}": "$-$",
-    "→": r"$\to$",
-} | {c: f"\\{c}" for c in "&%$#_{}"}
-
-
-def _latex(words: str) -> str:
-    return re.sub(".", lambda m: _SPECIAL.get(m.group(), m.group()), words)
-
-
-def _document(lines: Sequence[str]) -> str:
-    body = "\n".join(f"  {line}" for line in lines)
-    return (
-        "\\documentclass[tikz, border=4pt]{standalone}\n"
-        "\\usetikzlibrary{arrows.meta}\n"
-        "\\begin{document}\n\\sffamily\n\\begin{tikzpicture}\n"
-        f"{body}\n\\end{{tikzpicture}}\n\\end{{document}}\n"
-    )

@@ -143,4 +143,5 @@ def draw_cell(found: Recurrence) -> Drawing:
     title = f"One step of {found.title}"
     told = f"{EQUATIONS[strand.kind]}" if strand.kind != "RNN" else "W, U: the weights of x and h"
     made = rendered(Graph(cell.blocks, cell.links), title, told)
-    return Drawing(title, made.boxes, made.labels, made.edges, *made.area, made.svg)
+    where = made.boxes, made.labels, made.edges
+    return Drawing(title, *where, *made.area, made.svg, _tikz=made.tikz)

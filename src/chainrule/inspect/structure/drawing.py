@@ -77,7 +77,8 @@ def draw(
     if graph_root(graph, seen).open:
         graph = _without_root(graph, seen)
     made = rendered(graph, name_of(model), _subtitle(model, seen, graph))
-    return Drawing(name_of(model), made.boxes, made.labels, made.edges, *made.area, made.svg)
+    where = made.boxes, made.labels, made.edges
+    return Drawing(name_of(model), *where, *made.area, made.svg, _tikz=made.tikz)
 
 
 def _draw_units(

@@ -117,8 +117,9 @@ def make_dot(
     if any(b.inner is not None for b in graph.blocks):
         told += " · click to open or close"
     made = rendered(graph, "Computational graph", told)
+    where = made.boxes, made.labels, made.edges
     return ComputationGraph(
-        "Computational graph", made.boxes, made.labels, made.edges, *made.area, made.svg, source
+        "Computational graph", *where, *made.area, made.svg, source, _tikz=made.tikz
     )
 
 

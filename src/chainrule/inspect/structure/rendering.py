@@ -10,6 +10,7 @@ from chainrule.inspect.structure.nested import PAD, TOP, Arranged, Point, arrang
 from chainrule.inspect.structure.opening import script
 from chainrule.inspect.structure.scene import Box, Edge, Label, heading, picture
 from chainrule.inspect.structure.texts import LINE, MINUS, escaped, text
+from chainrule.inspect.structure.tikz import Tikz
 
 __all__ = ["Rendered", "curve", "rendered"]
 
@@ -42,6 +43,7 @@ class Rendered:
         }
         self.numbers: dict[Hashable, int] = {b.key: i for i, b in enumerate(graph.everywhere())}
         self._links = 0
+        self._tikz = Tikz()
         a = arranged(graph)
         head, top, wide, words = heading(title, subtitle)
         parts = self._graph(a, 0.0, 0.0, True)
@@ -57,6 +59,7 @@ class Rendered:
         if any(b.inner is not None for b in graph.everywhere()):
             parts.append(script(a, self.numbers, top, wide))
         self.svg = picture(parts, title, self.area, head=head, style=STYLE)
+        self.tikz = self._tikz.document()
 
     def _graph(self, a: Arranged, x: float, y: float, seen: bool) -> list[str]:
         """The links of a graph, then its blocks; (x, y) is where it lies in the picture."""
@@ -75,6 +78,8 @@ class Rendered:
                 source, target = self.names.get(link.source, ""), self.names.get(link.target, "")
                 places = [(px + x, py + y) for px, py in points]
                 self.edges.append(Edge(source, target, places, link.note, bent=True))
+                dash = "dashed" if link.dashed else ""
+                self._tikz.line(places, dash=dash, arrow=not _is_end(link.target), bent=True)
         rectangles = a.rectangles()
         blocks = a.graph.blocks
         return parts + [self._block(a, b, rectangles[b.key], x, y, seen) for b in blocks]
@@ -116,6 +121,10 @@ class Rendered:
             f'height="{height:.1f}" rx="{block.radius:g}" fill="{fill}" stroke="{line}" '
             f'stroke-width="1.3"{dashed}/>'
         ]
+        if seen:
+            left = x - width / 2
+            dashes = block.shared
+            self._tikz.box(left, y, width, height, fill, line, radius=block.radius, dashed=dashes)
         first = (height - len(block.lines) * LINE) / 2 + 0.76 * LINE
         for i, words in enumerate(block.lines):
             at = first + i * LINE
@@ -124,6 +133,9 @@ class Rendered:
                 self.labels.append(
                     Label.at(words.words, x, y + at, words.size, words.bold, "middle")
                 )
+                middle = y + at - 0.35 * words.size
+                style = words.size, words.bold, "middle", words.color
+                self._tikz.words(words.words, x, middle, *style)
         if block.inner is not None:
             parts.append(_sign("+", width / 2 - 12, 11))
         if block.skips:
@@ -140,7 +152,10 @@ class Rendered:
         note = f"<title>{escaped(block.note)}</title>" if block.note else ""
         title = frame_title(block)
         if seen:
-            self.labels.append(Label.at(title, x - width / 2 + PAD, y + 16, 12, True, "start"))
+            left = x - width / 2
+            self.labels.append(Label.at(title, left + PAD, y + 16, 12, True, "start"))
+            self._tikz.box(left, y, width, height, "#0072B2", line, frame=True, faint=0.035)
+            self._tikz.words(title, left + PAD, y + 12, 12, True, "start", line)
         button = _button(
             block,
             number,

@@ -92,6 +92,7 @@ class Drawing(Diagram):
     width: float
     height: float
     svg: str
+    _tikz: str = field(default="", kw_only=True)
 
     def __str__(self) -> str:
         shown = [b for b in self.boxes if not b.frame]
@@ -104,12 +105,19 @@ class Drawing(Diagram):
         """The drawing as a page that stands alone."""
         return page(self.title, f'<div class="frame">{self.svg}</div>')
 
+    def to_tikz(self) -> str:
+        """The drawing as a LaTeX document of the class standalone."""
+        return self._tikz
+
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the drawing as ``*.svg`` or as a page, ``*.html``."""
+        """Writes the drawing as ``*.svg``, as a page, ``*.html``, or for LaTeX, ``*.tex``."""
         target = Path(path)
-        if target.suffix not in (".html", ".htm"):
+        if target.suffix in (".html", ".htm"):
+            target.write_text(self.to_html(), "utf-8")
+        elif target.suffix == ".tex":
+            target.write_text(self.to_tikz(), "utf-8")
+        else:
             return super().save(path)
-        target.write_text(self.to_html(), "utf-8")
         return target
 
 

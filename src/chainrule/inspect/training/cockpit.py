@@ -25,6 +25,8 @@ from chainrule.tensor import Tensor
 
 __all__ = ["Cockpit", "Flight", "cockpit"]
 
+EVERY = 100
+
 
 @dataclass(repr=False, eq=False)
 class Flight(Result):
@@ -97,7 +99,7 @@ class Cockpit(Flight):
         data: Any = None,
         optimizer: Optimizer | None = None,
         *,
-        every: int = 100,
+        every: int = EVERY,
         eigenvalues: int = 3,
         products: int = 30,
         noise: bool = True,

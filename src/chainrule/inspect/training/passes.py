@@ -63,6 +63,7 @@ class PassRecorder:
         self.keep, self.start, self.always = keep, start, always
         self.paths = {id(module): path for path, module in reversed([*model.named_modules()])}
         self.open: list[Module] = []
+        self.held: list[bool] = []  # whether other modules were called in each of them
         self.calls: dict[str, int] = {}
         self.busy = False
         self._outside = mode.flags, mode.watchers
@@ -93,7 +94,7 @@ class PassRecorder:
     def _stop(self) -> None:
         if self._watching is not None:
             self._watching.__exit__(None, None, None)
-        self._watching, self.open = None, []
+        self._watching, self.open, self.held = None, [], []
 
     def _enter(self, module: Module, args: Any) -> None:
         if self.busy or not (self.always or is_grad_enabled()):
@@ -104,20 +105,23 @@ class PassRecorder:
             self._outside = mode.flags, mode.watchers
             self._watching = watching(self._note)
             self._watching.__enter__()
+        if self.held:
+            self.held[-1] = True
         self.open.append(module)
+        self.held.append(False)
 
     def _leave(self, module: Module, args: Any, output: Any) -> None:
         if self.busy or not self.open or module not in self.open:
             return
+        held = self.held.pop()
         while self.open.pop() is not module:
-            pass  # a call that was left by an error
+            held = self.held.pop()  # a call that was left by an error
         if not self.open:
             self._stop()
         if output is None:
             return
         path = self.paths[id(module)]
-        leaf = not any(True for _ in module.children())
-        if leaf or path in self.patterns:
+        if not held or path in self.patterns:
             found = tensors(output)
             if found:
                 kind = "preactivation" if has_sums(module) else "activation"
