@@ -72,6 +72,7 @@ def test_a_network_of_fit_knows_its_inputs(capsys: pytest.CaptureFixture[str]) -
     assert len(told["losses"]) > 0
     assert "verdict: nothing found" in shown(capsys, model, "doctor", "--data", "iris")
     assert "loss at the start" in shown(capsys, model, "preflight", "--data", "iris")
+    assert "stable: loss" in shown(capsys, model, "gradient_flow", "--data", "iris")
     assert "needs inputs: give --data or --input-size" in refused(capsys, model, "regions")
     assert "needs data: give --data with the target" in refused(capsys, model, "landscape")
 
@@ -105,6 +106,13 @@ def test_results_are_written(name: str, capsys: pytest.CaptureFixture[str]) -> N
     data = Path(name).read_bytes()
     starts = {"json": b'{"model"', "html": b"<!doctype", "png": b"\x89PNG", "svg": b"<?xml"}
     assert data.startswith(starts.get(name[2:], b"layer"))
+
+
+def test_a_drawing_for_latex(capsys: pytest.CaptureFixture[str]) -> None:
+    shown(capsys, "net", "draw", "--input-size", "1,1,6,6", "--out", "net.tex")
+    assert Path("net.tex").read_text("utf-8").startswith("\\documentclass[tikz")
+    told = refused(capsys, "net", "--input-size", "1,1,6,6", "--out", "s.tex")
+    assert "drawings of networks are written as .tex" in told
 
 
 def test_arguments_are_set(capsys: pytest.CaptureFixture[str]) -> None:

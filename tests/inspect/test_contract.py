@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,16 @@ def test_its_picture_can_be_read(name: str, net: str) -> None:
 def test_what_it_cannot_look_into_is_refused(name: str, net: str, text: str) -> None:
     with pytest.raises((TypeError, ValueError), match=text):
         RECORDS[name].call(made(net))
+
+
+def test_every_instrument_says_what_it_has_to_be_given() -> None:
+    """The command line gives it that, and nothing else."""
+    given = {"model", "inputs", "targets", "data", "loss"}
+    for one in inspect.INSTRUMENTS.values():
+        parameters = signature(one.function).parameters
+        required = {n for n, p in parameters.items() if p.default is p.empty and p.kind < 2}
+        assert required & given <= set(one.needs), one.name
+        assert set(one.needs) & given <= set(parameters), one.name
 
 
 def test_every_purpose_is_a_sentence() -> None:

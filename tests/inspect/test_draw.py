@@ -259,6 +259,19 @@ def test_a_failure_between_modules_is_drawn_after_what_ran() -> None:
     assert "add" in drawing.boxes[-1].facts["error"]
 
 
+def test_a_failure_of_functional_code_is_drawn_after_what_ran() -> None:
+    class Functional(nn.Module):
+        """One operation, and an error in the next."""
+
+        def forward(self, x: Tensor) -> Tensor:
+            return chainrule.tanh(x) @ ones(3, 3)
+
+    drawing = inspect.draw(Functional(), ones(2, 4))
+    assert_laid_out_well(drawing)
+    assert names(drawing) == ["x", "tanh", "failed"]
+    assert "matmul" in drawing.boxes[-1].facts["error"]
+
+
 class InPlace(nn.Module):
     """Changes tensors in place."""
 

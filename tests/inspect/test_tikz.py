@@ -44,6 +44,16 @@ def test_the_inside_of_a_step(kind: type[nn.Module]) -> None:
     assert_all_of_it(inspect.wiring(kind(3, 5), cell=True))  # type: ignore[call-arg]
 
 
+def test_any_text_is_text_for_latex() -> None:
+    class Rude(nn.Module):
+        """Raises an error with all kinds of characters."""
+
+        def forward(self, x: chainrule.Tensor) -> chainrule.Tensor:
+            raise ValueError("50% of \x00 \x1b[31m <b> & $x_1^2$ {~} # \\ \N{SNOWMAN}")
+
+    assert_all_of_it(inspect.draw(Rude(), randn(1)))
+
+
 def test_the_graph_of_a_tensor_and_a_failed_pass(tmp_path: Path) -> None:
     net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(100, 3))
     failed = inspect.draw(net, randn(2, 1, 6, 6))

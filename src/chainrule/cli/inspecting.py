@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["add_options", "inspect"]
 
 HELP = "look into a saved network: its layers, what they compute, what they do with data"
-WRITTEN = (".json", ".html", ".png", ".svg", ".txt")
+WRITTEN = (".json", ".html", ".png", ".svg", ".tex", ".txt")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -329,6 +329,10 @@ def _write(result: Any, out: Path) -> None:
 
 def _picture(result: Any, form: str) -> bytes:
     """The picture as SVG text or as pixels."""
+    if form == "tex":
+        if not hasattr(result, "to_tikz"):
+            raise UserError("drawings of networks are written as .tex; name it .svg or .png")
+        return str(result.to_tikz()).encode()
     if hasattr(result, "svg"):
         if form != "svg":
             raise UserError("a diagram is written as .svg or .html, without a library")

@@ -118,7 +118,9 @@ class Reader:
             return True
         if self.operations:
             return bool(call.operations)
-        return not _of_library(call.module) and len(call.operations) > 1
+        # A module of one operation is that operation, unless an error came after it.
+        few = 1 if call.finished else 0
+        return not _of_library(call.module) and len(call.operations) > few
 
     def inside(self, call: Call) -> list[Part]:
         """The parts of what happened in a call, in order."""

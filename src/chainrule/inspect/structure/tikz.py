@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -144,7 +143,11 @@ _SPECIAL = {
     "÷": r"$\div$",
     "√": r"$\surd$",
 } | {c: f"\\{c}" for c in "&%$#_{}"}
+_LETTERS = frozenset("äöüÄÖÜßàâáåçèéêëíîïñóôøùúûÀÂÁÅÇÈÉÊËÍÎÏÑÓÔØÙÚÛ")
 
 
 def _latex(words: str) -> str:
-    return re.sub(".", lambda m: _SPECIAL.get(m.group(), m.group()), words)
+    """Words that LaTeX sets as they are; what it has no letter for is a question mark."""
+    return "".join(
+        _SPECIAL.get(c) or (c if " " <= c <= "~" or c in _LETTERS else "?") for c in words
+    )
