@@ -41,7 +41,7 @@ $(VENV)/.torch: $(VENV)/.tools
 # The libraries that speed is compared with, in an environment of their own.
 $(PEERS)/.ready: pyproject.toml setup.py $(wildcard native/*)
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --editable . '$(TORCH)' jax scikit-learn packaging
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[serve]' '$(TORCH)' jax scikit-learn packaging
 	touch $@
 
 demo: $(VENV)/.library
@@ -114,6 +114,7 @@ bench: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/overhead.py
 	$(PEERS)/bin/python benchmarks/training.py
 	$(PEERS)/bin/python benchmarks/watch.py
+	$(PEERS)/bin/python benchmarks/serve.py
 
 # All rows of the table of MNIST errors, from the files in $$CHAINRULE_DATA: hours.
 mnist: $(VENV)/.tools

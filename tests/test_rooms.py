@@ -18,6 +18,7 @@ PACKAGE = Path(chainrule.__file__).parent
 # nothing may import it.
 ROOMS = (
     ("cli", "__main__", "__config__"),
+    ("serve",),
     ("estimators",),
     ("train",),
     (

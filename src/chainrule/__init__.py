@@ -221,7 +221,7 @@ _ROOMS = (
     "__config__", "accelerator", "amp", "backends", "compiler", "cpu", "cuda", "curvature", "data",
     "distributed", "distributions", "estimators", "files", "fx", "hub", "information", "inspect",
     "jit", "metrics", "models", "nn", "onnx", "optim", "problems", "regularize", "serialization",
-    "settings", "sparse", "testing", "train", "utils",
+    "serve", "settings", "sparse", "testing", "train", "utils",
 )  # imported when first asked for: imports stay fast
 
 _LATE = {  # functions of theirs

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from chainrule.cli import commands, inspecting, predicting
+from chainrule.cli import commands, inspecting, predicting, serving
 from chainrule.cli.arguments import UserError
 from chainrule.cli.installation import version
 
@@ -27,6 +27,7 @@ EXAMPLES = """examples:
   chainrule fit houses.csv --target price     a file; the task is detected
   chainrule fit photos/ --size 32,32          a folder with one subfolder of images for each class
   chainrule predict chainrule-iris new.csv    labels for new rows; --out FILE writes them
+  chainrule serve chainrule-iris              answers over HTTP, with a page to try it
   chainrule inspect chainrule-iris            the layers of a network; --list names the instruments
   chainrule cv wine --folds 10                cross-validation instead of one split
 """
@@ -121,6 +122,8 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--quiet", action="store_true", help="the same as --progress none")
 
     predicting.add_options(command("predict", predicting.predict, predicting.HELP))
+
+    serving.add_options(command("serve", serving.serve, serving.HELP))
 
     evaluate = command("evaluate", commands.evaluate, "scores of a model on data with the target")
     evaluate.add_argument("model", metavar="MODEL", help="the folder that `fit` wrote")

@@ -1,0 +1,98 @@
+"""The page of a service: what it does, what it wants, and a form to try it. No outside request."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+
+from chainrule.inspect.core.pages import page
+from chainrule.serve.description import summary_of
+from chainrule.serve.limits import Limits
+from chainrule.serve.rows import example, rule_of
+from chainrule.train import FittedNetwork
+
+__all__ = ["POLICY", "front_page"]
+
+STYLE = """
+textarea{width:100%;box-sizing:border-box;min-height:12em;font:14px/1.4 ui-monospace,monospace;
+background:var(--ground);color:var(--ink);border:1px solid var(--line);border-radius:4px;
+padding:8px}
+button{font:inherit;padding:6px 16px;margin:8px 12px 8px 0}
+pre{border:1px solid var(--line);border-radius:4px;padding:8px;overflow-x:auto;white-space:pre-wrap}
+.scroll{overflow-x:auto}
+td,th{text-align:left;vertical-align:top;padding:3px 12px 3px 0}
+"""
+SCRIPT = """
+const send=document.querySelector('#send'),answer=document.querySelector('#answer'),
+rows=document.querySelector('#rows'),more=document.querySelector('#more');
+send.addEventListener('click',async()=>{
+ answer.textContent='...';
+ const query=more&&more.checked?'?'+more.value:'';
+ try{
+  const began=performance.now();
+  const reply=await fetch('predict'+query,{method:'POST',
+   headers:{'Content-Type':'application/json'},body:rows.value});
+  const text=JSON.stringify(await reply.json(),null,1);
+  answer.textContent=reply.status+', '+(performance.now()-began).toFixed(1)+' ms\\n'+text;
+ }catch(error){answer.textContent=String(error)}
+});
+"""
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# Of scripts only the one above runs, and nothing is loaded from anywhere else.
+POLICY = (
+    f"default-src 'none'; script-src {_hash(SCRIPT)}; style-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def front_page(network: FittedNetwork, limits: Limits) -> str:
+    """The page at the root."""
+    row = example(network)
+    listed = "".join(
+        [
+            f"<tr><td><code>{html.escape(name)}</code></td><td>{html.escape(kind)}</td>"
+            f"<td>{html.escape(rule_of(kind))}</td></tr>"
+            for name, kind in network.columns.items()
+        ]
+    )
+    text = json.dumps(row)
+    body = f"""<p>{html.escape(summary_of(network))}
+Send a row, or a list of at most {limits.max_rows} rows, as JSON; the answers come in the
+same order.</p>
+<pre>curl -H 'Content-Type: application/json' -d {html.escape(_quoted(text))} ADDRESS/predict</pre>
+<h2>Try it</h2>
+<label for="rows">Rows as JSON</label>
+<textarea id="rows" spellcheck="false">{html.escape(json.dumps([row], indent=1))}</textarea>
+<p><button id="send" type="button">Predict</button>{_option(network)}</p>
+<pre id="answer" role="status" aria-label="Answer">The answer will stand here.</pre>
+<h2>The columns of a row</h2>
+<div class="scroll"><table><thead><tr><th>name</th><th>kind</th><th>rule</th></tr></thead>
+<tbody>{listed}</tbody></table></div>
+<h2>More</h2>
+<p><a href="openapi.json">openapi.json</a> describes the service for programs,
+<a href="health">health</a> says how it is.</p>
+<script>{SCRIPT}</script>"""
+    return page(f"{network.about['target']}, served by chainrule", body, STYLE)
+
+
+def _option(network: FittedNetwork) -> str:
+    if network.task == "classification":
+        value, text = "probabilities=true", "with probabilities"
+    elif hasattr(network, "predict_interval"):
+        value, text = "interval=0.9", "with intervals of 90 %"
+    else:
+        return ""
+    box = f'<input type="checkbox" id="more" value="{value}" aria-label="{text}">'
+    return f"<label>{box} {text}</label>"
+
+
+def _quoted(text: str) -> str:
+    """Text in single quotes for a shell."""
+    return "'" + text.replace("'", "'\\''") + "'"
