@@ -138,8 +138,7 @@ def example(network: FittedNetwork) -> dict[str, Any]:
 
 def _usual(network: FittedNetwork, name: str, kind: str) -> Any:
     """The middle of numbers, a known word of texts."""
-    features: Any = getattr(network.inputs, "features", ())
-    feature = next((f for f in features if f.name == name), None)
+    feature = next((f for f in network.inputs.features if f.name == name), None)
     if kind == NUMBER:
         return float(f"{getattr(feature, 'center', 0.0):.4g}")
     for known in ("words", "order", "true"):

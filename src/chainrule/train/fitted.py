@@ -214,6 +214,8 @@ def _checked(
         raise ValueError("its description and its target differ in the task or in the classes")
     if not images and about["features"] != inputs.feature_names:
         raise ValueError("its description and its inputs differ in the features")
+    if not images and not set(inputs.columns) <= set(inputs.roles):
+        raise ValueError("its inputs have features of columns without a role")
     _try(model, inputs, target.outputs)
     return model, inputs, target, about, History(history)
 
