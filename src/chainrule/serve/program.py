@@ -50,9 +50,9 @@ def run(
         timeout_graceful_shutdown=int(limits.timeout) + 1,
         server_header=False,
     )
-    server = uvicorn.Server(config)
+    server: Any = uvicorn.Server(config)
     # Its own way raises the signal again at the end, as if nothing had been ended.
-    server.capture_signals = lambda: _ends(server)  # type: ignore[method-assign]
+    server.capture_signals = lambda: _ends(server)
     with _bound(host, port) as listening:
         if started is not None:
             started(_address(listening))
