@@ -301,6 +301,30 @@ class ForgedNetwork(_Fitted, ForgedFolder):
     name = "networks of chainrule fit, checksums made anew"
 
 
+class ForgedEstimator(Forged):
+    name = "estimators, checksums made anew"
+
+    def values(self) -> list[Any]:
+        """Estimators for classes, labels, numbers and codes, one that is not fitted, a network."""
+        import warnings
+
+        from chainrule import estimators
+
+        chainrule.manual_seed(7)
+        x = chainrule.randn(30, 3).numpy()
+        small: Any = {"hidden_layer_sizes": (3,), "max_iter": 2, "random_state": 0}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # two epochs do not converge
+            return [
+                estimators.NetworkClassifier(**small).fit(x, ["a", "b", "c"] * 10),
+                estimators.NetworkClassifier(**small).fit(x, [[1, 0, 1], [0, 1, 0]] * 15),
+                estimators.NetworkRegressor(**small, norm="batch").fit(x, x[:, 0]),
+                estimators.NetworkTransformer(**small, n_components=2).fit(x),
+                estimators.NetworkClassifier((4,)),
+                _Fitted().values()[0],
+            ]
+
+
 class Checkpoints(_OneFile):
     name = "checkpoints of Trainer, checksums made anew"
     rule = "refused with nothing changed, or a trainer that goes on; bounded time and memory"
@@ -351,5 +375,6 @@ KINDS: tuple[type[Kind], ...] = (
     ForgedFolder,
     DamagedNetwork,
     ForgedNetwork,
+    ForgedEstimator,
     Checkpoints,
 )

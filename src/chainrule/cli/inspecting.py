@@ -176,8 +176,9 @@ def _load(path: str) -> _Saved:
     if not Path(path).exists():
         raise UserError(f"there is no model {path!r}; make one with `chainrule fit`")
     kept = load(path)
-    if isinstance(kept, dict) and kept.get("kind") == KIND:
-        fitted = FittedNetwork.load(path)
+    is_older = isinstance(kept, dict) and kept.get("kind") == KIND
+    if isinstance(kept, FittedNetwork) or is_older:
+        fitted = FittedNetwork.load(path) if is_older else kept
         return _Saved(fitted.model.eval(), fitted)
     if isinstance(kept, Module):
         return _Saved(kept.eval())

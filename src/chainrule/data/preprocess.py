@@ -269,6 +269,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "numbers": ("a list of finite numbers", _are(_is_number)),
     "count": ("a whole number, not negative", lambda v: type(v) is int and v >= 0),
     "sizes": ("a list of positive whole numbers", _are(lambda v: type(v) is int and v > 0)),
+    "list": ("a list", lambda v: isinstance(v, list)),
     "dict": ("a dictionary", lambda v: isinstance(v, dict)),
     "dicts": ("a list of dictionaries", _are(lambda v: isinstance(v, dict))),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from chainrule import nn
 from chainrule.autograd.modes import inference_mode
 from chainrule.backend import dtypes
-from chainrule.data import DataLoader, TensorDataset
+from chainrule.data import DataLoader
 from chainrule.estimators.checks import check_parameters, hidden_sizes
 from chainrule.estimators.monitor import Data, Monitor, split_off
 from chainrule.estimators.network import (
@@ -28,6 +29,8 @@ from chainrule.estimators.network import (
     output_of,
     solver_optimizer,
 )
+from chainrule.estimators.saving import parts_of, restore
+from chainrule.estimators.sparse_rows import RowsDataset, Samples, is_sparse, samples, some
 from chainrule.estimators.targets import Target
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.from_data import as_tensor
@@ -155,6 +158,9 @@ class NetworkEstimator(BaseEstimator):
             norm=self.norm,
         )
 
+    def _note_target(self) -> None:
+        """The attributes that follow from the target and the network."""
+
     def _weighted(self, y: Array, target: Tensor, weight: Tensor | None) -> Tensor | None:
         """The weights of the samples, with those of their classes."""
         return weight
@@ -174,6 +180,11 @@ class NetworkEstimator(BaseEstimator):
         hidden_sizes(self.hidden_layer_sizes)
         fresh = not hasattr(self, "module_") or not (self.warm_start or incremental)
         x, target = self._validated(X, y, fresh)
+        if is_sparse(x) and not is_stochastic(self.solver):
+            raise ValueError(
+                f"solver={self.solver!r} sees all samples at once, so that sparse X would become "
+                "dense; pass X.toarray() if that fits into memory, or a solver that takes batches"
+            )
         weight = self._checked_weight(sample_weight, x)
         if fresh:
             self._random = check_random_state(self.random_state)
@@ -191,7 +202,7 @@ class NetworkEstimator(BaseEstimator):
             self._train(data, seed, fresh, incremental)
         return self
 
-    def _checked_weight(self, given: ArrayLike | None, X: Array | Tensor) -> Array | None:
+    def _checked_weight(self, given: ArrayLike | None, X: Array | Samples) -> Array | None:
         if given is None:
             return None
         weight = check_array(
@@ -215,12 +226,13 @@ class NetworkEstimator(BaseEstimator):
             network = self._network(features, target).to(dtype)
         else:
             network = built(self.module, features, target.width, dtype)
-            target = target.adopt(int(output_of(network, as_tensor(X[:1])).shape[1]))
+            target = target.adopt(int(output_of(network, samples(X[:1], dtype)[:1]).shape[1]))
         self.module_: Any = network
         self._target_kind: Any = target
         self.n_outputs_, self.out_activation_ = target.width, target.out_activation
         self.history_ = History()
         self._optimizer: Any = None
+        self._saved_optimizer: Any = None
         self._schedule: Any = None
         self._monitor = Monitor(target)
 
@@ -228,16 +240,17 @@ class NetworkEstimator(BaseEstimator):
         dtype = floating_dtype(self.module_)
         target = self._target_kind.encode(y, dtype)
         weights = None if weight is None else cast(as_tensor(weight), dtype)
-        return cast(as_tensor(X), dtype), target, self._weighted(y, target, weights)
+        return samples(X, dtype), target, self._weighted(y, target, weights)
 
     def _split(self, data: Data, seed: int) -> tuple[Data, Data | None]:
         """The data to train on, and that to hold out."""
         if not self.early_stopping:
             return data, None
-        labels = data[1].reshape(-1).tolist() if self._target_kind.stratified else None
+        target: Any = data[1]
+        labels = target.reshape(-1).tolist() if self._target_kind.stratified else None
         parts = split_off(int(data[0].shape[0]), self.validation_fraction, seed, labels)
         indices = [as_tensor(list(part)) for part in parts]
-        first, second = [[None if t is None else t[i] for t in data] for i in indices]
+        first, second = [[None if t is None else some(t, i) for t in data] for i in indices]
         return tuple(first), tuple(second)  # type: ignore[return-value]
 
     def _train(self, data: Data, seed: int, fresh: bool, incremental: bool) -> None:
@@ -261,7 +274,7 @@ class NetworkEstimator(BaseEstimator):
         before = trainer.epoch
         parts = [part for part in training if part is not None]
         loader = DataLoader(
-            TensorDataset(*parts),
+            RowsDataset(*parts),
             batch_size=size,
             shuffle=self.shuffle and size < n,
             drop_last=n % size == 1 and n > 1 and has_batch_norm(self.module_),
@@ -297,11 +310,17 @@ class NetworkEstimator(BaseEstimator):
         parameters: list[Any] = [p for p in self.module_.parameters() if p.requires_grad]
         if decays(self.solver):
             parameters = penalty.groups(self.module_)
-        if keep and self._optimizer is not None:
+        if self._optimizer is None or not keep:
+            self._new_optimizer(parameters)
+            if keep and self._saved_optimizer is not None:  # of a file
+                self._optimizer.load_state_dict(self._saved_optimizer)
+            self._saved_optimizer = None
+        if keep:
             for group, new in zip(self._optimizer.param_groups, parameters, strict=False):
                 if isinstance(new, dict) and "weight_decay" in new:
                     group["weight_decay"] = new["weight_decay"]
-            return
+
+    def _new_optimizer(self, parameters: list[Any]) -> None:
         names = (
             "learning_rate_init",
             "momentum",
@@ -329,16 +348,7 @@ class NetworkEstimator(BaseEstimator):
         return L2Penalty(self.module_, self.alpha / (size * mean_weight))
 
     def _finish(self, trainer: Trainer, before: int, n: int, incremental: bool) -> None:
-        monitor = self._monitor
-        self.n_iter_ = trainer.epoch - before
-        self.t_ = monitor.samples
-        self.loss_curve_ = monitor.losses
-        self.loss_ = monitor.losses[-1] if monitor.losses else None
-        stopping = self.early_stopping
-        self.best_loss_ = None if stopping else monitor.best_loss
-        self.validation_scores_ = monitor.scores if stopping else None
-        self.best_validation_score_ = monitor.best_score if stopping else None
-        self.n_layers_ = 1 + len(self._linear())
+        self._note_fit(trainer.epoch - before, self.early_stopping)
         ending = trainer.history.ending
         if ending == "interrupted":
             warnings.warn("Training interrupted by user.", stacklevel=4)
@@ -350,15 +360,47 @@ class NetworkEstimator(BaseEstimator):
                 stacklevel=4,
             )
 
+    def _note_fit(self, epochs: int, stopping: bool) -> None:
+        """The attributes that tell of the last fit, and of the network."""
+        monitor, target = self._monitor, self._target_kind
+        self.n_iter_ = epochs
+        self.t_ = monitor.samples
+        self.loss_curve_ = monitor.losses
+        self.loss_ = monitor.losses[-1] if monitor.losses else None
+        self.best_loss_ = None if stopping else monitor.best_loss
+        self.validation_scores_ = monitor.scores if stopping else None
+        self.best_validation_score_ = monitor.best_score if stopping else None
+        self.n_layers_ = 1 + len(self._linear())
+        self.n_outputs_, self.out_activation_ = target.width, target.out_activation
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        with suppress(ValueError):  # of a solver that there is not
+            tags.input_tags.sparse = is_stochastic(self.solver)
+        return tags
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def file_parts(self) -> dict[str, Any]:
+        """What a file of ``chainrule.save`` holds of it."""
+        return parts_of(self)
+
+    @classmethod
+    def from_file_parts(cls, parts: dict[str, Any]) -> Self:
+        """An estimator of what a file holds, after it was checked."""
+        estimator = cls()
+        restore(estimator, parts)
+        return estimator
+
     # --- using ------------------------------------------------------------------------------------
 
-    def _input(self, X: Features) -> Tensor:
-        """Checked features as a tensor."""
+    def _input(self, X: Features) -> Samples:
+        """Checked features."""
         check_is_fitted(self)
-        x: Array = validate_data(self, X, reset=False, dtype=FLOATING)
-        return cast(as_tensor(x), floating_dtype(self.module_))
+        x: Any = validate_data(self, X, reset=False, dtype=FLOATING, accept_sparse="csr")
+        return samples(x, floating_dtype(self.module_))
 
-    def _applied(self, function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def _applied(self, function: Callable[[Tensor], Tensor], x: Samples) -> Tensor:
         """A function of the rows of x, some thousand at a time."""
         with inference_mode():
             parts = [function(x[i : i + _ROWS]) for i in range(0, int(x.shape[0]), _ROWS)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
@@ -48,6 +48,8 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
     True
     """
 
+    file_kind: ClassVar[str] = "NetworkClassifier"
+
     loss: Any = "log_loss"
     class_weight: Any = None
 
@@ -87,7 +89,9 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
         return self._fit(X, y, sample_weight, incremental=True, classes=classes)
 
     def _validated(self, X: Features, y: ArrayLike | None, reset: bool) -> tuple[Array, Array]:
-        x, target = validate_data(self, X, y, multi_output=True, dtype=FLOATING, reset=reset)
+        x, target = validate_data(
+            self, X, y, multi_output=True, dtype=FLOATING, reset=reset, accept_sparse="csr"
+        )
         if target.ndim == 2 and target.shape[1] == 1:
             target = column_or_1d(target, warn=True)
         return x, target
@@ -97,6 +101,9 @@ class NetworkClassifier(ClassifierMixin, NetworkEstimator):
 
     def _start(self, X: Array, y: Array, classes: ArrayLike | None) -> None:
         super()._start(X, y, classes)
+        self._note_target()
+
+    def _note_target(self) -> None:
         self.classes_ = self._target_kind.classes
 
     def _check_target(self, y: Array) -> None:

@@ -12,8 +12,10 @@ from sklearn.utils import check_random_state
 
 from chainrule.autograd.modes import no_grad
 from chainrule.estimators.network import L2Penalty
+from chainrule.estimators.sparse_rows import Samples, SparseRows
 from chainrule.estimators.targets import Target
 from chainrule.ops.creation.conversion import clone
+from chainrule.ops.shape.stacking import cat
 from chainrule.optim.lr_scheduler.base import write_rate
 from chainrule.optim.minimizer import Minimizer
 from chainrule.tensor import Tensor
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Monitor", "split_off"]
 
-Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, targets, weights of the samples
+Data = tuple[Samples, Samples, Tensor | None]  # inputs, targets, weights of the samples
+ROWS = 1024  # of sparse samples that are scored at a time
 
 
 def split_off(
@@ -54,6 +57,13 @@ def _check_left(n: int, left: int) -> None:
             f"The validation set is too small: with n_samples={n}, early_stopping=True cannot hold "
             "out two samples and train on the rest. Increase the size of your dataset."
         )
+
+
+def _outputs(trainer: Trainer, x: Samples) -> Tensor:
+    if isinstance(x, Tensor):
+        return trainer.predict(x)
+    starts = range(0, len(x), ROWS)
+    return cat([trainer.predict(x[i : i + ROWS]) for i in starts])
 
 
 class Monitor(Callback):
@@ -144,7 +154,9 @@ class Monitor(Callback):
         loss decides.
         """
         x, target, weight = self.held_out  # type: ignore[misc]
-        output = trainer.predict(x)
+        output = _outputs(trainer, x)
+        if isinstance(target, SparseRows):
+            target = target.dense()
         row["val_loss"] = loss = float(trainer.loss(output, target, weight))
         row["val_score"] = score = self.target.score(output, target, weight)
         self.scores.append(score)

@@ -22,6 +22,7 @@ from chainrule.train.batches import floating_dtype
 from chainrule.typing import Params
 
 __all__ = [
+    "Bottleneck",
     "L2Penalty",
     "activations",
     "built",
@@ -85,6 +86,25 @@ def dense(
                 layer.weight.uniform_(-bound, bound)
                 layer.get_parameter("bias").uniform_(-bound, bound)
     return network
+
+
+class Bottleneck(nn.Module):
+    """A network in two parts: ``decode(encode(x))``, the code between them being features."""
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module):
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def encode(self, input: Tensor) -> Tensor:
+        """The features."""
+        return self.encoder(input)
+
+    def decode(self, code: Tensor) -> Tensor:
+        """The outputs for features."""
+        return self.decoder(code)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self.decoder(self.encoder(input))
 
 
 def built(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
@@ -36,6 +36,8 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
     True
     """
 
+    file_kind: ClassVar[str] = "NetworkRegressor"
+
     loss: Any = "squared_error"
 
     def fit(
@@ -58,7 +60,14 @@ class NetworkRegressor(RegressorMixin, NetworkEstimator):
 
     def _validated(self, X: Features, y: ArrayLike | None, reset: bool) -> tuple[Array, Array]:
         return validate_data(
-            self, X, y, multi_output=True, y_numeric=True, dtype=FLOATING, reset=reset
+            self,
+            X,
+            y,
+            multi_output=True,
+            y_numeric=True,
+            dtype=FLOATING,
+            reset=reset,
+            accept_sparse="csr",
         )
 
     def _target(self, x: Array, y: Array, classes: ArrayLike | None) -> Target:

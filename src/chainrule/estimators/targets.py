@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from chainrule.backend import K, dtypes
 from chainrule.nn import functional as F
+from chainrule.estimators.sparse_rows import SparseRows, is_sparse
 from chainrule.ops.elementwise.functions import exp, sigmoid
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.shape.joining import split
@@ -110,7 +111,11 @@ class Numbers(Target):
         elif loss == "squared_error":
             self.loss = half_squared_error
 
-    def encode(self, y: Array, dtype: dtypes.dtype) -> Tensor:
+    def encode(self, y: Any, dtype: dtypes.dtype) -> Any:
+        if is_sparse(y):  # inputs that are to be made again
+            if self.logarithmic and y.min() < 0:
+                raise ValueError("loss='poisson' needs targets y >= 0")
+            return SparseRows(y, dtype)
         if self.logarithmic and y.size and y.min() < 0:
             raise ValueError("loss='poisson' needs targets y >= 0")
         return cast(as_tensor(y), dtype).reshape(-1, self.width)

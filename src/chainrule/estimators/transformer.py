@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, column_or_1d
@@ -14,35 +14,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from chainrule import nn
 from chainrule.estimators.base import FLOATING, NetworkEstimator, takes_batches
 from chainrule.estimators.checks import hidden_sizes
-from chainrule.estimators.network import dense
+from chainrule.estimators.network import Bottleneck, dense
+from chainrule.estimators.sparse_rows import SparseRows
 from chainrule.estimators.targets import Numbers, Target, class_target
 from chainrule.ops.creation.from_data import as_tensor
+from chainrule.ops.creation.patterns import zeros
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import flatten
 from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype
 from chainrule.typing import Array, ArrayLike, Features
 
-__all__ = ["Bottleneck", "NetworkTransformer"]
-
-
-class Bottleneck(nn.Module):
-    """A network in two parts: ``decode(encode(x))``, the code between them being features."""
-
-    def __init__(self, encoder: nn.Module, decoder: nn.Module):
-        super().__init__()
-        self.encoder, self.decoder = encoder, decoder
-
-    def encode(self, input: Tensor) -> Tensor:
-        """The features."""
-        return self.encoder(input)
-
-    def decode(self, code: Tensor) -> Tensor:
-        """The outputs for features."""
-        return self.decoder(code)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self.decoder(self.encoder(input))
+__all__ = ["NetworkTransformer"]
 
 
 def _reconstructs(estimator: NetworkTransformer) -> bool:
@@ -85,6 +68,8 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
     (1797, 8)
     """
 
+    file_kind: ClassVar[str] = "NetworkTransformer"
+
     n_components: int = 8
     task: str = "reconstruction"
     code_activation: Any = "identity"
@@ -120,7 +105,7 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
 
     def _validated(self, X: Features, y: ArrayLike | None, reset: bool) -> tuple[Array, Array]:
         if self.task == "reconstruction":
-            x = validate_data(self, X, dtype=FLOATING, reset=reset)
+            x = validate_data(self, X, dtype=FLOATING, reset=reset, accept_sparse="csr")
             return x, x
         if y is None:
             raise ValueError(
@@ -135,6 +120,7 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
             y_numeric=self.task == "regression",
             dtype=FLOATING,
             reset=reset,
+            accept_sparse="csr",
         )
         if self.task == "classification" and target.ndim == 2 and target.shape[1] == 1:
             target = column_or_1d(target, warn=True)
@@ -170,9 +156,12 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
         if self.layer is not None and self.module is None:
             raise ValueError(f"layer={self.layer!r} names a layer of `module`, which is None")
         super()._start(X, y, classes)
+        self._note_target()
+
+    def _note_target(self) -> None:
         if self.task == "classification":
             self.classes_ = self._target_kind.classes
-        sample = cast(as_tensor(X[:1]), floating_dtype(self.module_))
+        sample = zeros(1, self.n_features_in_, dtype=floating_dtype(self.module_))
         self._n_features_out = int(self._applied(self._features, sample).shape[1])
 
     def _check_target(self, y: Array) -> None:
@@ -213,7 +202,8 @@ class NetworkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Netw
         x = self._input(X)
         weight = self._checked_weight(sample_weight, x)
         weights = None if weight is None else as_tensor(weight)
-        return self._target_kind.score(self._applied(self.module_, x), x, weights)
+        truth = x.dense() if isinstance(x, SparseRows) else x
+        return self._target_kind.score(self._applied(self.module_, x), truth, weights)
 
     def _features(self, x: Tensor) -> Tensor:
         if self.layer is None:

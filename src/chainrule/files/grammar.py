@@ -2,7 +2,8 @@
 
 A value is null, true, 7, 0.5, "text", [value, ...], {"dict": [[key, value], ...]},
 {"tuple": [value, ...]}, {"tensor": name, ...}, {"sparse": {...}}, {"float": "nan"},
-{"dtype": "float32"}, {"device": "cpu"} or {"module": module}. A module is {"same": number}, one
+{"dtype": "float32"}, {"device": "cpu"}, {"module": module} or {"object": {"kind": name, "parts":
+[[name, value], ...]}}. A module is {"same": number}, one
 that was told before, or {"class": name} with its children, [[name, module], ...], or its args and
 kwargs, which are values, modules or {"named": function}; with it come its state, [[name, value],
 ...], and what of it is training, frozen and shared.
@@ -102,6 +103,15 @@ def _sparse(told: Any, place: str) -> None:
         raise _fail(f"{place}.shape", "whole numbers", told["shape"])
 
 
+def _object(told: Any, place: str) -> None:
+    for key in ("kind", "parts"):
+        if not isinstance(told, dict) or key not in told:
+            raise _fail(place, f"an object with its {key}", told)
+    _text(told["kind"], f"{place}.kind")
+    for key, value in _named_pairs(told["parts"], f"{place}.parts"):
+        check_value(value, f"{place}.{key}")
+
+
 def _number(told: Any, place: str) -> None:
     if told not in ("nan", "inf", "-inf"):
         raise _fail(place, "nan, inf or -inf", told)
@@ -161,6 +171,7 @@ _KINDS: dict[str, Callable[[Any, str], object]] = {
     "tensor": _text,
     "sparse": _sparse,
     "module": _check_module,
+    "object": _object,
     "dict": _dict,
     "tuple": _tuple,
     "float": _number,

@@ -64,7 +64,8 @@ def save(
     ``model.json`` and the weights beside it. A save that fails or is killed leaves what was there.
 
     Args:
-        obj: a Module, a tensor, or dictionaries, lists and tuples of these, numbers and text.
+        obj: a Module, a tensor, a FittedNetwork, an estimator, or dictionaries, lists and tuples of
+            these, numbers and text.
         f: the path, or a file that is open for writing bytes.
         pickle_module: refused: nothing is pickled.
         pickle_protocol: how PyTorch would pickle; it changes nothing.

@@ -9,6 +9,7 @@ from typing import Any
 from chainrule import nn
 from chainrule.backend import dtypes
 from chainrule.data.preprocess import Pipeline, Transform
+from chainrule.files import objects
 from chainrule.files.architecture import Describer, Rebuilder
 from chainrule.nn.parameter import Parameter
 from chainrule.ops.elementwise.complex_numbers import complex, imag, real
@@ -53,11 +54,18 @@ class Encoder:
             return {"dtype": str(value).removeprefix("chainrule.")}
         if isinstance(value, device):
             return {"device": str(value)}
+        kind = objects.kind_of(value)
+        if kind is not None:
+            inside = f"{path}." if path else ""
+            parts: Mapping[str, Any] = value.file_parts()  # type: ignore[attr-defined]
+            told = [[name, self.encode(part, f"{inside}{name}")] for name, part in parts.items()]
+            return {"object": {"kind": kind, "parts": told}}
         if hasattr(value, "__array__"):
             return self.encode(of_array(value.__array__()), path)
         raise TypeError(
             f"save: {_place(path)} is a {type(value).__name__}; a file holds tensors, numbers, "
-            "text, None, modules, and lists, tuples and dictionaries of these"
+            "text, None, modules, fitted networks and estimators, and lists, tuples and "
+            "dictionaries of these"
         )
 
     def _module(self, module: nn.Module, path: str) -> dict[str, Any]:
@@ -150,6 +158,8 @@ class Decoder:
             return tuple([self.decode(v) for v in content])
         if kind == "module":
             return self.rebuilder.rebuild(content)
+        if kind == "object":
+            return self._object(content)
         if kind == "float":
             return float(content)
         if kind == "dtype":
@@ -157,6 +167,19 @@ class Decoder:
         if kind == "device":
             return device(content)
         raise ValueError(f"load: {self.where} holds a value of an unknown kind, {kind!r}")
+
+    def _object(self, told: Mapping[str, Any]) -> Any:
+        parts = {name: self.decode(part) for name, part in told["parts"]}
+        try:
+            return objects.find(told["kind"]).from_file_parts(parts)
+        except ImportError as error:
+            raise ValueError(
+                f"load: {self.where} holds a {told['kind']}, which cannot be made: {error}"
+            ) from None
+        except Exception as error:  # of parts that may be anything
+            raise ValueError(
+                f"load: the {told['kind']} in {self.where} is damaged: {error}"
+            ) from error
 
     def _sparse(self, told: Mapping[str, Any]) -> Any:
         from chainrule.sparse import sparse_coo_tensor, sparse_csr_tensor

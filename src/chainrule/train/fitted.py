@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from chainrule import metrics, nn
 from chainrule.autograd.modes import inference_mode
@@ -135,26 +135,38 @@ class FittedNetwork:
         """Saves everything as a folder; with a report, it holds report.html and history.csv, too.
 
         They are one version: killed at any moment, this leaves all of the former run or of the new.
+        ``chainrule.save`` saves it, too, as one file or inside other values.
         """
-        kept = {
-            "kind": KIND,
+        beside = {"history.csv": self.history.to_csv(), "report.html": report} if report else {}
+        save_folder(self, path, {name: text.encode() for name, text in beside.items()})
+
+    file_kind: ClassVar[str] = "FittedNetwork"
+
+    def file_parts(self) -> dict[str, Any]:
+        """What a file holds of it."""
+        return {
             "model": self.model,
             "inputs": self.inputs,
             "target": self.target,
             "about": self.about,
             "history": self.history.rows,
         }
-        beside = {"history.csv": self.history.to_csv(), "report.html": report} if report else {}
-        save_folder(kept, path, {name: text.encode() for name, text in beside.items()})
+
+    @classmethod
+    def from_file_parts(cls, parts: dict[str, Any]) -> FittedNetwork:
+        """A network of what a file holds, after it was checked."""
+        return cls(*_checked(parts))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FittedNetwork:
         """Loads what :meth:`save` saved."""
         kept = load(path)
-        if not isinstance(kept, dict) or kept.get("kind") != KIND:
+        if isinstance(kept, FittedNetwork):
+            return kept
+        if not isinstance(kept, dict) or kept.get("kind") != KIND:  # of an older version
             raise ValueError(f"{path} does not hold a network fitted by `chainrule fit`")
         try:
-            return cls(*_checked(kept))
+            return cls.from_file_parts(kept)
         except ValueError as error:
             raise ValueError(f"the network in {path} is damaged: {error}") from None
 
