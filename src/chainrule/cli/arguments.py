@@ -105,6 +105,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
             "validation_size",
             "seed",
             "doctor",
+            "effort",
         )
         if getattr(options, name, None) is not None
     }

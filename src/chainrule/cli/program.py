@@ -51,16 +51,26 @@ def _training_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="columns of numbers that are categories",
     )
-    add("--hidden", metavar="N,N", help='widths of the hidden layers, "" for none (64,64)')
-    add("--activation", help="of the hidden layers (relu)")
-    add("--dropout", type=float, help="probability of dropping a hidden unit (0)")
-    add("--norm", choices=["batch", "layer"], help="normalization of the hidden layers")
-    add("--optimizer", help="any optimizer of chainrule.optim (adam)")
-    add("--lr", type=float, help="learning rate (the optimizer's own)")
-    add("--weight-decay", type=float, help="weight decay (0)")
-    add("--epochs", type=int, help="at most so many (200)")
-    add("--batch-size", type=int, help="samples in a batch (32)")
-    add("--patience", type=int, help="epochs without improvement before stopping (20)")
+    add(
+        "--effort",
+        choices=["quick", "normal"],
+        help="how long to train the network that is chosen for a table (normal)",
+    )
+    add("--lr", type=float, help="learning rate (chosen; the optimizer's own for a plain network)")
+    add("--weight-decay", type=float, help="weight decay (chosen; 0)")
+    add("--epochs", type=int, help="at most so many (chosen; 200)")
+    add("--batch-size", type=int, help="samples in a batch (chosen; 32)")
+    add("--patience", type=int, help="epochs without improvement before stopping (chosen; 20)")
+    add(
+        "--hidden",
+        metavar="N,N",
+        help='a plain network with hidden layers of these widths, "" for none (64,64 where one of '
+        "the next four is given)",
+    )
+    add("--activation", help="a plain network, with this activation (relu)")
+    add("--dropout", type=float, help="a plain network: probability of dropping a hidden unit (0)")
+    add("--norm", choices=["batch", "layer"], help="a plain network with this normalization")
+    add("--optimizer", help="a plain network, by any optimizer of chainrule.optim (adam)")
     add("--class-weight", choices=["balanced"], help="weigh rare classes up")
     add("--seed", type=int, default=0, help="of split, start and order (0)")
 

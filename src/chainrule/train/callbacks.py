@@ -186,24 +186,30 @@ class Checkpoint(Callback):
 
 
 class GradientNorms(Callback):
-    """Keeps the norm of each parameter's gradient, averaged over the updates of each epoch.
+    """Keeps the norm of each parameter's gradient, averaged over updates of each epoch.
 
-    It is the norm before clipping.
+    It is the norm before clipping, of every update or, with ``every``, of each so many.
     ``norms[name]`` is a list with a number for each epoch; layers whose gradients vanish or explode
     show in it. :class:`chainrule.inspect.Watch` shows more: distributions, activations, updates.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, every: int = 1) -> None:
+        if every < 1:
+            raise ValueError(f"GradientNorms: every must be positive, got {every}")
+        self.every = every
         self.norms: dict[str, list[float]] = {}
         self._begin()
 
     def _begin(self) -> None:
-        self._seen, self._count = Watch(what="grad", every=1, detail="norm"), 0
+        self._seen, self._count, self._updates = Watch(what="grad", every=1, detail="norm"), 0, 0
 
     def on_epoch_start(self, trainer: Trainer) -> None:
         self._begin()
 
     def on_backward_end(self, trainer: Trainer) -> None:
+        self._updates += 1
+        if self._updates % self.every != 1 % self.every:
+            return
         self._count += 1
         self._seen.look_at_gradients(trainer.model)
 

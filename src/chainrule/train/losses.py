@@ -103,15 +103,15 @@ class WeightedLoss:
             if not isinstance(value, Tensor):
                 raise TypeError(f"loss: {self.name} returned {type(value).__name__}, not a tensor")
             return value if value.ndim == 0 else mean(value)
-        losses = self.each(output, target)
+        losses = self.each(output, target, weight.ndim)
         return sum(losses * weight) / sum(weight)
 
-    def each(self, output: Any, target: Any) -> Tensor:
-        """The loss of each sample."""
+    def each(self, output: Any, target: Any, dims: int = 1) -> Tensor:
+        """The loss of each sample; of each entry of the first ``dims`` dimensions, if given."""
         if self._each is None:
             self._each = _without_reduction(self.loss, self.name)
         losses = self._each(output, target)
-        return losses if losses.ndim <= 1 else mean(flatten(losses, 1), -1)
+        return losses if losses.ndim <= dims else mean(flatten(losses, dims), -1)
 
 
 def _without_reduction(loss: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:

@@ -26,6 +26,7 @@ __all__ = ["RunFolder", "digest_of", "facts_of"]
 PATTERN = "checkpoint-*.safetensors"
 PAGES = 2**19  # bytes for the report and the description, and for each epoch in them:
 EPOCH = 2**10
+EPOCHS = 200  # where their number is chosen, at most so many are likely
 
 
 class RunFolder:
@@ -66,7 +67,7 @@ class RunFolder:
         resumed.
         """
         weights = sum([t.nbytes for t in model.state_dict().values() if isinstance(t, Tensor)])
-        check_room(self.path, weights + PAGES + EPOCH * run["settings"]["epochs"])
+        check_room(self.path, weights + PAGES + EPOCH * (run["settings"]["epochs"] or EPOCHS))
         name = hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:12]
         self.checkpoint = self.path / PATTERN.replace("*", name)
         if self.resume and not self.checkpoint.exists():

@@ -39,7 +39,7 @@ def small_convnet(
         wide, height, width = out, height // 2, width // 2
     layers += [nn.Flatten()]
     features = wide * height * width
-    for size in settings.hidden:
+    for size in settings.hidden or ():
         layers += [nn.Linear(features, size), nn.ReLU()]
         if settings.dropout:
             layers += [nn.Dropout(settings.dropout)]
@@ -66,7 +66,9 @@ def fit_images(
         progress: whether to show a bar, or "plot" for curves.
         checkpoints: where they are kept from which the training can be resumed.
     """
-    settings = settings or Settings(hidden=(64,), epochs=60, patience=10)
+    settings = (settings or Settings(hidden=(64,), epochs=60, patience=10)).as_plain()
+    if settings.effort != "normal":
+        raise ValueError(f"effort {settings.effort!r} is for tables; a folder of images has none")
     paths, classes = image_files(folder)
     column = Column("class", "category", classes)
     check_target(column, "classification")

@@ -6,6 +6,7 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.data import Table
+from chainrule.models import TabularNetwork
 from chainrule.data.tabular.roles import Roles
 from chainrule.random import fork_rng, manual_seed
 from chainrule.train.attending import Doctor
@@ -82,7 +83,7 @@ def finish(
 ) -> FittedNetwork:
     """Trains, evaluates on the test part, and puts everything together."""
     facts = {"target": target, "task": parts.target.task, "features": about["features"]}
-    trainer, norms = train_network(model, parts, settings, progress, checkpoints, **facts)
+    trainer, norms, found = train_network(model, parts, settings, progress, checkpoints, **facts)
     model.eval()
     output = trainer.predict(parts.test[0])
     scores = scores_of(parts.target, output, parts.test[1])
@@ -95,12 +96,13 @@ def finish(
             "validation": len(parts.validation[1]),
             "test": len(parts.test[1]),
         },
-        "settings": {**vars(settings), "hidden": list(settings.hidden)},
+        "settings": _complete(model, settings).as_dict(),
         "scores": scores,
         "baselines": baselines(parts),
         "stopped": trainer.history.stopped,
         "best_epoch": trainer.history.best("val_loss")["epoch"],
         "parameters": sum([p.numel() for p in model.parameters()]),
+        **found,
         **_found(trainer),
     }
     x, y = parts.test
@@ -111,6 +113,11 @@ def finish(
     return FittedNetwork(
         model, parts.inputs, parts.target, facts, trainer.history, norms.norms, held_out
     )
+
+
+def _complete(model: nn.Module, settings: Settings) -> Settings:
+    """The settings, with those of a plain network where it is one."""
+    return settings if isinstance(model, TabularNetwork) else settings.as_plain()
 
 
 def _found(trainer: Trainer) -> dict[str, Any]:

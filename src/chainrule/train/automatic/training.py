@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from chainrule import nn, optim
-from chainrule.models import MLP
+from chainrule.models import MLP, TabularNetwork
 from chainrule.optim.names import make_optimizer, optimizer_class
 from chainrule.train.attending import Doctor
+from chainrule.train.automatic.ensemble import Pool, make_members, train_members
 from chainrule.train.automatic.parts import Parts
 from chainrule.train.automatic.settings import Settings
 from chainrule.train.callbacks import Callback, GradientNorms
@@ -15,24 +16,36 @@ from chainrule.train.progress import ProgressLike
 from chainrule.train.run_folder import RunFolder, digest_of, facts_of
 from chainrule.train.trainer import Trainer
 
-__all__ = ["make_network", "optimizer_of", "train_network"]
+__all__ = ["Learned", "make_network", "optimizer_of", "train_network"]
+
+
+class Learned(NamedTuple):
+    """What a training came to: its trainer, the norms of gradients, and facts about it."""
+
+    trainer: Trainer
+    norms: GradientNorms
+    facts: dict[str, Any]
 
 
 def make_network(parts: Parts, settings: Settings) -> nn.Module:
-    """The multi-layer perceptron that the settings describe."""
+    """The network that the settings describe: see :class:`Settings`."""
+    if not settings.is_plain:
+        return make_members(Pool(parts, settings), settings)
+    plain = settings.as_plain()
     return MLP(
         int(parts.train[0].shape[1]),
-        list(settings.hidden),
+        list(plain.hidden or ()),
         parts.target.outputs,
-        activation=settings.activation,
-        dropout=settings.dropout,
-        norm=settings.norm,
+        activation=plain.activation or "relu",
+        dropout=plain.dropout or 0.0,
+        norm=plain.norm,
     )
 
 
 def optimizer_of(settings: Settings, model: nn.Module) -> optim.Optimizer:
     """The optimizer that the settings name, with their rate and decay."""
-    cls = optimizer_class(settings.optimizer)
+    name = settings.as_plain().optimizer
+    cls = optimizer_class(str(name))
     options: dict[str, Any] = {}
     if settings.lr is not None:
         options["lr"] = settings.lr
@@ -43,9 +56,7 @@ def optimizer_of(settings: Settings, model: nn.Module) -> optim.Optimizer:
     try:
         return make_optimizer("fit", cls, model.parameters(), **options)
     except TypeError as error:
-        raise ValueError(
-            f"the optimizer {settings.optimizer!r} does not take these: {error}"
-        ) from None
+        raise ValueError(f"the optimizer {name!r} does not take these: {error}") from None
 
 
 def train_network(
@@ -55,21 +66,39 @@ def train_network(
     progress: ProgressLike = True,
     checkpoints: RunFolder | None = None,
     **facts: Any,
-) -> tuple[Trainer, GradientNorms]:
-    """Trains with early stopping on the validation part; the best weights are restored.
+) -> Learned:
+    """Trains with early stopping on held-out rows; the best weights are restored.
 
     Checkpoints are those of the run that the settings, the data and ``facts`` tell.
     """
-    norms = GradientNorms()
+    norms = GradientNorms(every=8 if isinstance(model, TabularNetwork) else 1)
     callbacks: list[Callback] = [norms]
     if settings.doctor:
         callbacks.append(Doctor(preflight=True, warn=False))
     resume = None
     if checkpoints is not None:
         data = digest_of([*parts.train, *parts.validation, *parts.test])
-        told = {**vars(settings), "hidden": list(settings.hidden)}
+        told = settings.as_dict()
         checkpoint, resume = checkpoints.before(model, facts_of(model, told, data, **facts))
         callbacks.append(checkpoint)
+    if isinstance(model, TabularNetwork):
+        pool = Pool(parts, settings)
+        trainer, found = train_members(model, pool, settings, callbacks, progress, resume)
+    else:
+        trainer, found = _train_plain(model, parts, settings, callbacks, progress, resume)
+    return Learned(trainer, norms, found)
+
+
+def _train_plain(
+    model: nn.Module,
+    parts: Parts,
+    settings: Settings,
+    callbacks: list[Callback],
+    progress: ProgressLike,
+    resume: Any,
+) -> tuple[Trainer, dict[str, Any]]:
+    """One network, stopped by the validation part."""
+    plain = settings.as_plain()
     trainer = Trainer(
         model,
         parts.target.loss,
@@ -83,11 +112,11 @@ def train_network(
     trainer.fit(
         parts.train,
         parts.validation,
-        epochs=settings.epochs,
-        batch_size=settings.batch_size,
-        early_stopping=settings.patience,
+        epochs=plain.epochs or 1,
+        batch_size=plain.batch_size or 1,
+        early_stopping=plain.patience,
         resume=resume,
     )
     if not len(trainer.history):  # interrupted before there was anything to keep
         raise KeyboardInterrupt
-    return trainer, norms
+    return trainer, {}

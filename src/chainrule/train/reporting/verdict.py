@@ -199,5 +199,5 @@ def _overfits(network: FittedNetwork) -> str:
 
 
 def _unfinished(network: FittedNetwork) -> bool:
-    epochs = network.about["settings"].get("epochs", 0)
+    epochs = network.about["settings"].get("epochs") or 0  # where they are chosen, they suffice
     return len(network.history) >= epochs > 1 and network.about["best_epoch"] == epochs

@@ -1,0 +1,193 @@
+"""The network that is chosen where none is asked for, and how its members are trained."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from chainrule import nn, optim
+from chainrule.backend import dtypes
+from chainrule.data.tabular.shared import BEND
+from chainrule.models import TabularNetwork
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.creation.patterns import zeros
+from chainrule.ops.shape.stacking import cat
+from chainrule.random import Generator
+from chainrule.tensor import Tensor
+from chainrule.train.automatic.calibration import calibrate
+from chainrule.train.automatic.linear import linear_members
+from chainrule.train.automatic.members import (
+    HeldOutBatches,
+    MemberBatches,
+    MemberLoss,
+    loss_of,
+    metric_of,
+    member_metric,
+    rows_of_members,
+)
+from chainrule.train.automatic.parts import Parts
+from chainrule.train.automatic.settings import Settings
+from chainrule.train.callbacks import Callback
+from chainrule.train.progress import ProgressLike
+from chainrule.train.trainer import Trainer
+
+__all__ = ["Pool", "make_members", "train_members"]
+
+MEMBERS = {"quick": 2, "normal": 4}
+UPDATES = {"quick": 100, "normal": 200}  # for 1000 rows; they grow with the root of the rows
+HIDDEN = (64, 64)
+LR = 0.02
+DECAY = 0.5
+SCALE_RATE = 6.0  # how much faster the scales of the features learn than all else
+WARM_UP = 0.05  # part of the updates in which the rate rises
+
+
+class Pool:
+    """All rows outside the test part, and which of them each member learns from and holds out."""
+
+    def __init__(self, parts: Parts, settings: Settings):
+        self.target = parts.target
+        self.index_sizes = list(parts.inputs.index_sizes)
+        self.x, self.y = (cat([a, b]) for a, b in zip(parts.train, parts.validation, strict=True))
+        classes = self.target.task == "classification"
+        fraction = len(parts.validation[1]) / len(self.y)
+        self.generator = Generator().manual_seed(settings.seed)
+        self.learned, self.held_out = rows_of_members(
+            self.y, MEMBERS[settings.effort], fraction, classes, self.generator
+        )
+        self.weight = _row_weights(self.y, settings)
+
+    @property
+    def members(self) -> int:
+        """How many there are."""
+        return int(self.learned.shape[0])
+
+    def member_weights(self) -> Tensor:
+        """The weight of each row for each member (M, N), 0 where it is held out."""
+        weights = zeros(self.members, len(self.y))
+        for row, own in zip(weights, self.learned, strict=True):
+            row[own] = 1.0 if self.weight is None else self.weight[own]
+        return weights
+
+
+def _row_weights(y: Tensor, settings: Settings) -> Tensor | None:
+    """The weight of each row: that of its class, where classes are to be balanced."""
+    if settings.class_weight is None:
+        return None
+    if settings.class_weight != "balanced" or y.ndim != 1:
+        raise ValueError(
+            f"class_weight: expected 'balanced', for classes, got {settings.class_weight!r}"
+        )
+    counts = cast(y.bincount(), dtypes.get_default_dtype())
+    return (len(y) / (sum(counts > 0) * counts.clamp(min=1)))[y]
+
+
+def make_members(pool: Pool, settings: Settings) -> TabularNetwork:
+    """The network, with pieces at the quantiles of the rows and linear models beside it."""
+    plain = pool.x[:, : pool.x.shape[1] - len(pool.index_sizes)]
+    model = TabularNetwork(
+        int(pool.x.shape[1]),
+        pool.target.outputs,
+        HIDDEN,
+        members=pool.members,
+        index_sizes=pool.index_sizes,
+        pieces=TabularNetwork.pieces_of(plain),
+        clip=BEND,
+    )
+    model.set_pieces(pool.x)
+    return model
+
+
+def train_members(
+    model: TabularNetwork,
+    pool: Pool,
+    settings: Settings,
+    callbacks: list[Callback],
+    progress: ProgressLike,
+    resume: Path | None,
+) -> tuple[Trainer, dict[str, Any]]:
+    """Trains all members, each stopped by the rows it holds out; then weighs and calibrates."""
+    linear = linear_members(
+        model.linear_features(pool.x),
+        pool.y,
+        pool.target.task,
+        pool.target.outputs,
+        pool.member_weights(),
+    )
+    if linear is not None:
+        model.set_linear(linear.weight, linear.bias)
+    n = len(pool.y)
+    size = settings.batch_size or _batch_size(n)
+    loader = MemberBatches(pool.x, pool.y, pool.weight, pool.learned, size, pool.generator)
+    updates = UPDATES[settings.effort] * max(1.0, n / 1000) ** 0.5
+    epochs = settings.epochs or math.ceil(updates / len(loader))
+    loss = loss_of(pool.target)
+    trainer = Trainer(
+        model,
+        MemberLoss(loss),
+        _optimizer(model, settings),
+        schedule=lambda o: optim.lr_scheduler.LambdaLR(o, _Rise(epochs * len(loader))),
+        schedule_each="batch",
+        metrics=member_metric(metric_of(pool.target), loss),
+        callbacks=callbacks,
+        progress=progress,
+        seed=settings.seed,
+    )
+    held_out = HeldOutBatches(pool.x, pool.y, pool.weight, pool.held_out)
+    trainer.fit(
+        loader,
+        held_out,
+        epochs=epochs,
+        early_stopping=settings.patience or max(2, math.ceil(0.3 * epochs)),
+        resume=resume,
+    )
+    if not len(trainer.history):  # interrupted before there was anything to keep
+        raise KeyboardInterrupt
+    facts = {
+        "members": pool.members,
+        "epochs": epochs,
+        "batch_size": size,
+        "lr": settings.lr or LR,
+        "l2_of_linear": None if linear is None else linear.l2,
+    }
+    return trainer, {
+        "trained": facts,
+        "calibration": calibrate(model, held_out, pool.target, _sure(pool)),
+    }
+
+
+def _sure(pool: Pool) -> Any:
+    """The loss of the target; classes as if there were one error more, so that none is sure."""
+    if pool.target.task == "classification":
+        return nn.CrossEntropyLoss(label_smoothing=1 / len(pool.y))
+    return loss_of(pool.target)
+
+
+def _batch_size(rows: int) -> int:
+    """128, and more for many rows: 256 from 8,000 on, 512 from 32,000 on, 1024 from 128,000 on."""
+    return next(
+        (size for size, most in ((128, 8e3), (256, 32e3), (512, 128e3)) if rows < most), 1024
+    )
+
+
+def _optimizer(model: TabularNetwork, settings: Settings) -> optim.Optimizer:
+    lr = settings.lr if settings.lr is not None else LR
+    decay = settings.weight_decay if settings.weight_decay is not None else DECAY
+    others = [p for name, p in model.named_parameters() if name != "scale"]
+    groups: list[Any] = [
+        {"params": others},
+        {"params": [model.scale], "lr": SCALE_RATE * lr, "weight_decay": 0.0},
+    ]
+    return optim.AdamW(groups, lr=lr, betas=(0.9, 0.95), weight_decay=decay)
+
+
+class _Rise:
+    """The factor of the rate at an update: up in a line, then down to 0 as half a cosine."""
+
+    def __init__(self, updates: int):
+        self.updates = updates
+
+    def __call__(self, update: int) -> float:
+        at = (update + 1) / self.updates
+        return min(1.0, at / WARM_UP) * 0.5 * (1 + math.cos(math.pi * min(1.0, at)))
