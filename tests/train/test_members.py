@@ -131,7 +131,7 @@ def test_the_same_seed_gives_the_same_bits() -> None:
 @pytest.mark.parametrize("epoch", [1, 4])
 def test_resumed_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epoch: int) -> None:
     monkeypatch.chdir(tmp_path)
-    fit = ["fit", "iris", "--epochs", "6", "--json", "--out"]
+    fit = ["fit", "iris", "--epochs", "6", "--patience", "9", "--json", "--out"]
     assert main([*fit, "out"]) == 0
     whole = end_of("out")
     shutil.rmtree("out")

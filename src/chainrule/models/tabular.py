@@ -73,7 +73,7 @@ class TabularNetwork(nn.Module):
         h = f(... f(s[m] * (x, z, vectors) W1[m] + b1[m]) ...),   y[m] = h W[m] + V[m] x + c[m].
 
     V and c are a linear model's, set by :meth:`set_linear` and not trained by gradients; W starts
-    at 0, so that the network starts as the linear model.
+    near 0, so that the network starts as the linear model.
 
     Shape: (N, in_features) -> (N, out_features), the mean of the members; or (N, M, in_features),
     rows for each member -> (N, M, out_features).
@@ -139,7 +139,7 @@ class TabularNetwork(nn.Module):
         self.activation = activation_module(activation)
         self.dropout = nn.Dropout(dropout)
         self.head = MemberLinear(members, widths[-1], out_features)
-        nn.init.zeros_(self.head.weight)
+        nn.init.normal_(self.head.weight, 0.0, 0.001)
         self.register_buffer("linear_weight", zeros(members, plain, out_features))
         self.register_buffer("linear_bias", zeros(members, 1, out_features))
 

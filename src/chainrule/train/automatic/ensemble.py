@@ -21,8 +21,6 @@ from chainrule.train.automatic.members import (
     HeldOutBatches,
     MemberBatches,
     MemberLoss,
-    loss_of,
-    metric_of,
     member_metric,
     rows_of_members,
 )
@@ -122,14 +120,14 @@ def train_members(
     loader = MemberBatches(pool.x, pool.y, pool.weight, pool.learned, size, pool.generator)
     updates = UPDATES[settings.effort] * max(1.0, n / 1000) ** 0.5
     epochs = settings.epochs or math.ceil(updates / len(loader))
-    loss = loss_of(pool.target)
+    loss = pool.target.loss
     trainer = Trainer(
         model,
         MemberLoss(loss),
         _optimizer(model, settings),
         schedule=lambda o: optim.lr_scheduler.LambdaLR(o, _Rise(epochs * len(loader))),
         schedule_each="batch",
-        metrics=member_metric(metric_of(pool.target), loss),
+        metrics=member_metric(pool.target.metric, loss),
         callbacks=callbacks,
         progress=progress,
         seed=settings.seed,
@@ -161,7 +159,7 @@ def _sure(pool: Pool) -> Any:
     """The loss of the target; classes as if there were one error more, so that none is sure."""
     if pool.target.task == "classification":
         return nn.CrossEntropyLoss(label_smoothing=1 / len(pool.y))
-    return loss_of(pool.target)
+    return pool.target.loss
 
 
 def _batch_size(rows: int) -> int:

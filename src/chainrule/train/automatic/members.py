@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from chainrule import nn
-from chainrule.data import TargetEncoder
+from chainrule.backend import dtypes
 from chainrule.metrics import metric_functions
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.reduce.sort import argsort
-from chainrule.ops.shape.stacking import cat, stack
+from chainrule.ops.shape.stacking import stack
 from chainrule.ops.shape.views import flatten, reshape, transpose
 from chainrule.ops.creation.sampling import randperm
 from chainrule.random import Generator
@@ -22,13 +22,12 @@ __all__ = [
     "HeldOutBatches",
     "MemberBatches",
     "MemberLoss",
-    "loss_of",
     "member_metric",
-    "metric_of",
     "rows_of_members",
 ]
 
 LEAST_UPDATES = 8  # in an epoch of a small table
+GOLDEN = (5**0.5 - 1) / 2
 AHEAD = 2**20  # numbers of batches that are gathered at once
 LOOKED_AT = 4096  # held-out rows of all members at once
 
@@ -43,13 +42,12 @@ def rows_of_members(
     """
     n = len(y)
     order = randperm(n, generator=generator)
-    if classes:  # sorted by class and dealt out, so that each window has its share of each class
+    if classes:  # sorted, then dealt by the golden ratio: each window has its share of each class
         order = order[argsort(y[order], stable=True)]
+        order = order[argsort(arange(n, dtype=dtypes.float64) * GOLDEN % 1)]
     each = min(n - 1, max(1, round(n * fraction)))
-    stride = max(1, n // each)
-    dealt = cat([order[i::stride] for i in range(stride)])
     step = each if members * each <= n else max(1, n // members)
-    around = [dealt[(arange(n) + m * step) % n] for m in range(members)]
+    around = [order[(arange(n) + m * step) % n] for m in range(members)]
     return stack([rows[each:] for rows in around]), stack([rows[:each] for rows in around])
 
 
@@ -158,13 +156,3 @@ def member_metric(name: str, loss: Any) -> dict[str, Callable[[Tensor, Tensor], 
         return metric(output, target)
 
     return {name: of_all}
-
-
-def loss_of(target: TargetEncoder) -> str:
-    """The loss that fits a target."""
-    return "mse" if target.task == "regression" else "cross_entropy"
-
-
-def metric_of(target: TargetEncoder) -> str:
-    """The metric that fits a target."""
-    return "r2" if target.task == "regression" else "accuracy"
