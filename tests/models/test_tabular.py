@@ -63,9 +63,7 @@ def test_it_starts_as_the_mean_of_its_linear_models() -> None:
     w = chainrule.randn(4, 3, 1)
     model.set_linear(w, chainrule.zeros(4, 1, 1))
     clipped = x / (1 + (x / 3) ** 2) ** 0.5
-    np.testing.assert_allclose(
-        model(clipped).detach().numpy(), (x @ w.mean(0)).numpy(), atol=0.05
-    )
+    np.testing.assert_allclose(model(clipped).detach().numpy(), (x @ w.mean(0)).numpy(), atol=0.05)
 
 
 def test_pieces_lie_between_quantiles_and_fit_the_values() -> None:
