@@ -85,7 +85,7 @@ def roles_of(options: argparse.Namespace) -> dict[str, str]:
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings of a training: those given, and the defaults for tables or images."""
     from chainrule.train import Settings
-    from chainrule.train.automatic.settings import hidden_sizes
+    from chainrule.train.automatic.settings import hidden_sizes, seconds_of
 
     hidden = hidden_sizes(options.hidden) if options.hidden is not None else None
     given = {
@@ -106,9 +106,12 @@ def settings_of(options: argparse.Namespace) -> Settings:
             "seed",
             "doctor",
             "effort",
+            "time_limit",
         )
         if getattr(options, name, None) is not None
     }
+    if "time_limit" in given:
+        given["time_limit"] = seconds_of(given["time_limit"])
     images = is_image_folder(options.data)
     default = Settings(hidden=(64,), epochs=60, patience=10) if images else Settings()
     if hidden is not None:

@@ -113,8 +113,6 @@ def _check_asked(network: FittedNetwork, options: argparse.Namespace) -> None:
                 "--interval: this network predicts classes, not numbers; --probabilities says how "
                 "sure it is"
             )
-        if not hasattr(network, "predict_interval"):
-            raise UserError("--interval: this version keeps no errors that intervals follow from")
     if options.id and network.about.get("images"):
         raise UserError("--id: images have no columns; the name of each file is in the answers")
     if network.about["target"] in options.id:
@@ -132,7 +130,7 @@ def answers(network: FittedNetwork, rows: Raw, probabilities: bool, interval: fl
         for k, label in enumerate(network.about["classes"]):
             columns[f"p({label})"] = [round(v, 6) for v in p[:, k].tolist()]
     if interval is not None:
-        bounds = network.predict_interval(rows, interval).tolist()  # type: ignore[attr-defined]
+        bounds = network.predict_interval(rows, interval).tolist()
         columns["low"], columns["high"] = [list(side) for side in zip(*bounds, strict=True)]
     return columns
 

@@ -53,8 +53,15 @@ def _training_options(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--effort",
-        choices=["quick", "normal"],
-        help="how long to train the network that is chosen for a table (normal)",
+        choices=["quick", "normal", "high"],
+        help="how long to look for the network of a table: high trains several and keeps those "
+        "that are best together (normal)",
+    )
+    add(
+        "--time-limit",
+        metavar="TIME",
+        help="search for so long with --effort high: 90s, 10m, 1h; Ctrl-C ends it, too, with the "
+        "best so far",
     )
     add("--lr", type=float, help="learning rate (chosen; the optimizer's own for a plain network)")
     add("--weight-decay", type=float, help="weight decay (chosen; 0)")

@@ -19,7 +19,7 @@ from chainrule.models.mlp import (
 from chainrule.models.resnet import ResNet
 from chainrule.models.sequence import SequenceModel
 from chainrule.models.structured import AdditiveModel, DictionaryModel, MultiTaskNet, capacity
-from chainrule.models.tabular import MemberLinear, TabularNetwork
+from chainrule.models.tabular import MemberLinear, TabularNetwork, WeightedNetworks
 from chainrule.clustering import growing_neural_gas, kmeans, kmeans_plus_plus
 from chainrule.nn.layers.rbf import RBFNetwork, fit_rbf
 from chainrule.regularize.cascade import CascadeNetwork
@@ -51,6 +51,7 @@ __all__ = [
     "SequenceModel",
     "SoftmaxRegression",
     "TabularNetwork",
+    "WeightedNetworks",
     "activation_module",
     "capacity",
     "fit_rbf",

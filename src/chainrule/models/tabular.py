@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Sequence
 
 from chainrule import nn
@@ -24,7 +26,7 @@ from chainrule.ops.shape.stacking import cat
 from chainrule.ops.shape.views import transpose, unsqueeze
 from chainrule.tensor import Tensor
 
-__all__ = ["MemberLinear", "TabularNetwork"]
+__all__ = ["MemberLinear", "TabularNetwork", "WeightedNetworks"]
 
 FARTHEST = 0.05  # what is left of 1 - (x / clip)^2 at least: for a clip of 3, values up to 13
 
@@ -223,6 +225,35 @@ class TabularNetwork(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.in_features} -> {self.out_features}, members={self.members}"
+
+
+class WeightedNetworks(nn.Module):
+    """The weighted mean of the outputs of several networks: y = sum_i w_i f_i(x).
+
+    Shape: as that of the networks.
+
+    Args:
+        networks: f_i.
+        weights: w_i.
+
+    >>> from chainrule import models, nn, ones
+    >>> two = models.WeightedNetworks([nn.Identity(), nn.Identity()], [0.25, 0.5])
+    >>> two(ones(2))
+    tensor([0.7500, 0.7500])
+    """
+
+    def __init__(self, networks: Sequence[nn.Module], weights: Sequence[float]):
+        super().__init__()
+        if not networks or len(networks) != len(weights):
+            raise ValueError(
+                f"WeightedNetworks: expected a weight for each network, got {len(networks)} "
+                f"networks and {len(weights)} weights"
+            )
+        self.networks, self.weights = nn.ModuleList(networks), list(weights)
+
+    def forward(self, input: Tensor) -> Tensor:
+        parts = [w * f(input) for w, f in zip(self.weights, self.networks, strict=True)]
+        return functools.reduce(operator.add, parts)
 
 
 def _width(size: int) -> int:

@@ -17,7 +17,10 @@ from chainrule.files import load, save_folder
 from chainrule.ops.layers.softmax import softmax
 from chainrule.ops.creation.patterns import arange, zeros
 from chainrule.ops.shape.stacking import cat
+from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
+from chainrule.train.intervals import check_errors, half_width
 from chainrule.train.history import History
 from chainrule.typing import Frame, Labels
 
@@ -121,6 +124,29 @@ class FittedNetwork:
     def probabilities(self, output: Tensor) -> Tensor:
         """The probability of each class that outputs of the network stand for."""
         return softmax(output, 1)
+
+    def predict_interval(self, data: Raw, level: float = 0.9) -> Tensor:
+        """Intervals (N, 2) that hold the truth with probability ``level``; (N, m, 2) for m targets.
+
+        They reach as far to both sides of a prediction as predictions were off on rows that were
+        not learned from (split conformal prediction): see :mod:`chainrule.train.intervals`.
+        """
+        if self.task != "regression":
+            raise ValueError(f"predict_interval: this network is for {self.task}, not for numbers")
+        if not 0 < level < 1:
+            raise ValueError(f"predict_interval: level must be between 0 and 1, got {level}")
+        kept = self.about.get("calibration", {})
+        if "errors" not in kept:
+            raise ValueError(
+                "predict_interval: this network was saved without the errors on held-out rows that "
+                "intervals follow from; fit it again"
+            )
+        half = [half_width(column, kept["rows"], level) for column in kept["errors"]]
+        output, scale = self.outputs(data), tensor(self.target.spreads)
+        center = output * scale + tensor(self.target.means)
+        reach = tensor(half) * scale
+        both = stack([center - reach, center + reach], -1)
+        return both[:, 0] if both.shape[1] == 1 else both
 
     def evaluate(self, data: Raw, target: Column | None = None) -> dict[str, float]:
         """The scores on raw data that has the target, too."""
@@ -228,6 +254,7 @@ def _checked(
         raise ValueError("its description and its inputs differ in the features")
     if not images and not set(inputs.columns) <= set(inputs.roles):
         raise ValueError("its inputs have features of columns without a role")
+    check_errors(about.get("calibration"), target.outputs)
     _try(model, inputs, target.outputs)
     return model, inputs, target, about, History(history)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from chainrule import nn, optim
 from chainrule.backend import dtypes
@@ -15,8 +16,8 @@ from chainrule.ops.creation.patterns import zeros
 from chainrule.ops.shape.stacking import cat
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
-from chainrule.train.automatic.calibration import calibrate
-from chainrule.train.automatic.linear import linear_members
+from chainrule.train.automatic.calibration import HeldOut, weigh
+from chainrule.train.automatic.linear import LinearMembers, linear_members
 from chainrule.train.automatic.members import (
     HeldOutBatches,
     MemberBatches,
@@ -30,15 +31,31 @@ from chainrule.train.callbacks import Callback
 from chainrule.train.progress import ProgressLike
 from chainrule.train.trainer import Trainer
 
-__all__ = ["Pool", "make_members", "train_members"]
+__all__ = ["MEMBERS", "RECIPES", "Pool", "Recipe", "Trained", "make_members", "train_members"]
 
-MEMBERS = {"quick": 2, "normal": 4}
-UPDATES = {"quick": 100, "normal": 200}  # for 1000 rows; they grow with the root of the rows
-HIDDEN = (64, 64)
-LR = 0.02
-DECAY = 0.5
 SCALE_RATE = 6.0  # how much faster the scales of the features learn than all else
 WARM_UP = 0.05  # part of the updates in which the rate rises
+MEMBERS = {"quick": 2, "normal": 4, "high": 4}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is chosen: the members' layers, how numbers are seen, and how all is trained.
+
+    ``pieces`` are at most so many for each number; ``updates`` are for 1000 rows, and grow with the
+    root of the rows.
+    """
+
+    hidden: tuple[int, ...] = (64, 64)
+    activation: str = "relu"
+    dropout: float = 0.0
+    pieces: int = 8
+    lr: float = 0.02
+    decay: float = 0.5
+    updates: int = 200
+
+
+RECIPES = {"quick": Recipe(updates=100), "normal": Recipe()}
 
 
 class Pool:
@@ -50,11 +67,27 @@ class Pool:
         self.x, self.y = (cat([a, b]) for a, b in zip(parts.train, parts.validation, strict=True))
         classes = self.target.task == "classification"
         fraction = len(parts.validation[1]) / len(self.y)
-        self.generator = Generator().manual_seed(settings.seed)
+        generator = Generator().manual_seed(settings.seed)
         self.learned, self.held_out = rows_of_members(
-            self.y, MEMBERS[settings.effort], fraction, classes, self.generator
+            self.y, MEMBERS[settings.effort], fraction, classes, generator
         )
         self.weight = _row_weights(self.y, settings)
+        self._linear: LinearMembers | None = None
+
+    def linear(self, model: TabularNetwork) -> LinearMembers | None:
+        """The linear models of the members, which are the same for all networks."""
+        if self._linear is None:
+            task, outputs = self.target.task, self.target.outputs
+            features = model.linear_features(self.x)
+            self._linear = linear_members(features, self.y, task, outputs, self.member_weights())
+        return self._linear
+
+    @property
+    def careful_loss(self) -> Any:
+        """The loss of the target; classes as if there were one error more, so that none is sure."""
+        if self.target.task == "classification":
+            return nn.CrossEntropyLoss(label_smoothing=1 / len(self.y))
+        return self.target.loss
 
     @property
     def members(self) -> int:
@@ -81,50 +114,58 @@ def _row_weights(y: Tensor, settings: Settings) -> Tensor | None:
     return (len(y) / (sum(counts > 0) * counts.clamp(min=1)))[y]
 
 
-def make_members(pool: Pool, settings: Settings) -> TabularNetwork:
-    """The network, with pieces at the quantiles of the rows and linear models beside it."""
+def make_members(pool: Pool, recipe: Recipe) -> TabularNetwork:
+    """The network, with pieces at the quantiles of the rows."""
     plain = pool.x[:, : pool.x.shape[1] - len(pool.index_sizes)]
     model = TabularNetwork(
         int(pool.x.shape[1]),
         pool.target.outputs,
-        HIDDEN,
+        recipe.hidden,
         members=pool.members,
+        activation=recipe.activation,
+        dropout=recipe.dropout,
         index_sizes=pool.index_sizes,
-        pieces=TabularNetwork.pieces_of(plain),
+        pieces=TabularNetwork.pieces_of(plain, recipe.pieces),
         clip=BEND,
     )
     model.set_pieces(pool.x)
     return model
 
 
+class Trained(NamedTuple):
+    """A trained network, what it makes of the rows its members hold out, and facts about it."""
+
+    trainer: Trainer
+    seen: HeldOut
+    facts: dict[str, Any]
+
+
 def train_members(
     model: TabularNetwork,
     pool: Pool,
     settings: Settings,
+    recipe: Recipe,
     callbacks: list[Callback],
     progress: ProgressLike,
-    resume: Path | None,
-) -> tuple[Trainer, dict[str, Any]]:
-    """Trains all members, each stopped by the rows it holds out; then weighs and calibrates."""
-    linear = linear_members(
-        model.linear_features(pool.x),
-        pool.y,
-        pool.target.task,
-        pool.target.outputs,
-        pool.member_weights(),
-    )
+    resume: Path | None = None,
+) -> Trained:
+    """Trains all members, stopped by the rows they hold out, and weighs them and linear models."""
+    linear = pool.linear(model)
     if linear is not None:
         model.set_linear(linear.weight, linear.bias)
-    n = len(pool.y)
+    n, lr = len(pool.y), settings.lr or recipe.lr
     size = settings.batch_size or _batch_size(n)
-    loader = MemberBatches(pool.x, pool.y, pool.weight, pool.learned, size, pool.generator)
-    updates = UPDATES[settings.effort] * max(1.0, n / 1000) ** 0.5
+    generator = Generator().manual_seed(settings.seed)
+    loader = MemberBatches(pool.x, pool.y, pool.weight, pool.learned, size, generator)
+    updates = recipe.updates * max(1.0, n / 1000) ** 0.5
     epochs = settings.epochs or math.ceil(updates / len(loader))
     loss = pool.target.loss
     trainer = Trainer(
         model,
         MemberLoss(loss),
-        _optimizer(model, settings),
+        _optimizer(
+            model, lr, recipe.decay if settings.weight_decay is None else settings.weight_decay
+        ),
         schedule=lambda o: optim.lr_scheduler.LambdaLR(o, _Rise(epochs * len(loader))),
         schedule_each="batch",
         metrics=member_metric(pool.target.metric, loss),
@@ -133,33 +174,14 @@ def train_members(
         seed=settings.seed,
     )
     held_out = HeldOutBatches(pool.x, pool.y, pool.weight, pool.held_out)
-    trainer.fit(
-        loader,
-        held_out,
-        epochs=epochs,
-        early_stopping=settings.patience or max(2, math.ceil(0.3 * epochs)),
-        resume=resume,
-    )
+    patience = settings.patience or max(2, math.ceil(0.3 * epochs))
+    trainer.fit(loader, held_out, epochs=epochs, early_stopping=patience, resume=resume)
     if not len(trainer.history):  # interrupted before there was anything to keep
         raise KeyboardInterrupt
-    facts = {
-        "members": pool.members,
-        "epochs": epochs,
-        "batch_size": size,
-        "lr": settings.lr or LR,
-        "l2_of_linear": None if linear is None else linear.l2,
-    }
-    return trainer, {
-        "trained": facts,
-        "calibration": calibrate(model, held_out, pool.target, _sure(pool)),
-    }
-
-
-def _sure(pool: Pool) -> Any:
-    """The loss of the target; classes as if there were one error more, so that none is sure."""
-    if pool.target.task == "classification":
-        return nn.CrossEntropyLoss(label_smoothing=1 / len(pool.y))
-    return pool.target.loss
+    share, seen = weigh(model, held_out, pool.careful_loss)
+    told = {**asdict(recipe), "hidden": list(recipe.hidden), "members": pool.members}
+    told |= {"epochs": epochs, "batch_size": size, "lr": lr, "share": share}
+    return Trained(trainer, seen, told | {"l2_of_linear": None if linear is None else linear.l2})
 
 
 def _batch_size(rows: int) -> int:
@@ -169,9 +191,7 @@ def _batch_size(rows: int) -> int:
     )
 
 
-def _optimizer(model: TabularNetwork, settings: Settings) -> optim.Optimizer:
-    lr = settings.lr if settings.lr is not None else LR
-    decay = settings.weight_decay if settings.weight_decay is not None else DECAY
+def _optimizer(model: TabularNetwork, lr: float, decay: float) -> optim.Optimizer:
     others = [p for name, p in model.named_parameters() if name != "scale"]
     groups: list[Any] = [
         {"params": others},

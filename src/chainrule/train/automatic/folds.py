@@ -69,5 +69,5 @@ class _TableFold:
         with fork_rng():
             manual_seed(self.settings.seed)
             model = make_network(parts, self.settings)
-            trainer = train_network(model, parts, self.settings, progress=False).trainer
-            return scores_of(parts.target, trainer.predict(parts.test[0]), parts.test[1])
+            learned = train_network(model, parts, self.settings, progress=False)
+            return scores_of(parts.target, learned.predict(parts.test[0]), parts.test[1])

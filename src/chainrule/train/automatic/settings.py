@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-__all__ = ["EFFORTS", "Settings", "hidden_sizes"]
+__all__ = ["EFFORTS", "Settings", "hidden_sizes", "seconds_of"]
 
 LARGEST = 10**9  # weights of a network; with their gradients and Adam's states, 16 GB
-EFFORTS = ("quick", "normal")
+EFFORTS = ("quick", "normal", "high")
 # What a plain network has where nothing else is asked for.
 PLAIN: dict[str, Any] = {
     "hidden": (64, 64),
@@ -50,6 +52,7 @@ class Settings:
     seed: int = 0
     doctor: bool = False
     effort: str = "normal"
+    time_limit: float | None = None  # in seconds, for the effort "high"
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
@@ -65,6 +68,14 @@ class Settings:
                 f"effort {self.effort!r} chooses the network, but its layers or its optimizer are "
                 "given; leave one of both out"
             )
+
+        if self.time_limit is not None and self.effort != "high":
+            raise ValueError(
+                "a time limit is for the effort 'high', which searches for so long; the effort is "
+                f"{self.effort!r}"
+            )
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ValueError(f"the time limit must be positive, got {self.time_limit}")
 
     @property
     def is_plain(self) -> bool:
@@ -100,3 +111,12 @@ def hidden_sizes(text: str) -> Sequence[int]:
     if any(s < 1 for s in sizes):
         raise ValueError(f"hidden sizes are positive whole numbers like 64,64, got {text!r}")
     return sizes
+
+
+def seconds_of(text: str) -> float:
+    """A time like "90", "90s", "10m" or "1.5h" in seconds."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([smh]?)\s*", text)
+    seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]] if found else 0.0
+    if not (seconds > 0 and math.isfinite(seconds)):
+        raise ValueError(f"a time limit is a time like 90s, 10m or 1h, got {text!r}")
+    return seconds

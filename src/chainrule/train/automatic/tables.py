@@ -6,7 +6,7 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.data import Table
-from chainrule.models import TabularNetwork
+from chainrule.models import TabularNetwork, WeightedNetworks
 from chainrule.data.tabular.roles import Roles
 from chainrule.random import fork_rng, manual_seed
 from chainrule.train.attending import Doctor
@@ -83,9 +83,10 @@ def finish(
 ) -> FittedNetwork:
     """Trains, evaluates on the test part, and puts everything together."""
     facts = {"target": target, "task": parts.target.task, "features": about["features"]}
-    trainer, norms, found = train_network(model, parts, settings, progress, checkpoints, **facts)
+    learned = train_network(model, parts, settings, progress, checkpoints, **facts)
+    model, trainer, norms, found = learned
     model.eval()
-    output = trainer.predict(parts.test[0])
+    output = learned.predict(parts.test[0])
     scores = scores_of(parts.target, output, parts.test[1])
     facts = {
         **about,
@@ -117,7 +118,9 @@ def finish(
 
 def _complete(model: nn.Module, settings: Settings) -> Settings:
     """The settings, with those of a plain network where it is one."""
-    return settings if isinstance(model, TabularNetwork) else settings.as_plain()
+    return (
+        settings if isinstance(model, (TabularNetwork, WeightedNetworks)) else settings.as_plain()
+    )
 
 
 def _found(trainer: Trainer) -> dict[str, Any]:

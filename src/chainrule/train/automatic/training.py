@@ -8,10 +8,21 @@ from chainrule import nn, optim
 from chainrule.models import MLP, TabularNetwork
 from chainrule.optim.names import make_optimizer, optimizer_class
 from chainrule.train.attending import Doctor
-from chainrule.train.automatic.ensemble import Pool, make_members, train_members
+from chainrule.tensor import Tensor
+from chainrule.train.automatic.calibration import HeldOut, facts_of_errors, soften
+from chainrule.train.automatic.ensemble import (
+    RECIPES,
+    Pool,
+    Recipe,
+    Trained,
+    make_members,
+    train_members,
+)
 from chainrule.train.automatic.parts import Parts
+from chainrule.train.automatic.search import search
 from chainrule.train.automatic.settings import Settings
 from chainrule.train.callbacks import Callback, GradientNorms
+from chainrule.train.evaluation import predict
 from chainrule.train.progress import ProgressLike
 from chainrule.train.run_folder import RunFolder, digest_of, facts_of
 from chainrule.train.trainer import Trainer
@@ -20,17 +31,22 @@ __all__ = ["Learned", "make_network", "optimizer_of", "train_network"]
 
 
 class Learned(NamedTuple):
-    """What a training came to: its trainer, the norms of gradients, and facts about it."""
+    """What a training came to: a network, its trainer, norms of gradients, and facts about it."""
 
+    model: nn.Module
     trainer: Trainer
     norms: GradientNorms
     facts: dict[str, Any]
 
+    def predict(self, x: Tensor) -> Tensor:
+        """The outputs of the network for inputs x."""
+        return predict(self.model, x, 1024)
+
 
 def make_network(parts: Parts, settings: Settings) -> nn.Module:
-    """The network that the settings describe: see :class:`Settings`."""
+    """The network that the settings describe, or the first that they try: see :class:`Settings`."""
     if not settings.is_plain:
-        return make_members(Pool(parts, settings), settings)
+        return make_members(Pool(parts, settings), RECIPES.get(settings.effort, Recipe()))
     plain = settings.as_plain()
     return MLP(
         int(parts.train[0].shape[1]),
@@ -75,6 +91,11 @@ def train_network(
     callbacks: list[Callback] = [norms]
     if settings.doctor:
         callbacks.append(Doctor(preflight=True, warn=False))
+    if settings.effort == "high":
+        _refuse_resume(checkpoints)
+        pool = Pool(parts, settings)
+        together, found = search(pool, settings, callbacks, progress)
+        return _learned(together, found, norms, pool)
     resume = None
     if checkpoints is not None:
         data = digest_of([*parts.train, *parts.validation, *parts.test])
@@ -82,11 +103,30 @@ def train_network(
         checkpoint, resume = checkpoints.before(model, facts_of(model, told, data, **facts))
         callbacks.append(checkpoint)
     if isinstance(model, TabularNetwork):
-        pool = Pool(parts, settings)
-        trainer, found = train_members(model, pool, settings, callbacks, progress, resume)
-    else:
-        trainer, found = _train_plain(model, parts, settings, callbacks, progress, resume)
-    return Learned(trainer, norms, found)
+        pool, recipe = Pool(parts, settings), RECIPES[settings.effort]
+        found = train_members(model, pool, settings, recipe, callbacks, progress, resume)
+        return _learned(model, found, norms, pool)
+    trainer = _train_plain(model, parts, settings, callbacks, progress, resume)
+    x, y = parts.validation
+    seen = HeldOut(trainer.predict(x), y, None)
+    told = facts_of_errors(seen, parts.target)
+    if parts.target.task == "classification":
+        told["temperature"] = soften(model, seen, parts.target.loss)
+    return Learned(model, trainer, norms, {"calibration": told})
+
+
+def _learned(model: nn.Module, found: Trained, norms: GradientNorms, pool: Pool) -> Learned:
+    calibration = facts_of_errors(found.seen, pool.target)
+    facts = {"trained": found.facts, "calibration": calibration}
+    return Learned(model, found.trainer, norms, facts)
+
+
+def _refuse_resume(checkpoints: RunFolder | None) -> None:
+    if checkpoints is not None and checkpoints.resume:
+        raise ValueError(
+            "the effort 'high' trains several networks and keeps no checkpoints, so there is "
+            "nothing to resume; Ctrl-C ends it with the best so far, and so does a time limit"
+        )
 
 
 def _train_plain(
@@ -96,7 +136,7 @@ def _train_plain(
     callbacks: list[Callback],
     progress: ProgressLike,
     resume: Any,
-) -> tuple[Trainer, dict[str, Any]]:
+) -> Trainer:
     """One network, stopped by the validation part."""
     plain = settings.as_plain()
     trainer = Trainer(
@@ -119,4 +159,4 @@ def _train_plain(
     )
     if not len(trainer.history):  # interrupted before there was anything to keep
         raise KeyboardInterrupt
-    return trainer, {}
+    return trainer
