@@ -10,6 +10,7 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.models import WeightedNetworks
+from chainrule.ops.creation.sampling import randint
 from chainrule.random import Generator
 from chainrule.train.automatic.calibration import HeldOut
 from chainrule.train.automatic.ensemble import Pool, Recipe, Trained, make_members, train_members
@@ -77,9 +78,10 @@ def search(
             break
         losses.append(found[-1].seen.loss(pool.careful_loss))
         if progress:
-            best = min(losses)
-            print(f"network {i + 1}: loss {losses[-1]:.4g} on held-out rows, the best {best:.4g}",
-                  file=sys.stderr)  # fmt: skip
+            told = (
+                f"network {i + 1}: loss {losses[-1]:.4g} on held-out rows, best {min(losses):.4g}"
+            )
+            sys.stderr.write(told + "\n")
         if found[-1].trainer.history.ending == "interrupted" or time.monotonic() > end:
             break
     return _together(found, losses, pool)
@@ -89,7 +91,10 @@ def _random(generator: Generator) -> Recipe:
     """A recipe, each choice drawn for itself."""
     return replace(
         Recipe(),
-        **{name: choices[generator.integers(len(choices))] for name, choices in SPACE.items()},
+        **{
+            name: choices[int(randint(0, len(choices), (1,), generator=generator))]
+            for name, choices in SPACE.items()
+        },
     )
 
 
