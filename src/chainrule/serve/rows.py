@@ -120,7 +120,7 @@ def answers(
         for row, p in zip(found, network.predict_proba(table).tolist(), strict=True):
             row["probabilities"] = dict(zip(classes, p, strict=True))
     if interval is not None:
-        bounds = network.predict_interval(table, interval).tolist()  # type: ignore[attr-defined]
+        bounds = network.predict_interval(table, interval).tolist()
         for row, pair in zip(found, bounds, strict=True):
             row["interval"] = pair
     return found

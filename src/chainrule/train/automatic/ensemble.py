@@ -160,12 +160,11 @@ def train_members(
     updates = recipe.updates * max(1.0, n / 1000) ** 0.5
     epochs = settings.epochs or math.ceil(updates / len(loader))
     loss = pool.target.loss
+    decay = recipe.decay if settings.weight_decay is None else settings.weight_decay
     trainer = Trainer(
         model,
         MemberLoss(loss),
-        _optimizer(
-            model, lr, recipe.decay if settings.weight_decay is None else settings.weight_decay
-        ),
+        _optimizer(model, lr, decay),
         schedule=lambda o: optim.lr_scheduler.LambdaLR(o, _Rise(epochs * len(loader))),
         schedule_each="batch",
         metrics=member_metric(pool.target.metric, loss),

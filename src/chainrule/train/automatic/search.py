@@ -78,10 +78,8 @@ def search(
             break
         losses.append(found[-1].seen.loss(pool.careful_loss))
         if progress:
-            told = (
-                f"network {i + 1}: loss {losses[-1]:.4g} on held-out rows, best {min(losses):.4g}"
-            )
-            sys.stderr.write(told + "\n")
+            told = f"network {i + 1}: held-out loss {losses[-1]:.4g}, best {min(losses):.4g}\n"
+            sys.stderr.write(told)
         if found[-1].trainer.history.ending == "interrupted" or time.monotonic() > end:
             break
     return _together(found, losses, pool)
