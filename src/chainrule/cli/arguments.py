@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chainrule.data import Table
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NotWritten",
     "UserError",
+    "asked_of",
     "check_writable",
     "image_size",
     "is_image_folder",
@@ -58,17 +59,41 @@ def read(data: str) -> tuple[Table, str | None]:
     return read_table(data), None
 
 
-def prepared(options: argparse.Namespace) -> tuple[Table, str, dict[str, str]]:
-    """The table, the target, and the roles that were given to columns."""
+def prepared(options: argparse.Namespace) -> tuple[Table, list[str], dict[str, str]]:
+    """The table, the targets, and the roles that were given to columns."""
     table, usual = read(options.data)
     roles = roles_of(options)
     for name in roles:
         table[name]  # an error that lists the columns
-    target = options.target or usual or table.names[-1]
-    table[target]
-    if target in options.drop:
-        raise UserError(f"--drop {target}: that is the target")
-    return table, target, roles
+    targets = _targets(table, options.target or usual or table.names[-1])
+    for name in targets:
+        if name in options.drop:
+            raise UserError(f"--drop {name}: that is the target")
+    return table, targets, roles
+
+
+def _targets(table: Table, text: str) -> list[str]:
+    """ "a,b" as two columns, unless one has that name."""
+    names = [text] if text in table else [part.strip() for part in text.split(",") if part.strip()]
+    for name in names:
+        table[name]  # an error that lists the columns
+    return names
+
+
+def asked_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What was asked for of weights, groups, times, levels and quantiles, for ``fit_table``."""
+    asked = {"weights": options.weight, "group": options.group, "time": options.time}
+    if options.levels is not None:
+        asked["levels"] = [part.strip() for part in options.levels.split(",")]
+    if options.quantiles is not None:
+        try:
+            asked["quantiles"] = [float(part) for part in options.quantiles.split(",")]
+        except ValueError:
+            raise UserError(
+                f"--quantiles {options.quantiles}: expected numbers between 0 and 1 like "
+                "0.1,0.5,0.9"
+            ) from None
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def roles_of(options: argparse.Namespace) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import secrets
 import shlex
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from chainrule.cli.arguments import (
     NotWritten,
     UserError,
+    asked_of,
     check_writable,
     image_size,
     is_image_folder,
@@ -42,6 +44,8 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
     _write(network, out, html_report(network, shlex.join(["chainrule", *given]), str(out)))
     if network.history.ending != "interrupted":
         folder.remove_checkpoint()
+    for text in network.about.get("warnings", []):
+        _notice(f"warning: {text}")
     if not options.json:
         print(text_report(network))
         print(f"model, history.csv and report.html are in {out}{os.sep}")
@@ -67,13 +71,14 @@ def _fitted(options: argparse.Namespace, folder: RunFolder) -> FittedNetwork:
             progress=progress,
             checkpoints=folder,
         )
-    table, target, roles = prepared(options)
+    table, targets, roles = prepared(options)
     network = fit_table(
         table,
-        target,
+        targets,
         options.task,
         settings,
         roles=roles,
+        **asked_of(options),
         source=options.data,
         progress=progress,
         checkpoints=folder,
@@ -99,7 +104,8 @@ def _kept_elsewhere(network: FittedNetwork, name: str, page: str) -> Path | None
     """Saves into a new folder in the first place that takes it."""
     for place in (Path.cwd, tempfile.gettempdir, Path.home, lambda: "/dev/shm"):
         with contextlib.suppress(OSError, RuntimeError):  # which Path.home raises
-            kept = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=place()))
+            kept = Path(place(), f"{name}-{secrets.token_hex(4)}")
+            kept.mkdir()  # with the permissions that the user gives to new folders
             try:
                 network.save(kept, page)
                 return kept
@@ -117,12 +123,21 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
             f"{options.data} has no column {network.about['target']!r}, the target of the model"
         )
     with words_for_warnings("evaluate"):
-        scores = network.evaluate(rows, target)
+        found = network.evaluation(rows, target)
     if not options.json:
-        print(f"{len(target)} rows of {options.data}:")
-        for name, value in scores.items():
-            print(f"  {name:<10} {value:.4f}")
-    return {"rows": len(target), "scores": scores}
+        if found.left_out:
+            print(f"left out, as the target is missing there: {found.left_out} rows")
+        print(f"{found.rows} rows of {options.data} (95 % interval):")
+        width = max(map(len, found.scores))
+        for name, value in found.scores.items():
+            low, high = found.intervals[name]
+            print(f"  {name:<{width}}  {value:.4f}  ({low:.4f} to {high:.4f})")
+    return {
+        "rows": found.rows,
+        "left_out": found.left_out,
+        "scores": found.scores,
+        "intervals": found.intervals,
+    }
 
 
 def cv(options: argparse.Namespace) -> dict[str, Any]:
@@ -131,9 +146,16 @@ def cv(options: argparse.Namespace) -> dict[str, Any]:
 
     if is_image_folder(options.data):
         raise UserError("cv: cross-validation is for tables; use `chainrule fit` for images")
-    table, target, roles = prepared(options)
+    table, targets, roles = prepared(options)
     result = cross_validate_table(
-        table, target, options.task, settings_of(options), options.folds, options.jobs, roles=roles
+        table,
+        targets,
+        options.task,
+        settings_of(options),
+        options.folds,
+        options.jobs,
+        roles=roles,
+        **asked_of(options),
     )
     if not options.json:
         print(result)
@@ -141,7 +163,7 @@ def cv(options: argparse.Namespace) -> dict[str, Any]:
         "folds": result.folds.rows,
         "mean": result.mean,
         "std": result.std,
-        "target": target,
+        "target": ", ".join(targets),
     }
 
 

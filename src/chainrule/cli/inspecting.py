@@ -247,9 +247,9 @@ def _read_by(fitted: FittedNetwork, data: str) -> dict[str, Any]:
         inputs = fitted.inputs(paths, target)
         return {"inputs": inputs, "targets": fitted.target(Column("class", "category", classes))}
     table, _ = read(data)
-    column = table.columns.get(target)
-    known = None if column is None else fitted.target(column)
-    return {"inputs": fitted.inputs(table, target), "targets": known}
+    names = fitted.target.names
+    known = fitted.target(table) if all(name in table for name in names) else None
+    return {"inputs": fitted.inputs(table.without(*names)), "targets": known}
 
 
 def _usual_size(fitted: FittedNetwork) -> list[tuple[int, ...]]:

@@ -14,7 +14,7 @@ from chainrule.cli.arguments import UserError, read
 from chainrule.cli.outputs import Rows, as_csv, written_as
 
 if TYPE_CHECKING:
-    from chainrule.data import Column
+    from chainrule.data import Column, Table
     from chainrule.data.tabular.pieces import TablePieces
     from chainrule.train import FittedNetwork
     from chainrule.train.fitted import Raw
@@ -65,15 +65,16 @@ def predict(options: argparse.Namespace) -> dict[str, Any]:
     network = loaded(options.model)
     _check_asked(network, options)
     make = written_as(options.out) if options.out else as_csv
-    count, kept = 0, []
+    count = 0
+    kept: list[Any] = []
 
     def counted() -> Iterator[Rows]:
         nonlocal count
         for block in _blocks(network, options):
-            found = block[network.about["target"]]
-            count += len(found)
+            found = [block[name] for name in network.target.columns_named()]
+            count += len(found[0])
             if not options.out and options.json:
-                kept.extend(found)
+                kept.extend(found[0] if len(found) == 1 else map(list, zip(*found, strict=True)))
             yield block
 
     if options.out:
@@ -100,7 +101,7 @@ def loaded(path: str) -> FittedNetwork:
 
 def _check_asked(network: FittedNetwork, options: argparse.Namespace) -> None:
     """Refuses what this network cannot answer."""
-    if options.probabilities and network.task != "classification":
+    if options.probabilities and not network.target.classes:
         raise UserError(
             "--probabilities: this network predicts numbers, not classes; --interval 0.9 says how "
             "sure it is"
@@ -108,25 +109,29 @@ def _check_asked(network: FittedNetwork, options: argparse.Namespace) -> None:
     if options.interval is not None:
         if not 0 < options.interval < 1:
             raise UserError(f"--interval {options.interval:g}: expected a number between 0 and 1")
-        if network.task == "classification":
+        if network.target.classes:
             raise UserError(
                 "--interval: this network predicts classes, not numbers; --probabilities says how "
                 "sure it is"
             )
+        if network.task != "regression" or len(network.target.names) > 1:
+            raise UserError(
+                "--interval: intervals are for one target of the task regression; `fit --task "
+                "quantile` predicts quantiles"
+            )
     if options.id and network.about.get("images"):
         raise UserError("--id: images have no columns; the name of each file is in the answers")
-    if network.about["target"] in options.id:
-        raise UserError(f"--id {network.about['target']}: that is the target, which is predicted")
+    for name in network.target.names:
+        if name in options.id:
+            raise UserError(f"--id {name}: that is the target, which is predicted")
 
 
 def answers(network: FittedNetwork, rows: Raw, probabilities: bool, interval: float | None) -> Rows:
     """The answers for some rows, as columns."""
-    name = network.about["target"]
-    if not probabilities and interval is None:
-        return {name: network.predict(rows)}
-    columns: Rows = {name: network.predict(rows)}
+    output = network.outputs(rows)
+    columns: Rows = network.target.columns(output)
     if probabilities:
-        p = network.predict_proba(rows)
+        p = network.probabilities(output)
         for k, label in enumerate(network.about["classes"]):
             columns[f"p({label})"] = [round(v, 6) for v in p[:, k].tolist()]
     if interval is not None:
@@ -178,16 +183,21 @@ def image_paths(data: str) -> list[Path]:
     return images
 
 
-def with_target(network: FittedNetwork, data: str) -> tuple[Raw, Column | None]:
-    """The rows to predict, and their target column if it is there."""
+def with_target(network: FittedNetwork, data: str) -> tuple[Raw, Column | Table | None]:
+    """The rows to predict, and their target columns if they are there."""
     if network.about.get("images"):
         from chainrule.data import Column
         from chainrule.data.image_encoder import image_files
 
         paths, classes = image_files(data)
         return paths, Column("class", "category", classes)
+    from chainrule.data import Table
+
     table, _ = read(data)
-    return table, table.columns.get(network.about["target"])
+    known = [table[name] for name in network.target.names if name in table]
+    if len(known) < len(network.target.names):
+        return table, None
+    return table, known[0] if len(known) == 1 else Table(known)
 
 
 @contextlib.contextmanager

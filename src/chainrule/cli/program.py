@@ -22,6 +22,7 @@ from chainrule.cli.installation import version
 
 __all__ = ["main"]
 
+TASKS = ("auto", "classification", "regression", "multilabel", "count", "quantile", "ordinal")
 EXAMPLES = """examples:
   chainrule fit iris                          an embedded table, with a report in ./chainrule-iris
   chainrule fit houses.csv --target price     a file; the task is detected
@@ -41,8 +42,17 @@ def _training_options(parser: argparse.ArgumentParser) -> None:
         help="a CSV, TSV or Parquet file, a folder of images by class, or "
         "the name of an embedded table",
     )
-    add("--target", metavar="COL", help="the column to predict (default: the last one)")
-    add("--task", choices=["auto", "classification", "regression"], default="auto")
+    add(
+        "--target",
+        metavar="COL",
+        help="the column to predict (default: the last one); A,B for several numbers or labels",
+    )
+    add("--task", choices=TASKS, default="auto", help="what the target is for (auto)")
+    add("--levels", metavar="A,B,C", help="the values of an ordinal target, the lowest first")
+    add("--quantiles", metavar="P,P", help="quantiles to predict, for example 0.1,0.5,0.9")
+    add("--weight", metavar="COL", help="the column that says how much each row counts")
+    add("--group", metavar="COL", help="the column of groups that no split tears apart")
+    add("--time", metavar="COL", help="numbers or dates: train on earlier rows, test on later ones")
     add("--drop", metavar="COL", nargs="+", default=[], help="columns to leave out")
     add(
         "--categorical",

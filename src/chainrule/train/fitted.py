@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from chainrule import metrics, nn
+from chainrule import nn
 from chainrule.autograd.modes import inference_mode
 from chainrule.data import Column, Table, TableEncoder, TableError, TargetEncoder
 from chainrule.data.image_encoder import ImageEncoder
 from chainrule.data.preprocess import saved
 from chainrule.files import load, save_folder
-from chainrule.ops.layers.softmax import softmax
 from chainrule.ops.creation.patterns import arange, zeros
 from chainrule.ops.shape.stacking import cat
 from chainrule.ops.creation.from_data import tensor
@@ -22,15 +21,39 @@ from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 from chainrule.train.intervals import check_errors, half_width
 from chainrule.train.history import History
+from chainrule.train.scoring import intervals_of, scores_of
 from chainrule.typing import Frame, Labels
 
-__all__ = ["FittedNetwork", "scores_of"]
+__all__ = ["Evaluation", "FittedNetwork", "scores_of"]
 
 KIND = "chainrule network"
 Paths = Sequence[str | os.PathLike[str]]  # the files of images
 Raw = Table | Frame | Mapping[str, Labels] | Paths
 AT_ONCE = 2**22  # features that are held at a time
 IMAGES = 64  # likewise, of images
+
+
+@dataclass
+class Evaluation:
+    """Scores, the interval of each (see :func:`intervals_of`), and of how many rows."""
+
+    scores: dict[str, float]
+    intervals: dict[str, list[float]]
+    rows: int
+    left_out: int  # as they have no target
+
+    @classmethod
+    def of(
+        cls,
+        target: TargetEncoder,
+        output: Tensor,
+        truth: Tensor,
+        weight: Tensor | None,
+        left_out: int,
+    ) -> Evaluation:
+        """The scores of outputs."""
+        given = (target, output, truth, weight)
+        return cls(scores_of(*given), intervals_of(*given), len(truth), left_out)
 
 
 @dataclass
@@ -67,7 +90,7 @@ class FittedNetwork:
         if missing:
             listed = ", ".join(map(repr, missing))
             raise TableError(f"columns that the model needs are missing: {listed}")
-        known = {*read, *self.inputs.left_out, self.about.get("target")}
+        known = {*read, *self.inputs.left_out, *self.target.names}
         return [name for name in names if name not in known]
 
     def _table(self, data: Raw) -> Table:
@@ -117,13 +140,13 @@ class FittedNetwork:
 
     def predict_proba(self, data: Raw) -> Tensor:
         """The probability of each class."""
-        if self.task != "classification":
+        if not self.target.classes:
             raise ValueError("predict_proba: this network predicts numbers, not classes")
         return self.probabilities(self.outputs(data))
 
     def probabilities(self, output: Tensor) -> Tensor:
-        """The probability of each class that outputs of the network stand for."""
-        return softmax(output, 1)
+        """The probability of each class, label or rank that outputs of the network stand for."""
+        return self.target.probabilities(output)
 
     def predict_interval(self, data: Raw, level: float = 0.9) -> Tensor:
         """Intervals (N, 2) that hold the truth with probability ``level``; (N, m, 2) for m targets.
@@ -148,14 +171,41 @@ class FittedNetwork:
         both = stack([center - reach, center + reach], -1)
         return both[:, 0] if both.shape[1] == 1 else both
 
-    def evaluate(self, data: Raw, target: Column | None = None) -> dict[str, float]:
-        """The scores on raw data that has the target, too."""
-        if target is None:
-            if isinstance(self.inputs, ImageEncoder):
+    def evaluate(
+        self, data: Raw, target: Column | Table | None = None, weights: str | None = None
+    ) -> dict[str, float]:
+        """The scores on raw data that has the target, too; see :meth:`evaluation`."""
+        return self.evaluation(data, target, weights).scores
+
+    def evaluation(
+        self, data: Raw, target: Column | Table | None = None, weights: str | None = None
+    ) -> Evaluation:
+        """The scores on raw data, and where those of other rows would lie.
+
+        Args:
+            data: what :meth:`predict` takes; rows without a target are left out.
+            target: its column, or a table with its columns; by default they are in ``data``.
+            weights: the column that says how much each row counts.
+        """
+        if isinstance(self.inputs, ImageEncoder):
+            if not isinstance(target, Column):
                 raise TypeError("evaluate: images do not hold their classes; pass them as target")
-            data = _as_table(data)
-            target = data[self.about["target"]]
-        return scores_of(self.target, self.outputs(data), self.target(target))
+            return Evaluation.of(self.target, self.outputs(data), self.target(target), None, 0)
+        table = _as_table(data)
+        if target is None:
+            target = Table([table[name] for name in self.target.names])
+        columns = [target] if isinstance(target, Column) else list(target)
+        gaps = columns[0].gaps()
+        for column in columns[1:]:
+            gaps = gaps | column.gaps()
+        left_out = int(gaps.sum())
+        if left_out == len(table):
+            raise TableError(f"the target {columns[0].name!r} is missing in all {left_out} rows")
+        if left_out:
+            table, columns = table.take(~gaps), [c.take(~gaps) for c in columns]
+        truth = self.target(columns[0] if len(columns) == 1 else Table(columns))
+        weight = None if weights is None else table[weights].numbers
+        return Evaluation.of(self.target, self.outputs(table), truth, weight, left_out)
 
     def save(self, path: str | os.PathLike[str], report: str = "") -> None:
         """Saves everything as a folder; with a report, it holds report.html and history.csv, too.
@@ -250,6 +300,8 @@ def _checked(
         raise ValueError(f"a {type(inputs).__name__} cannot read its data")
     if (about["task"], about["classes"]) != (target.task, target.classes) or not target.is_fitted:
         raise ValueError("its description and its target differ in the task or in the classes")
+    if not images and about.get("targets", target.names) != target.names:
+        raise ValueError("its description and its target differ in the columns")
     if not images and about["features"] != inputs.feature_names:
         raise ValueError("its description and its inputs differ in the features")
     if not images and not set(inputs.columns) <= set(inputs.roles):
@@ -273,22 +325,3 @@ def _try(model: nn.Module, inputs: TableEncoder | ImageEncoder, outputs: int) ->
         raise ValueError(f"its model cannot take its inputs: {error}") from None
     if found != (1, outputs):
         raise ValueError(f"its model gives {found}, but (1, {outputs}) is expected")
-
-
-def scores_of(target: TargetEncoder, output: Tensor, truth: Tensor) -> dict[str, float]:
-    """The scores of outputs: for classes accuracy, F1, likelihood; for numbers R2 and errors."""
-    if target.task == "classification":
-        scores = {
-            "accuracy": metrics.accuracy(output, truth),
-            "f1": float(metrics.f1(output, truth, "macro")),
-            "nll": metrics.nll(output, truth, scores="logits"),
-        }
-        if len(target.classes) == 2 and len(set(truth.tolist())) == 2:
-            scores["roc_auc"] = metrics.roc_auc(output, truth)
-        return scores
-    spread = target.spread
-    return {
-        "r2": metrics.r2(output, truth),
-        "rmse": metrics.rmse(output, truth) * spread,
-        "mae": metrics.mae(output, truth) * spread,
-    }

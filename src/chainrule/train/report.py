@@ -37,6 +37,7 @@ def text_report(network: FittedNetwork) -> str:
         kind += f" ({len(about['classes'])} classes)"
     lines = [found.sentence]
     lines += [f"warning: {text}" for text in about.get("warnings", [])]
+    lines += [f"note: {text}" for text in about.get("notes", [])]
     lines += [f"try: {text}" for text in found.advice]
     lines += [
         f"{about['source']}: {about['rows']} rows, {len(about['features'])} features, {kind}",

@@ -152,14 +152,17 @@ class TargetEncoder(Fittable):
 
     def columns(self, output: Tensor) -> dict[str, list[Any]]:
         """Predictions as columns of a table, by name."""
-        goal, rows = self._fitted(), self.decode(output)
-        if not rows or not isinstance(rows[0], list):
-            return {goal.names[0]: rows}
-        if goal.task == "quantile":
-            names = [f"{goal.names[0]} {q:g}" for q in self.quantiles]
-        else:
-            names = goal.names
+        rows, names = self.decode(output), self.columns_named()
+        if len(names) == 1:
+            return {names[0]: rows}
         return {name: [row[k] for row in rows] for k, name in enumerate(names)}
+
+    def columns_named(self) -> list[str]:
+        """The names of the columns of predictions: one, or one for each target or quantile."""
+        goal = self._fitted()
+        if len(self.quantiles) > 1:
+            return [f"{goal.names[0]} {q:g}" for q in self.quantiles]
+        return goal.names
 
     # --- what is known ----------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ from chainrule.data import Column, TargetEncoder
 from chainrule.data import train_validation_test_split as split_in_three
 from chainrule.data.image_encoder import ImageEncoder, image_files
 from chainrule.random import fork_rng, manual_seed
-from chainrule.train.automatic.parts import EXAMPLES, Parts, check_target
+from chainrule.train.automatic.choice import check_target
+from chainrule.train.automatic.parts import EXAMPLES, Parts
 from chainrule.train.automatic.settings import Settings
 from chainrule.train.automatic.tables import finish
 from chainrule.train.fitted import FittedNetwork

@@ -7,26 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainrule import nn
-from chainrule.data import Column, Table, TableEncoder, TableError, TargetEncoder, detect_task
-from chainrule.data import train_validation_test_split as split_in_three
+from chainrule.backend import dtypes
+from chainrule.data import Column, Table, TableEncoder, TableError, TargetEncoder
 from chainrule.data.tabular.guessing import guess_roles
 from chainrule.data.tabular.roles import Roles
-from chainrule.ops.creation.patterns import arange
+from chainrule.ops.core.promotion import cast
+from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.reduce.order import aminmax
 from chainrule.ops.reduce.reductions import mean
 from chainrule.printing import readable
 from chainrule.tensor import Tensor
+from chainrule.train.automatic.choice import Choice
 from chainrule.train.automatic.settings import Settings
+from chainrule.train.automatic.splitting import three_parts
 
-__all__ = [
-    "EXAMPLES",
-    "Parts",
-    "check_target",
-    "encode",
-    "prepare",
-    "summary",
-    "target_in_its_role",
-]
+__all__ = ["EXAMPLES", "Parts", "encode", "prepare", "summary"]
 
 EXAMPLES = 2000  # training rows that the report compares others with
 
@@ -42,85 +37,77 @@ class Parts:
     test: tuple[Tensor, Tensor]
     rows: Any = None  # of the test part as they were given: a table, or the files of images
     examples: Any = None  # the same of the first training rows
+    # Of the three parts: how much each row counts, and which rows belong together; none if all.
+    weights: tuple[Tensor | None, Tensor | None, Tensor | None] = (None, None, None)
+    groups: tuple[Tensor | None, Tensor | None, Tensor | None] = (None, None, None)
+    in_time: bool = False  # whether validation and test lie behind the training part
+    picked: Sequence[Tensor] = ()  # the numbers of the rows of each part
+
+    @property
+    def kept(self) -> list[Tensor]:
+        """All tensors that a training depends on."""
+        more = [t for t in (*self.weights, *self.groups) if t is not None]
+        return [*self.train, *self.validation, *self.test, *more]
 
 
-def check_target(column: Column, task: str) -> str:
-    """The task for a target column, after checks of what cannot be learned."""
-    if column.missing:
-        raise TableError(
-            f"the target {column.name!r} is missing in {column.missing} of {len(column)} "
-            "rows; drop these rows"
-        )
-    rows = len(column)
-    if rows < 10:
-        raise TableError(f"the data has {rows} row{'s' * (rows > 1)}; at least 10 are needed")
-    task = detect_task(column) if task == "auto" else task
-    if task == "classification":
-        counts = column.as_category().counts()
-        rare = [v for v, n in counts.items() if n < 3]
-        if len(counts) > 1 and rare:
-            shown = ", ".join(f"{v!r} ({counts[v]})" for v in rare[:5])
-            more = f" and {len(rare) - 5} more" if len(rare) > 5 else ""
-            raise TableError(
-                f"the target {column.name!r} has {len(counts)} classes in {rows} rows, of which "
-                f"{len(rare)} have fewer than 3 members: {shown}{more}; each needs one for "
-                "training, validation and test. Drop or merge them, or use --task regression for "
-                "numbers"
-            )
-    return task
-
-
-def target_in_its_role(
-    table: Table, target: str, roles: Roles | None
-) -> tuple[Table, dict[str, str | Sequence[Any]]]:
-    """The table with its target as it was said to be, and the roles of the other columns."""
-    others = dict(roles or {})
-    role = others.pop(target, "")
-    if role == "category":
-        table = table.with_categories([target])
-    elif role:
-        raise TableError(
-            f"column {target!r} is the target, which cannot be given as {role!r}; say its task"
-        )
-    return table, others
-
-
-def prepare(
-    table: Table, target: str, task: str, settings: Settings, roles: Roles | None = None
-) -> Parts:
+def prepare(table: Table, choice: Choice, settings: Settings, roles: Roles | None = None) -> Parts:
     """Splits a table, fits the encoders on the training rows and encodes all three parts."""
-    column = table[target]
-    task = check_target(column, task)
-    TargetEncoder(task).fit(column)  # a constant target is an error before anything else
-    train, validation, test = split_in_three(
-        arange(len(table)),
-        validation_size=settings.validation_size,
-        test_size=settings.test_size,
-        random_state=settings.seed,
-        stratify=column.as_category().values if task == "classification" else None,
-    )
-    return encode(table, target, task, (train, validation, test), roles)
+    return encode(table, choice, three_parts(table, choice, settings), roles)
 
 
 def encode(
     table: Table,
-    target: str,
-    task: str,
+    choice: Choice,
     rows: Sequence[Tensor | Sequence[int]],
     roles: Roles | None = None,
 ) -> Parts:
     """Three parts of a table as tensors, encoded by what the first one shows."""
-    part = table.take(rows[0])
-    goal = TargetEncoder(task).fit(part[target])
-    inputs, y = TableEncoder(roles), goal(part[target])
-    guesses = guess_roles(table.without(target), inputs.given)
-    encoded = [(inputs.fit_transform(part.without(target), y, guesses=guesses), y)]
+    part, others = table.take(rows[0]), choice.no_features()
+    group = None if choice.group is None else table[choice.group].as_category().codes.long()
+    goal = choice.encoder().fit(choice.target_of(part))
+    inputs, y = TableEncoder(roles), goal(choice.target_of(part))
+    guesses = {**guess_roles(_features(table, choice), inputs.given), **others}
+    encoded = [(inputs.fit_transform(_features(part, choice), y, guesses=guesses), y)]
+    weights = [choice.weight_of(part)]
     examples = part.take(range(min(EXAMPLES, len(part))))
     for some in rows[1:]:
         part = table.take(some)  # in the place of the part before
-        encoded.append((inputs(part, target), goal(part[target])))
+        encoded.append((inputs(_features(part, choice)), goal(choice.target_of(part))))
+        weights.append(choice.weight_of(part))
     train, validation, test = encoded
-    return Parts(inputs, goal, train, validation, test, part, examples)
+    picked = [r if isinstance(r, Tensor) else tensor(list(r), dtype=dtypes.int64) for r in rows]
+    return Parts(
+        inputs,
+        goal,
+        train,
+        validation,
+        test,
+        part,
+        examples,
+        _three([_in_means(w, weights[0]) for w in weights]),
+        _three([None if group is None else group[some] for some in picked]),
+        choice.time is not None,
+        picked,
+    )
+
+
+def _features(table: Table, choice: Choice) -> Table:
+    rest = [name for name in table.names if name not in choice.targets]
+    if not rest:
+        raise TableError(f"the table has no columns beside the targets {list(choice.targets)}")
+    return table.without(*choice.targets)
+
+
+def _in_means(weight: Tensor | None, first: Tensor | None) -> Tensor | None:
+    """Weights in units of their mean over the training rows."""
+    if weight is None or first is None:
+        return None
+    return cast(weight / mean(first), dtypes.get_default_dtype())
+
+
+def _three(parts: list[Tensor | None]) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    train, validation, test = parts
+    return train, validation, test
 
 
 def summary(column: Column) -> dict[str, Any]:

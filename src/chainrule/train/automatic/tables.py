@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from chainrule import nn
@@ -11,12 +12,15 @@ from chainrule.data.tabular.roles import Roles
 from chainrule.random import fork_rng, manual_seed
 from chainrule.train.attending import Doctor
 from chainrule.train.automatic.baselines import baselines
-from chainrule.train.automatic.parts import Parts, prepare, summary, target_in_its_role
+from chainrule.train.automatic.choice import chosen, usable
+from chainrule.train.automatic.parts import Parts, prepare, summary
 from chainrule.train.automatic.settings import Settings
 from chainrule.train.automatic.training import make_network, train_network
-from chainrule.train.fitted import FittedNetwork, scores_of
+from chainrule.train.automatic.warnings import warnings_of
+from chainrule.train.fitted import FittedNetwork
 from chainrule.train.progress import ProgressLike
 from chainrule.train.run_folder import RunFolder
+from chainrule.train.scoring import intervals_of, scores_of
 from chainrule.train.trainer import Trainer
 
 __all__ = ["finish", "fit_table"]
@@ -24,11 +28,16 @@ __all__ = ["finish", "fit_table"]
 
 def fit_table(
     table: Table,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     task: str = "auto",
     settings: Settings | None = None,
     *,
     roles: Roles | None = None,
+    weights: str | None = None,
+    group: str | None = None,
+    time: str | None = None,
+    levels: Sequence[str] | None = None,
+    quantiles: Sequence[float] | None = None,
     source: str = "table",
     progress: ProgressLike = True,
     checkpoints: RunFolder | None = None,
@@ -37,10 +46,16 @@ def fit_table(
 
     Args:
         table: the data.
-        target: the column to predict; by default the last one.
-        task: "classification", "regression" or "auto".
+        target: the column to predict, by default the last one; or several of numbers, or of labels.
+        task: "classification", "regression", "multilabel", "count", "quantile", "ordinal" or
+            "auto"; see :class:`~chainrule.data.TargetEncoder`. Rows without a target are left out.
         settings: see :class:`Settings`.
         roles: what columns are, in the place of guesses; see :class:`~chainrule.data.TableEncoder`.
+        weights: the column that says how much each row counts, in training and scores.
+        group: the column of groups that no split tears apart, like patients or customers.
+        time: the column of numbers or dates by which later rows are held out.
+        levels: the values of an ordinal target, from the lowest to the highest.
+        quantiles: which quantiles to predict, by default 0.1, 0.5 and 0.9.
         source: what the data is called in the report.
         progress: whether to show a bar, or "plot" for curves.
         checkpoints: where they are kept from which the training can be resumed.
@@ -52,24 +67,35 @@ def fit_table(
     True
     """
     settings = settings or Settings()
-    target = table.names[-1] if target is None else target
     given = {"roles": {n: r if isinstance(r, str) else list(r) for n, r in (roles or {}).items()}}
-    table, roles = target_in_its_role(table, target, roles)
-    parts = prepare(table, target, task, settings, roles)
+    asked: dict[str, Any] = {
+        "weights": weights,
+        "group": group,
+        "time": time,
+        "levels": None if levels is None else list(levels),
+        "quantiles": None if quantiles is None else list(quantiles),
+    }
+    table, choice, others = chosen(table, target, task, roles, **asked)
+    table, choice, notes = usable(table, choice)
+    parts = prepare(table, choice, settings, others)
     about = {
         "source": source,
-        "given": {name: value for name, value in given.items() if value},
+        "given": {name: value for name, value in {**given, **asked}.items() if value},
         "rows": len(table),
         "columns": table.names,
         "features": parts.inputs.feature_names,
         "left_out": parts.inputs.left_out,
         "roles": {name: role.told() for name, role in parts.inputs.roles.items()},
         "summary": [summary(c) for c in table],
+        "targets": list(choice.targets),
+        "notes": notes,
+        "warnings": warnings_of(table, choice, parts),
     }
+    name = ", ".join(choice.targets)
     with fork_rng():
         manual_seed(settings.seed)
         model = make_network(parts, settings)
-        return finish(model, parts, settings, target, about, progress, checkpoints)
+        return finish(model, parts, settings, name, about, progress, checkpoints)
 
 
 def finish(
@@ -86,8 +112,8 @@ def finish(
     learned = train_network(model, parts, settings, progress, checkpoints, **facts)
     model, trainer, norms, found = learned
     model.eval()
-    output = learned.predict(parts.test[0])
-    scores = scores_of(parts.target, output, parts.test[1])
+    output, weight = learned.predict(parts.test[0]), parts.weights[2]
+    scores = scores_of(parts.target, output, parts.test[1], weight)
     facts = {
         **about,
         **facts,
@@ -99,6 +125,7 @@ def finish(
         },
         "settings": _complete(model, settings).as_dict(),
         "scores": scores,
+        "intervals": intervals_of(parts.target, output, parts.test[1], weight),
         "baselines": baselines(parts),
         "stopped": trainer.history.stopped,
         "best_epoch": trainer.history.best("val_loss")["epoch"],
@@ -107,7 +134,7 @@ def finish(
         **_found(trainer),
     }
     x, y = parts.test
-    held_out = {"output": output, "target": y, "inputs": x, "rows": parts.rows}
+    held_out = {"output": output, "target": y, "inputs": x, "rows": parts.rows, "weight": weight}
     if parts.examples is not None:
         few = [t[: len(parts.examples)].clone() for t in parts.train]  # not a view of all of them
         held_out["examples"] = (few[0], parts.examples, few[1])

@@ -98,7 +98,7 @@ def train_network(
         return _learned(together, found, norms, pool)
     resume = None
     if checkpoints is not None:
-        data = digest_of([*parts.train, *parts.validation, *parts.test])
+        data = digest_of(parts.kept)
         told = settings.as_dict()
         checkpoint, resume = checkpoints.before(model, facts_of(model, told, data, **facts))
         callbacks.append(checkpoint)
@@ -150,8 +150,8 @@ def _train_plain(
         seed=settings.seed,
     )
     trainer.fit(
-        parts.train,
-        parts.validation,
+        (*parts.train, parts.weights[0]),
+        (*parts.validation, parts.weights[1]),
         epochs=plain.epochs or 1,
         batch_size=plain.batch_size or 1,
         early_stopping=plain.patience,

@@ -24,7 +24,9 @@ def python_code(network: FittedNetwork) -> str:
         given = {"size": about["size"], "channels": about["channels"]}
         call = _call("train.fit_images", [repr(about["source"]), "settings"], given)
     else:
-        first = [_reading(about), repr(about["target"]), repr(about["task"]), "settings"]
+        targets = about.get("targets", [about["target"]])
+        target = repr(targets[0] if len(targets) == 1 else targets)
+        first = [_reading(about), target, repr(about["task"]), "settings"]
         call = _call(
             "train.fit_table", first, {**about.get("given", {}), "source": about["source"]}
         )
@@ -60,7 +62,7 @@ def use_code(network: FittedNetwork, place: str = "model") -> str:
         named = f"[{str(rows[0])!r}]"
     else:
         named = _reading(about)
-    more = "print(network.predict_proba(rows)[:5])\n" if network.task == "classification" else ""
+    more = "print(network.predict_proba(rows)[:5])\n" if network.target.classes else ""
     return (
         "from chainrule import data, train\n\n"
         f"network = train.FittedNetwork.load({place!r})\n"

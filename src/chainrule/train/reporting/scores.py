@@ -20,6 +20,10 @@ def answer(network: FittedNetwork) -> str:
         f'<div class="finding"><b>Warning:</b> {escape(str(text))}</div>'
         for text in network.about.get("warnings", [])
     )
+    warned += "".join(
+        f'<div class="finding"><b>Note:</b> {_marked(str(text))}</div>'
+        for text in network.about.get("notes", [])
+    )
     tried = "".join(f"<li>{_marked(text)}</li>" for text in found.advice)
     more = f"<ul>{tried}</ul>" if tried else ""
     return f'<div class="verdict {found.level}"><p>{escape(found.sentence)}</p></div>{warned}{more}'

@@ -45,8 +45,24 @@ MEASURES = {
     "r2": Measure("R2", "explained share of the variance: 1 is perfect, 0 the mean", ".3f"),
     "rmse": Measure("RMSE", "root mean square error; lower is better", lower=True),
     "mae": Measure("mean error", "mean absolute error; lower is better", lower=True),
+    "label_f1": Measure("F1 of labels", "precision and recall in one, over all labels", ".3f"),
+    "hamming_loss": Measure("wrong labels", "share of labels; lower is better", ".1%", lower=True),
+    "subset_accuracy": Measure("all labels right", "share of rows", ".1%"),
+    "d2": Measure("D2", "explained share of the Poisson deviance: 1 is perfect, 0 the mean", ".3f"),
+    "deviance": Measure("deviance", "Poisson deviance; lower is better", lower=True),
+    "pinball": Measure("pinball loss", "error of the quantiles; lower is better", lower=True),
+    "coverage": Measure("coverage", "share of rows between the outer quantiles", ".1%"),
+    "rank_mae": Measure("distance", "mean distance in ranks; lower is better", ".3f", lower=True),
+    "kappa": Measure("kappa", "agreement beyond chance, by squared distances", ".3f"),
 }
-MAIN = {"classification": "accuracy", "regression": "r2"}
+MAIN = {
+    "classification": "accuracy",
+    "regression": "r2",
+    "multilabel": "label_f1",
+    "count": "d2",
+    "quantile": "pinball",
+    "ordinal": "rank_mae",
+}
 
 
 def measure(name: str) -> Measure:
