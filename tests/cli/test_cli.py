@@ -277,9 +277,9 @@ NUMBERS = "\n".join(f"{i},{i % 7},{2 * i}" for i in range(40))
         ("a,b\n" + "\n".join(f"{i},5" for i in range(30)), [], "'b' is constant"),
         ("a,b\n" + "\n".join(f",{i}" for i in range(30)), [], "a: all values are missing"),
         (
-            "a,b\n" + "\n".join(f"{i},{'' if i == 3 else i}" for i in range(30)),
-            [],
-            "target 'b' is missing in 1 of 30 rows",
+            "a,b,c\n" + "\n".join(f"{i},,{i}" for i in range(30)),
+            ["--target", "b"],
+            "target 'b' is missing in all 30 rows",
         ),
         (
             "a,b\n" + "\n".join(f"{'x' if i == 7 else i},{i}" for i in range(30)),
