@@ -13,6 +13,8 @@ import chainrule
 from chainrule import train
 from chainrule.data import Table, TableError
 from chainrule.train.automatic.choice import chosen, usable
+from chainrule.train.automatic.ensemble import Pool
+from chainrule.train.automatic.parts import prepare
 from chainrule.train.automatic.splitting import fold_parts, three_parts, two_parts
 from chainrule.train.run_folder import RunCheckpoint, RunFolder
 
@@ -76,7 +78,7 @@ LOWER = {"pinball", "rank_mae"}
 
 def fitted(name: str, **more: Any) -> train.FittedNetwork:
     rows, given = example(name)
-    return train.fit_table(rows, settings=SETTINGS, progress=False, **{**given, **more})
+    return train.fit_table(rows, **{"settings": SETTINGS, "progress": False, **given, **more})
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +158,15 @@ def test_cross_validated(name: str) -> None:
     result = train.cross_validate_table(rows, target, task, quick, 2, **given)
     assert TASKS[name][1] in result.mean
     assert sum(result.folds["size"]) == N
+
+
+@pytest.mark.parametrize("name", list(TASKS))
+def test_the_network_that_is_chosen_beats_the_constant(name: str) -> None:
+    net = fitted(name, settings=train.Settings(epochs=4))
+    main = TASKS[name][1]
+    constant = next(v for k, v in net.about["baselines"].items() if k != "linear model")
+    sign = -1 if main in LOWER else 1
+    assert sign * net.about["scores"][main] > sign * constant[main] + 0.1
 
 
 # --- rows without a target, weights, groups, times ------------------------------------------------
@@ -264,6 +275,31 @@ def test_later_rows_are_held_out() -> None:
         train_rows, held = two_parts(rows, choice, train.Settings(), learned)
         assert when[train_rows.numpy()].max() < when[held.numpy()].min()
         assert when[learned].max() <= when[scored].min()
+
+
+@pytest.mark.parametrize("kind", ["group", "time"])
+def test_members_hold_out_whole_groups_and_later_rows(kind: str) -> None:
+    column = {"group": "who", "time": "when"}[kind]
+    rows, choice, roles = chosen(split_table(), "y", "classification", **{kind: column})
+    rows, choice, _ = usable(rows, choice)
+    parts = prepare(rows, choice, train.Settings(), roles)
+    pool = Pool(parts, train.Settings())
+    values = np.array(rows[column].values)[np.concatenate([p.numpy() for p in parts.picked[:2]])]
+    for learned, held_out in zip(pool.learned.tolist(), pool.held_out.tolist(), strict=True):
+        assert len(set(learned)) == len(learned) > len(pool.y) / 2
+        if kind == "group":
+            assert set(values[learned]).isdisjoint(values[held_out])
+        else:
+            assert values[learned].max() < values[held_out].min()
+
+
+def test_members_believe_weights() -> None:
+    columns, z = table()
+    sign = np.where(np.arange(N) % 2, 1, -1)
+    rows = Table.from_dict({**columns, "w": np.where(sign > 0, 5.0, 0.1), "y": sign * z})
+    net = train.fit_table(rows, "y", settings=train.Settings(epochs=3), progress=False, weights="w")
+    assert net.about["scores"]["r2"] > 0.7
+    assert net.evaluate(rows)["r2"] < 0.3
 
 
 def test_dates_order_rows() -> None:

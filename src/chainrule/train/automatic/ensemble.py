@@ -23,6 +23,8 @@ from chainrule.train.automatic.members import (
     MemberBatches,
     MemberLoss,
     member_metric,
+    rows_in_time,
+    rows_of_groups,
     rows_of_members,
 )
 from chainrule.train.automatic.parts import Parts
@@ -68,10 +70,17 @@ class Pool:
         classes = self.target.task == "classification"
         fraction = len(parts.validation[1]) / len(self.y)
         generator = Generator().manual_seed(settings.seed)
-        self.learned, self.held_out = rows_of_members(
-            self.y, MEMBERS[settings.effort], fraction, classes, generator
-        )
-        self.weight = _row_weights(self.y, settings)
+        members = MEMBERS[settings.effort]
+        if parts.in_time:
+            self.learned, self.held_out = rows_in_time(parts, members)
+        elif parts.groups[0] is not None and parts.groups[1] is not None:
+            group = cat([parts.groups[0], parts.groups[1]])
+            self.learned, self.held_out = rows_of_groups(group, members, fraction, generator)
+        else:
+            self.learned, self.held_out = rows_of_members(
+                self.y, members, fraction, classes, generator
+            )
+        self.weight = _row_weights(self.y, parts, settings)
         self._linear: LinearMembers | None = None
 
     def linear(self, model: TabularNetwork) -> LinearMembers | None:
@@ -102,16 +111,20 @@ class Pool:
         return weights
 
 
-def _row_weights(y: Tensor, settings: Settings) -> Tensor | None:
-    """The weight of each row: that of its class, where classes are to be balanced."""
+def _row_weights(y: Tensor, parts: Parts, settings: Settings) -> Tensor | None:
+    """The weight of each row: its own, and that of its class, where classes are to be balanced."""
+    own = None
+    if parts.weights[0] is not None and parts.weights[1] is not None:
+        own = cat([parts.weights[0], parts.weights[1]])
     if settings.class_weight is None:
-        return None
+        return own
     if settings.class_weight != "balanced" or y.ndim != 1:
         raise ValueError(
             f"class_weight: expected 'balanced', for classes, got {settings.class_weight!r}"
         )
     counts = cast(y.bincount(), dtypes.get_default_dtype())
-    return (len(y) / (sum(counts > 0) * counts.clamp(min=1)))[y]
+    of_class = (len(y) / (sum(counts > 0) * counts.clamp(min=1)))[y]
+    return of_class if own is None else of_class * own
 
 
 def make_members(pool: Pool, recipe: Recipe) -> TabularNetwork:

@@ -9,13 +9,15 @@ from typing import Any
 from chainrule import nn
 from chainrule.backend import dtypes
 from chainrule.metrics import metric_functions
-from chainrule.ops.creation.patterns import arange
-from chainrule.ops.reduce.sort import argsort
+from chainrule.ops.creation.patterns import arange, zeros
+from chainrule.ops.index.reading import nonzero
+from chainrule.ops.reduce.sort import argsort, unique
 from chainrule.ops.shape.stacking import stack
 from chainrule.ops.shape.views import flatten, reshape, transpose
 from chainrule.ops.creation.sampling import randperm
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
+from chainrule.train.automatic.parts import Parts
 from chainrule.train.losses import WeightedLoss
 
 __all__ = [
@@ -23,6 +25,8 @@ __all__ = [
     "MemberBatches",
     "MemberLoss",
     "member_metric",
+    "rows_in_time",
+    "rows_of_groups",
     "rows_of_members",
 ]
 
@@ -49,6 +53,38 @@ def rows_of_members(
     step = each if members * each <= n else max(1, n // members)
     around = [order[(arange(n) + m * step) % n] for m in range(members)]
     return stack([rows[each:] for rows in around]), stack([rows[:each] for rows in around])
+
+
+def rows_in_time(parts: Parts, members: int) -> tuple[Tensor, Tensor]:
+    """The same for rows in the order of time: all hold out the rows behind the training part."""
+    early = arange(len(parts.train[1]))
+    late = arange(len(early), len(early) + len(parts.validation[1]))
+    return stack([early] * members), stack([late] * members)
+
+
+def rows_of_groups(
+    group: Tensor, members: int, fraction: float, generator: Generator
+) -> tuple[Tensor, Tensor]:
+    """The same for rows in groups: a member learns from no group of which it holds out a row."""
+    names, place = unique(group, return_inverse=True)
+    order = argsort(randperm(len(names), generator=generator)[place], stable=True)
+    n = len(order)
+    each = min(n - 1, max(1, round(n * fraction)))
+    step = each if members * each <= n else max(1, n // members)
+    held_out = [order[(arange(each) + m * step) % n] for m in range(members)]
+    learned = []
+    for rows in held_out:
+        touched = zeros(len(names), dtype=dtypes.bool_)
+        touched[place[rows]] = True
+        others = nonzero(~touched[place], as_tuple=True)[0]
+        learned.append(others[randperm(len(others), generator=generator)])
+    fewest = min([len(rows) for rows in learned])
+    if not fewest:
+        raise ValueError(
+            f"the {len(names)} groups outside the test part are too few or too uneven: one of them "
+            f"holds nearly all of {n} rows, and the rest must be enough to learn from"
+        )
+    return stack([rows[:fewest] for rows in learned]), stack(held_out)
 
 
 class MemberBatches:
