@@ -17,7 +17,7 @@ from chainrule import nn
 from chainrule.autograd.modes import inference_mode
 from chainrule.backend import dtypes
 from chainrule.data import DataLoader
-from chainrule.estimators.checks import check_parameters, hidden_sizes
+from chainrule.estimators.checks import check_parameters, hidden_sizes, warn_of_scales
 from chainrule.estimators.monitor import Data, Monitor, split_off
 from chainrule.estimators.network import (
     L2Penalty,
@@ -188,6 +188,8 @@ class NetworkEstimator(BaseEstimator):
         weight = self._checked_weight(sample_weight, x)
         if fresh:
             self._random = check_random_state(self.random_state)
+            if self.module is None:
+                warn_of_scales(type(self).__name__, x, stacklevel=4)
         seed = int(self._random.randint(2**31 - 1))
         with fork_rng():
             manual_seed(seed)

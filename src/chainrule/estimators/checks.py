@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -11,8 +12,9 @@ from chainrule import nn, optim
 from chainrule.optim.lr_scheduler import LRScheduler
 from chainrule.optim.settings import Interval
 from chainrule.train.callbacks import Events
+from chainrule.typing import Array
 
-__all__ = ["check_parameters", "hidden_sizes"]
+__all__ = ["check_parameters", "hidden_sizes", "warn_of_scales"]
 
 
 class Rule(NamedTuple):
@@ -123,3 +125,24 @@ def hidden_sizes(given: int | Iterable[int]) -> list[int]:
     if not all([isinstance(n, Integral) and not isinstance(n, bool) and int(n) > 0 for n in sizes]):
         raise ValueError(f"hidden_layer_sizes must be whole numbers > 0, got {given!r}.")
     return [int(n) for n in sizes]
+
+
+APART = 1000.0  # how many times wider one feature is than another, beyond which none learns both
+
+
+def warn_of_scales(name: str, X: Array, stacklevel: int) -> None:
+    """Warns where features differ by orders of magnitude, as none scales them before."""
+    if hasattr(X, "toarray") or len(X) < 2 or X.shape[1] < 2:
+        return
+    spreads = X.std(axis=0)
+    varying = spreads[spreads > 1e-12 * abs(X).max(axis=0)]
+    if len(varying) < 2 or not varying.max() > APART * varying.min():
+        return
+    wide, narrow = int(spreads.argmax()), int((spreads == varying.min()).argmax())
+    warnings.warn(
+        f"{name}: the features differ by orders of magnitude (feature {wide} varies by "
+        f"{spreads[wide]:.2g}, feature {narrow} by {spreads[narrow]:.2g}), so the network will "
+        "hardly learn from the narrow ones; put a scaler in front: make_pipeline("
+        f"StandardScaler(), {name}(...))",
+        stacklevel=stacklevel,
+    )

@@ -8,6 +8,7 @@ from typing import Any
 
 from chainrule.data import Column, Table, TableError, TargetEncoder, detect_task
 from chainrule.data.tabular.roles import DROP, Role, Roles
+from chainrule.data.tabular.shared import quoted
 from chainrule.data.tabular.targets import TASKS
 from chainrule.ops.elementwise.logic import isinf
 from chainrule.ops.reduce.order import amin
@@ -152,12 +153,24 @@ def usable(table: Table, choice: Choice) -> tuple[Table, Choice, list[str]]:
     else:
         task = detect_task(target) if asked == "auto" else asked
     choice = replace(choice, task=task)
+    _check_levels(target, choice)
     encoder = choice.encoder().fit(target)  # a constant target is an error before anything else
     if asked == "auto" and isinstance(target, Column):
         notes += _how_taken(target, task)
     if encoder.classes and encoder.names != encoder.classes:
         choice = replace(choice, classes=tuple(encoder.classes))
     return table, choice, notes
+
+
+def _check_levels(target: Column | Table, choice: Choice) -> None:
+    if choice.classes is None or not isinstance(target, Column):
+        return
+    unnamed = [v for v in target.as_category().counts() if v not in choice.classes]
+    if unnamed:
+        raise TableError(
+            f"the target {target.name!r} has values that are no levels: {quoted(unnamed)}; the "
+            f"levels are {quoted(list(choice.classes))}"
+        )
 
 
 def _with_targets(table: Table, choice: Choice, notes: list[str]) -> Table:

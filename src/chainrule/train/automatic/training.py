@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from chainrule import nn, optim
 from chainrule.models import MLP, TabularNetwork
+from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.names import make_optimizer, optimizer_class
 from chainrule.train.attending import Doctor
 from chainrule.tensor import Tensor
@@ -28,6 +29,15 @@ from chainrule.train.run_folder import RunFolder, digest_of, facts_of
 from chainrule.train.trainer import Trainer
 
 __all__ = ["Learned", "make_network", "optimizer_of", "train_network"]
+
+
+# Optimizers that need more than a loss and its gradient.
+OTHERS: dict[type, str] = {
+    optim.LevenbergMarquardt: "residuals",
+    optim.GaussNewton: "residuals",
+    optim.IRpropPlus: "a loss that it can compute again",
+    optim.ExtendedKalmanFilter: "outputs and their targets",
+}
 
 
 class Learned(NamedTuple):
@@ -62,6 +72,11 @@ def optimizer_of(settings: Settings, model: nn.Module) -> optim.Optimizer:
     """The optimizer that the settings name, with their rate and decay."""
     name = settings.as_plain().optimizer
     cls = optimizer_class(str(name))
+    if cls in OTHERS:
+        raise ValueError(
+            f"the optimizer {name!r} works with {OTHERS[cls]}, not with the loss of a batch, and "
+            "cannot be used by fit; adam and lbfgs can, and others of chainrule.optim"
+        )
     options: dict[str, Any] = {}
     if settings.lr is not None:
         options["lr"] = settings.lr
@@ -138,11 +153,13 @@ def _train_plain(
     resume: Any,
 ) -> Trainer:
     """One network, stopped by the validation part."""
-    plain = settings.as_plain()
+    plain, optimizer = settings.as_plain(), optimizer_of(settings, model)
+    searches = isinstance(optimizer, Minimizer)  # along lines, which needs the same rows each time
+    size = len(parts.train[1]) if searches and settings.batch_size is None else plain.batch_size
     trainer = Trainer(
         model,
         parts.target.loss,
-        optimizer_of(settings, model),
+        optimizer,
         metrics=[parts.target.metric],
         class_weight=settings.class_weight,
         callbacks=callbacks,
@@ -153,7 +170,7 @@ def _train_plain(
         (*parts.train, parts.weights[0]),
         (*parts.validation, parts.weights[1]),
         epochs=plain.epochs or 1,
-        batch_size=plain.batch_size or 1,
+        batch_size=size or 1,
         early_stopping=plain.patience,
         resume=resume,
     )
