@@ -91,6 +91,24 @@ def test_targets_may_be_arrays(name: str) -> None:
     assert str(ALL[name](net(), x.numpy(), y.numpy()))
 
 
+@pytest.mark.parametrize("name", ["doctor", "cockpit"])
+def test_the_name_of_an_optimizer_is_none(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}: optimizer must be .* got 'adam'; make one"):
+        getattr(inspect, name)(net(), F.cross_entropy, batch(), "adam")
+
+
+def test_steps_show_values_that_are_not_finite() -> None:
+    image = chainrule.ones(3, 3)
+    image[0, 0] = nan
+    seen = inspect.convolution_steps(nn.Conv2d(1, 1, 2), image)
+    assert ">nan</text>" in seen.to_html()
+    x, y = batch()
+    x[0, 0] = math.inf
+    page = inspect.back_propagation(net(), x, y, F.cross_entropy).to_html()
+    assert ">inf</td>" in page
+    assert ">nan</td>" in page
+
+
 def test_a_result_that_has_too_much_to_draw_is_still_shown_in_a_notebook() -> None:
     pytest.importorskip("matplotlib").use("agg")
     layers = [layer for _ in range(14) for layer in (nn.Linear(4, 4), nn.Tanh())]

@@ -16,6 +16,7 @@ __all__ = [
     "as_targets",
     "call",
     "check_finite",
+    "check_optimizer",
     "check_samples",
     "main_tensor",
     "of_batch",
@@ -99,6 +100,15 @@ def of_batch(instrument: str, data: Any) -> tuple[Inputs, Any]:
 def as_targets(targets: Any) -> Any:
     """Targets as a loss takes them: arrays of other libraries as tensors."""
     return _as_argument(targets)
+
+
+def check_optimizer(instrument: str, optimizer: object) -> None:
+    """Raises TypeError for something else than an optimizer, such as the name of one."""
+    if optimizer is not None and not hasattr(optimizer, "param_groups"):
+        raise TypeError(
+            f"{instrument}: optimizer must be an optimizer with parameters, got {optimizer!r}; "
+            "make one: optim.Adam(model.parameters())"
+        )
 
 
 def check_samples(instrument: str, inputs: Inputs) -> None:

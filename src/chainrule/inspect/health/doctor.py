@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chainrule.inspect.core.arguments import check_optimizer
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.health import rules_curves, rules_data, rules_layers, rules_network
 from chainrule.inspect.health.diagnosis import Diagnosis
@@ -59,6 +60,7 @@ def doctor(
     >>> found[0].rule, found[0].layer, found[0].remedy
     ('softmax before cross-entropy', '3', 'remove the softmax at the end of the network: ...')
     """
+    check_optimizer("doctor", optimizer)
     seen = read("doctor", data, validation, _has_weights(loss) if weighted is None else weighted)
     seen.batch_norms = [n for n, m in model.named_modules() if isinstance(m, _BatchNorm)]
     diagnosis = Diagnosis()

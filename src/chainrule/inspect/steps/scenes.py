@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -109,18 +110,22 @@ def number(value: float) -> str:
     >>> number(3.0), number(-0.51234), number(12345.6)
     ('3', '-0.51', '1.2e+04')
     """
+    if not math.isfinite(value):
+        return str(value)
     if value == int(value) and abs(value) < 10_000:
         return str(int(value))
     return f"{value:.2f}" if 0.01 <= abs(value) < 100 else f"{value:.2g}"
 
 
 def shade(value: float, largest: float) -> str:
-    """A pale color: orange below zero, blue above, the paler the nearer to it.
+    """A pale color: orange below zero, blue above, the paler the nearer to it; red for no number.
 
     >>> shade(0.0, 1.0), shade(1.0, 1.0)
     ('#ffffff', '#80b8d8')
     """
-    share = max(-1.0, min(1.0, value / largest if largest else 0.0))
+    if not math.isfinite(value):
+        return "#ffd6d6"
+    share = max(-1.0, min(1.0, value / largest if largest > 0 else 0.0))
     strong: Sequence[int] = (0, 114, 178) if share >= 0 else (213, 94, 0)
     mixed = [round(255 - abs(share) * 0.5 * (255 - c)) for c in strong]
     return "#" + "".join(f"{c:02x}" for c in mixed)

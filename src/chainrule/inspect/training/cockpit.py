@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from chainrule.autograd.hooks import RemovableHandle
 from chainrule.autograd.modes import enable_grad, no_grad
-from chainrule.inspect.core.arguments import check_finite, of_batch
+from chainrule.inspect.core.arguments import check_finite, check_optimizer, of_batch
 from chainrule.inspect.core.registry import instrument
 from chainrule.inspect.core.results import Result
 from chainrule.inspect.core.untouched import untouched
@@ -265,6 +265,7 @@ def cockpit(
     >>> -1 < seen.last.alpha < -0.9
     True
     """
+    check_optimizer("cockpit", optimizer)
     inputs, targets = of_batch("cockpit", data)
     check_finite("cockpit", model, inputs)
     point = Point(model, loss, inputs, targets)
