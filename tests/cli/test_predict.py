@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -150,6 +151,19 @@ def test_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"row {ROWS + 1} has 2 values" in fails(capsys, "price", "ragged.csv", "--out", "b.csv")
     Path("half.parquet").write_bytes(Path("text.parquet").read_bytes()[:3000])
     assert "is not a whole Parquet file" in fails(capsys, "price", "half.parquet")
+
+
+def test_errors_say_where_a_piece_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    days = [f"2024-01-{1 + i % 28:02d}" for i in range(600)]
+    rows = {"day": days, "y": [float(i % 28) + i / 1000 for i in range(600)]}
+    settings = train.Settings(epochs=1, hidden=(2,))
+    table = data.Table.from_dict(rows)
+    train.fit_table(table, "y", "regression", settings, progress=False).save("dated")
+    pandas.DataFrame({"day": [*days, "soon"]}).to_csv("days.csv", index=False)
+    line = fails(capsys, "dated", "days.csv", "--out", "b.csv")
+    found = re.search(r"row (\d+) has 'soon'.*counted from row (\d+) of the file", line)
+    assert found is not None, line
+    assert int(found[1]) + int(found[2]) - 1 == 601
 
 
 def test_memory_does_not_grow_with_the_file() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from chainrule import data, serve, train
 from chainrule.serve.batching import Batcher
-from chainrule.serve.rows import table_of, wrong_with
+from chainrule.serve.rows import table_of, wanted, wrong_with
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("starlette")
@@ -132,7 +132,7 @@ def test_mistakes_are_named(row: Any, column: str | None, rule: str, classes: Ne
 
 def test_a_row_is_read_by_the_network_and_not_by_its_neighbors(classes: Network) -> None:
     """The town 01 is a text, whether or not others beside it are."""
-    kinds = classes.columns
+    kinds = wanted(classes)
     alone = table_of([{"size": 1, "town": "01"}], kinds)
     beside = table_of([{"size": 1, "town": "01"}, {"size": None, "town": "north"}], kinds)
     assert alone["town"].values == ["01"]
@@ -140,6 +140,34 @@ def test_a_row_is_read_by_the_network_and_not_by_its_neighbors(classes: Network)
     assert table_of([{"size": "2", "town": 3.0}], kinds)["town"].values == ["3"]
     assert wrong_with([{"size": "NA", "town": "-"}], kinds) == []
     assert table_of([{"size": "NA", "town": "-"}], kinds)["town"].values == [None]
+
+
+def test_dates_and_written_numbers() -> None:
+    table = data.Table.from_dict(
+        {
+            "day": [f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(60)],
+            "stamp": [20240101 + i % 28 for i in range(60)],
+            "paid": [f"$1,{i + 100}.50" for i in range(60)],
+            "open": [i % 3 == 0 for i in range(60)],
+            "kind": ["big" if i > 30 else "small" for i in range(60)],
+        }
+    )
+    network = train.fit_table(table, "kind", settings=SETTINGS, progress=False)
+    assert network.columns == {"day": "date", "stamp": "date", "paid": "number", "open": "boolean"}
+    sent = [
+        {"day": "2024-05-06", "stamp": 20240107, "paid": "$1,130.50", "open": True},
+        {"day": None, "stamp": 20240108, "paid": 1150, "open": "false"},
+    ]
+    status, told = posted(network, sent, "?probabilities=true")
+    assert status == 200
+    columns = {name: [row[name] for row in sent] for name in network.columns}
+    columns["paid"], columns["open"] = ["$1,130.50", "$1,150"], ["True", "False"]
+    p = network.predict_proba(columns).tolist()
+    for answer, expected_p in zip(told["answers"], p, strict=True):
+        assert list(answer["probabilities"].values()) == pytest.approx(expected_p, rel=1e-5)
+    wrong = [{"day": "soon", "stamp": "x", "paid": "much", "open": {}}]
+    mistakes = posted(network, wrong)[1]["mistakes"]
+    assert [m["column"] for m in mistakes] == ["day", "stamp", "paid", "open"]
 
 
 def test_refusals(classes: Network, numbers: Network) -> None:
@@ -239,7 +267,7 @@ def test_page_and_document(classes: Network) -> None:
     assert told["openapi"] == "3.1.0"
     row = told["components"]["schemas"]["Row"]
     assert row["required"] == ["size", "town"]
-    assert wrong_with(row["examples"], classes.columns) == []
+    assert wrong_with(row["examples"], wanted(classes)) == []
     assert set(told["paths"]["/predict"]["post"]["responses"]) >= {"200", "413", "422", "429"}
     assert health.json()["status"] == "ok"
 

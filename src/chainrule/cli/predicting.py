@@ -155,8 +155,25 @@ def _blocks(network: FittedNetwork, options: argparse.Namespace) -> Iterator[Row
         _say(
             "predict", f"ignored, as the model does not know them: {', '.join(map(repr, unknown))}"
         )
+    start = 0
     for piece in source.pieces(list(network.columns), options.id):
-        yield {**piece.copied, **answers(network, piece.table, *asked)}
+        with _counted_from(start, piece.table):
+            found = answers(network, piece.table, *asked)
+        yield {**piece.copied, **found}
+        start += len(piece.table)
+
+
+@contextlib.contextmanager
+def _counted_from(start: int, table: Table) -> Iterator[None]:
+    """Says where a piece begins, if an error counts its rows; a column's note counts them all."""
+    from chainrule.data import TableError
+
+    try:
+        yield
+    except TableError as error:
+        counted = start and not any([c.note and c.note in str(error) for c in table])
+        where = f" (counted from row {start + 1} of the file)" if counted else ""
+        raise TableError(f"{error}{where}") from None
 
 
 def _opened(data: str) -> TablePieces:

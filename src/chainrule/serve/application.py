@@ -15,7 +15,7 @@ from chainrule.serve.batching import Asked, Batcher, Full, Stopped
 from chainrule.serve.description import openapi
 from chainrule.serve.limits import Limits
 from chainrule.serve.page import POLICY, front_page
-from chainrule.serve.rows import ignored, wrong_with
+from chainrule.serve.rows import ignored, wanted, wrong_with
 from chainrule.train import FittedNetwork
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class _Service:
 
     def __init__(self, network: FittedNetwork, limits: Limits):
         self.network, self.limits = network, limits
+        self.columns = wanted(network)
         self.document = json.dumps(openapi(network, limits)).encode()
         self.page = front_page(network, limits).encode()
         self.began = time.monotonic()
@@ -129,7 +130,7 @@ class _Service:
         rows = _parsed(await self._body(request))
         if len(rows) > self.limits.max_rows:
             raise _Refused(413, f"{len(rows)} rows; at most {self.limits.max_rows} in one request")
-        mistakes = wrong_with(rows, self.network.columns)
+        mistakes = wrong_with(rows, self.columns)
         if mistakes:
             first = mistakes[0]
             place = f"row {first['row']}" + (

@@ -11,7 +11,7 @@ from typing import Any
 
 from chainrule.data import TableError
 from chainrule.serve.limits import Limits
-from chainrule.serve.rows import Row, answers, table_of
+from chainrule.serve.rows import Row, answers, table_of, wanted
 from chainrule.train import FittedNetwork
 
 __all__ = ["Batcher", "Full", "Stopped"]
@@ -46,6 +46,7 @@ class Batcher:
 
     def __init__(self, network: FittedNetwork, limits: Limits):
         self.network, self.limits = network, limits
+        self.columns = wanted(network)
         self.jobs: deque[_Job] = deque()
         self.waiting = 0  # rows
         self.answered, self.batches = 0, 0
@@ -136,7 +137,7 @@ class Batcher:
 
     def _computed(self, rows: Sequence[Row], asked: Asked) -> Answers:
         try:
-            return answers(self.network, table_of(rows, self.network.columns), *asked)
+            return answers(self.network, table_of(rows, self.columns), *asked)
         except TableError as error:
             raise TableError(str(error)) from None
 

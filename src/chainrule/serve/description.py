@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.serve.limits import Limits
-from chainrule.serve.rows import example, rule_of
+from chainrule.serve.rows import example, wanted
 from chainrule.train import FittedNetwork
 from chainrule.version import __version__
 
@@ -96,11 +96,10 @@ def _parameter(name: str, schema: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def _schemas(network: FittedNetwork) -> dict[str, Any]:
-    types = {"number": ["number", "string", "null"]}
-    others = ["string", "number", "boolean", "null"]
+    numbers, others = ["number", "string", "null"], ["string", "number", "boolean", "null"]
     columns = {
-        name: {"type": types.get(kind, others), "description": rule_of(kind)}
-        for name, kind in network.columns.items()
+        name: {"type": numbers if kind.is_number else others, "description": kind.rule}
+        for name, kind in wanted(network).items()
     }
     answer: dict[str, Any] = {"prediction": {}}
     if network.task == "classification":

@@ -10,7 +10,7 @@ import json
 from chainrule.inspect.core.pages import page
 from chainrule.serve.description import summary_of
 from chainrule.serve.limits import Limits
-from chainrule.serve.rows import example, rule_of
+from chainrule.serve.rows import example, wanted
 from chainrule.train import FittedNetwork
 
 __all__ = ["POLICY", "front_page"]
@@ -57,9 +57,9 @@ def front_page(network: FittedNetwork, limits: Limits) -> str:
     row = example(network)
     listed = "".join(
         [
-            f"<tr><td><code>{html.escape(name)}</code></td><td>{html.escape(kind)}</td>"
-            f"<td>{html.escape(rule_of(kind))}</td></tr>"
-            for name, kind in network.columns.items()
+            f"<tr><td><code>{html.escape(name)}</code></td><td>{html.escape(kind.kind)}</td>"
+            f"<td>{html.escape(kind.rule)}</td></tr>"
+            for name, kind in wanted(network).items()
         ]
     )
     text = json.dumps(row)

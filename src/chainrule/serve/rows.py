@@ -4,34 +4,55 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from chainrule.data import Column, Table
-from chainrule.data.columns import CATEGORY, NUMBER, meaning
+from chainrule.data.columns import CATEGORY, DATE, NUMBER, meaning
+from chainrule.data.tabular.dates import reading_of
+from chainrule.data.tabular.numerals import numeral
 from chainrule.train import FittedNetwork
 
-__all__ = ["answers", "example", "ignored", "rule_of", "table_of", "wrong_with"]
+__all__ = ["Wanted", "answers", "example", "ignored", "table_of", "wanted", "wrong_with"]
 
 SHOWN = 20  # mistakes that are listed at most
+NUMERIC = ("ymd", "s", "ms")  # forms of dates that are numbers
 RULES = {
     NUMBER: "must be a finite number, or null where it is missing",
     "boolean": "must be true, false, a text that means one of them, or null where it is missing",
-    "date": "must be a text with a date, or null where it is missing",
+    DATE: "must be a date as in training, or null where it is missing",
 }
 TEXTS = "must be a text, a number, true or false, or null where it is missing"
 
 Row = Mapping[str, Any]
 
 
-def rule_of(kind: str) -> str:
-    """What a value of a column of this kind must be, in words."""
-    return RULES.get(kind, TEXTS)
+class Wanted(NamedTuple):
+    """What a column of the network is, and how its numbers or dates are written."""
+
+    kind: str
+    form: str = ""  # the decimal mark of numbers with other signs, the form of dates
+
+    @property
+    def rule(self) -> str:
+        """What a value must be, in words."""
+        return RULES.get(self.kind, TEXTS)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the network reads numbers there."""
+        return self.kind == NUMBER or (self.kind == DATE and self.form in NUMERIC)
 
 
-def wrong_with(rows: Sequence[Any], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+def wanted(network: FittedNetwork) -> dict[str, Wanted]:
+    """What each column of a network is."""
+    written = {f.name: getattr(f, "mark", getattr(f, "form", "")) for f in network.inputs.features}
+    return {name: Wanted(kind, written.get(name, "")) for name, kind in network.columns.items()}
+
+
+def wrong_with(rows: Sequence[Any], columns: Mapping[str, Wanted]) -> list[dict[str, Any]]:
     """The mistakes in rows, each with its row (from 0), its column and the rule.
 
-    >>> wrong_with([{"x": 1}, {"x": "big"}, {}], {"x": "number"})[0]["row"]
+    >>> wrong_with([{"x": 1}, {"x": "big"}, {}], {"x": Wanted("number")})[0]["row"]
     1
     """
     found: list[dict[str, Any]] = []
@@ -45,30 +66,34 @@ def wrong_with(rows: Sequence[Any], columns: Mapping[str, str]) -> list[dict[str
                 rule = "is missing; send null if the value is not known"
                 found.append({"row": number, "column": name, "rule": rule})
             elif not _fits(row[name], kind):
-                rule = f"{rule_of(kind)}, got {_shown(row[name])}"
+                rule = f"{kind.rule}, got {_shown(row[name])}"
                 found.append({"row": number, "column": name, "rule": rule})
         if len(found) >= SHOWN:
             break
     return found[:SHOWN]
 
 
-def _fits(value: Any, kind: str) -> bool:
+def _fits(value: Any, kind: Wanted) -> bool:
     if value is None:
         return True
-    if kind == NUMBER:
-        return not isinstance(value, bool) and _number(value) is not None
+    if kind.is_number:
+        return not isinstance(value, bool) and _number(value, kind) is not None
     if isinstance(value, float):
         return math.isfinite(value)
+    if kind.kind == DATE and isinstance(value, str):
+        return meaning(value) is None or reading_of(value, kind.form) is not None
     return isinstance(value, (str, int))
 
 
-def _number(value: Any) -> float | None:
+def _number(value: Any, kind: Wanted) -> float | None:
     """A JSON value as a finite number, NaN for a text that says it is missing; else None."""
     if not isinstance(value, (int, float, str)):
         return None
     meant = meaning(value)
     if meant is None and isinstance(value, str):
         return math.nan
+    if isinstance(value, str) and kind.kind == NUMBER and kind.form:
+        meant = numeral(value, kind.form)
     return meant if isinstance(meant, float) and math.isfinite(meant) else None
 
 
@@ -85,7 +110,7 @@ def ignored(rows: Sequence[Row], network: FittedNetwork) -> list[str]:
     return [name for name in names if name not in known]
 
 
-def table_of(rows: Sequence[Row], columns: Mapping[str, str]) -> Table:
+def table_of(rows: Sequence[Row], columns: Mapping[str, Wanted]) -> Table:
     """Rows that are right as a table.
 
     What a column holds follows from the network, not from the rows, so that the answer for a row
@@ -96,9 +121,9 @@ def table_of(rows: Sequence[Row], columns: Mapping[str, str]) -> Table:
     )
 
 
-def _column(name: str, kind: str, values: list[Any]) -> Column:
-    if kind == NUMBER:
-        return Column(name, NUMBER, [math.nan if v is None else _number(v) for v in values])
+def _column(name: str, kind: Wanted, values: list[Any]) -> Column:
+    if kind.is_number:
+        return Column(name, NUMBER, [math.nan if v is None else _number(v, kind) for v in values])
     return Column(name, CATEGORY, [_word(v) for v in values])
 
 
@@ -132,15 +157,14 @@ def _plain(value: Any) -> Any:
 
 
 def example(network: FittedNetwork) -> dict[str, Any]:
-    """A row that can be sent: a usual value for each column."""
-    return {name: _usual(network, name, kind) for name, kind in network.columns.items()}
+    """A row that can be sent: a usual value for each column where one is known, else null."""
+    return {feature.name: _usual(feature) for feature in network.inputs.features}
 
 
-def _usual(network: FittedNetwork, name: str, kind: str) -> Any:
+def _usual(feature: Any) -> Any:
     """The middle of numbers, a known word of texts."""
-    feature = next((f for f in network.inputs.features if f.name == name), None)
-    if kind == NUMBER:
-        return float(f"{getattr(feature, 'center', 0.0):.4g}")
+    if feature.kind == NUMBER:
+        return float(f"{feature.center:.4g}")
     for known in ("words", "order", "true"):
         if getattr(feature, known, None):
             return getattr(feature, known)[0]
