@@ -64,7 +64,7 @@ def plainly(text: str, delimiter: str) -> list[tuple[str, str, str, list[Any]]]:
     if not rows:
         raise TableError("the table is empty")
     names, first = [name.strip() for name in rows[0]], 1
-    if all(_number(name, False) is not None for name in names):
+    if not _are_names(names):
         names, first = [f"column_{i + 1}" for i in range(len(names))], 0
     if not rows[first:]:
         raise TableError("the table has a header but no rows")
@@ -86,6 +86,18 @@ def plainly(text: str, delimiter: str) -> list[tuple[str, str, str, list[Any]]]:
     if not columns:
         raise TableError("the table: the table has no columns")
     return [_column(name, list(cells), delimiter == ";") for name, cells in columns]
+
+
+def _are_names(cells: list[str]) -> bool:
+    found = [c for c in cells if _number(c, False) is not None]
+    if len(found) == len(cells):
+        return False
+    if any(not c.isdecimal() and c.lower() != "nan" for c in found):
+        return False
+    sizes = [int(c) for c in found if c.isdecimal()]
+    if len(sizes) < len(found) or all(1000 <= s < 3000 for s in sizes):
+        return True
+    return sizes == list(range(sizes[0], sizes[0] + len(sizes)))
 
 
 def _number(cell: str, comma: bool) -> float | None:

@@ -309,7 +309,14 @@ def test_pandas_frame() -> None:
         }
     )
     table = Table.from_frame(frame)
-    assert list(kinds(table).values()) == ["number", "number"] + ["category"] * 4
+    assert list(kinds(table).values()) == [
+        "number",
+        "number",
+        "category",
+        "date",
+        "category",
+        "category",
+    ]
     assert table["n"].missing == 1
     assert table["c"].values == ["u", "v", None]
     assert table["t"].values == ["2024-01-01 00:00:00", None, "2024-01-02 00:00:00"]
@@ -337,7 +344,7 @@ def test_frames_equal_files(tmp_path: Path) -> None:
 
 
 def test_bad_frames() -> None:
-    with pytest.raises(TypeError, match="expected a pandas or polars frame, got SimpleFrame"):
+    with pytest.raises(TypeError, match="expected a pandas or polars frame or an Arrow table, got"):
         Table.from_frame(SimpleFrame())
     with pytest.raises(TableError, match="duplicate column names: 'a'"):
         Table.from_frame(pandas.DataFrame([[1, 2]], columns=["a", "a"]))

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chainrule.cli.columns import roles_of
+
 if TYPE_CHECKING:
     from chainrule.data import Table
     from chainrule.train import Settings
@@ -59,10 +61,10 @@ def read(data: str) -> tuple[Table, str | None]:
     return read_table(data), None
 
 
-def prepared(options: argparse.Namespace) -> tuple[Table, list[str], dict[str, str]]:
+def prepared(options: argparse.Namespace) -> tuple[Table, list[str], dict[str, str | list[str]]]:
     """The table, the targets, and the roles that were given to columns."""
     table, usual = read(options.data)
-    roles = roles_of(options)
+    roles = roles_of(options, table.names)
     for name in roles:
         table[name]  # an error that lists the columns
     targets = _targets(table, options.target or usual or table.names[-1])
@@ -94,17 +96,6 @@ def asked_of(options: argparse.Namespace) -> dict[str, Any]:
                 "0.1,0.5,0.9"
             ) from None
     return {name: value for name, value in asked.items() if value is not None}
-
-
-def roles_of(options: argparse.Namespace) -> dict[str, str]:
-    """The roles of columns by the options that give them; a column can have one."""
-    roles: dict[str, str] = {}
-    for option, kind in (("drop", "drop"), ("categorical", "category")):
-        for name in getattr(options, option):
-            if roles.get(name, kind) != kind:
-                raise UserError(f"--{option} {name}: the column was said to be {roles[name]}, too")
-            roles[name] = kind
-    return roles
 
 
 def settings_of(options: argparse.Namespace) -> Settings:

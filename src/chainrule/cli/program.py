@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from chainrule.cli import commands, inspecting, predicting, serving
 from chainrule.cli.arguments import UserError
+from chainrule.cli.columns import add_column_options
 from chainrule.cli.installation import version
 
 __all__ = ["main"]
@@ -39,7 +40,7 @@ def _training_options(parser: argparse.ArgumentParser) -> None:
     add(
         "data",
         metavar="DATA",
-        help="a CSV, TSV or Parquet file, a folder of images by class, or "
+        help="a CSV, TSV, Parquet, JSON or Excel file, a folder of images by class, or "
         "the name of an embedded table",
     )
     add(
@@ -53,14 +54,7 @@ def _training_options(parser: argparse.ArgumentParser) -> None:
     add("--weight", metavar="COL", help="the column that says how much each row counts")
     add("--group", metavar="COL", help="the column of groups that no split tears apart")
     add("--time", metavar="COL", help="numbers or dates: train on earlier rows, test on later ones")
-    add("--drop", metavar="COL", nargs="+", default=[], help="columns to leave out")
-    add(
-        "--categorical",
-        metavar="COL",
-        nargs="+",
-        default=[],
-        help="columns of numbers that are categories",
-    )
+    add_column_options(parser)
     add(
         "--effort",
         choices=["quick", "normal", "high"],

@@ -18,7 +18,7 @@ from chainrule.ops.reduce.sort import bincount, unique
 from chainrule.tensor import Tensor
 
 __all__ = ["CATEGORY", "DATE", "MIXED", "NUMBER", "Column", "TableError"]
-__all__ += ["column_of", "column_of_words", "is_code", "number_in"]
+__all__ += ["column_of", "column_of_words", "is_code", "number_in", "text_of_number"]
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
 NUMBER, CATEGORY, MIXED, DATE = "number", "category", "mixed", "date"
@@ -51,6 +51,7 @@ class Column:
     codes: Tensor
     words: list[Any]
     ordered: bool = False
+    typed: bool = False  # categories by the type of a frame, whatever is in them
 
     def __init__(self, name: str, kind: str, values: Iterable[Any], note: str = ""):
         self.name, self.kind = name, kind
@@ -159,7 +160,7 @@ class Column:
         if self.kind == DATE:
             return Column.of_dates(self.name, self.numbers[index])
         part = Column.of_codes(self.name, self.codes[index], self.words, self.kind, self.note)
-        part.ordered = self.ordered
+        part.ordered, part.typed = self.ordered, self.typed
         return part
 
     def as_category(self) -> Column:
@@ -171,7 +172,7 @@ class Column:
         gaps = isnan(self.numbers)
         found, codes = unique(where(gaps, 0.0, self.numbers), return_inverse=True)
         return Column.of_codes(
-            self.name, where(gaps, -1, codes).int(), [_text(v) for v in found.tolist()]
+            self.name, where(gaps, -1, codes).int(), [text_of_number(v) for v in found.tolist()]
         )
 
     def refuse_mixed(self) -> None:
@@ -196,7 +197,8 @@ def _moment(seconds: float) -> str:
         return f"{seconds:.0f} seconds since 1970"
 
 
-def _text(value: float) -> str:
+def text_of_number(value: float) -> str:
+    """A number as text: whole ones without a point."""
     return str(int(value)) if value.is_integer() else repr(value)
 
 

@@ -6,6 +6,7 @@ import codecs
 import csv
 import gzip
 import io
+import itertools
 import math
 import re
 import zlib
@@ -18,6 +19,7 @@ from typing import IO, Any
 from chainrule.backend import K, dtypes
 from chainrule.data.columns import (
     Column,
+    MISSING,
     Meaning,
     TableError,
     column_of_words,
@@ -155,10 +157,25 @@ def header_of(pieces: Iterator[str], delimiter: str | None, where: str) -> Heade
             break
         text += more  # the record may go on there
     names = [name.strip() for name in row]
-    if all(number_in(name) is not None for name in names):
+    if not _are_names(names):
         names = [f"column_{i + 1}" for i in range(len(names))]
         return Header(names, delimiter, False, skipped + start, lines + line)
     return Header(names, delimiter, True, skipped + stream.tell(), lines + reader.line_num)
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """Whether a first line names columns: there is text, and what is a number could be a name.
+
+    Years, and numbers that count on by one, are names beside others; 5.1 or 1e3 are values.
+    """
+    numbers = [cell for cell in cells if number_in(cell) is not None]
+    if len(numbers) == len(cells):
+        return False
+    if any(not cell.isdecimal() for cell in numbers):
+        return all(cell.lower() in MISSING or cell.isdecimal() for cell in numbers)
+    sizes = [int(cell) for cell in numbers[:1000]]
+    years = all(1000 <= size < 3000 for size in sizes)
+    return years or all(b - a == 1 for a, b in itertools.pairwise(sizes))
 
 
 # --- the columns ----------------------------------------------------------------------------------

@@ -12,12 +12,14 @@ from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.data.columns import Column, TableError, column_of
+from chainrule.data.tabular.files import read_excel, read_json
+from chainrule.data.tabular.frames import columns_of_arrow, columns_of_frame, is_frame
 from chainrule.data.reading import Pieces, pieces_of_file, pieces_of_text, read_columns
 from chainrule.ops.creation.from_data import tensor
 from chainrule.tensor import Tensor
 from chainrule.typing import Frame, Labels
 
-__all__ = ["Column", "Table", "TableError", "read_table"]
+__all__ = ["Column", "Table", "TableError", "TableLike", "read_table"]
 
 
 class Table:
@@ -82,20 +84,35 @@ class Table:
     @classmethod
     def from_dict(cls, columns: Mapping[str, Labels]) -> Table:
         """From lists, arrays or tensors of numbers or text, by name."""
-        return cls._filled([(str(name), _listed_values(name, v)) for name, v in columns.items()])
+        listed = [(str(name), _listed_values(name, v)) for name, v in columns.items()]
+        return cls._with_rows([column_of(name, values) for name, values in listed])
 
     @classmethod
-    def _filled(cls, columns: Sequence[tuple[str, list[Any]]]) -> Table:
-        """From values that there must be some of."""
-        table = cls([column_of(name, values) for name, values in columns])
+    def _with_rows(cls, columns: Sequence[Column]) -> Table:
+        """From columns that must have rows."""
+        table = cls(columns)
         if not len(table):
             raise TableError(f"the table has columns ({_listed(table.names)}) but no rows")
         return table
 
     @classmethod
     def from_frame(cls, frame: Frame) -> Table:
-        """From a pandas or polars frame."""
-        return cls._filled(_lists(frame))
+        """From a pandas or polars frame, or an Arrow table; the types of its columns are used."""
+        return cls._with_rows(columns_of_frame(frame))
+
+    @classmethod
+    def of(cls, data: TableLike) -> Table:
+        """A table as it is, or one from a frame, or from columns by name."""
+        if isinstance(data, Table):
+            return data
+        if isinstance(data, Mapping):
+            return cls.from_dict(data)
+        if is_frame(data):
+            return cls.from_frame(data)
+        raise TypeError(
+            "expected a table, a frame of pandas, polars or Arrow, or columns by name, got "
+            f"{type(data).__name__}"
+        )
 
     @classmethod
     def from_text(cls, text: str, delimiter: str | None = None, where: str = "the table") -> Table:
@@ -135,24 +152,36 @@ def _listed_values(name: Any, values: Any) -> list[Any]:
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
-    """Reads a CSV, TSV or Parquet file; text may be packed by gzip (``.csv.gz``).
+    """Reads a CSV, TSV, Parquet, JSON or Excel file; text may be packed by gzip (``.csv.gz``).
 
-    Parquet needs pyarrow, fastparquet or polars. The first line of a text file names the columns,
-    unless it is all numbers. Text is read in pieces: beside the table itself, it takes some
-    megabytes.
+    Parquet needs pyarrow, fastparquet or polars, Excel openpyxl. JSON is an object in each line
+    (``.jsonl``, ``.ndjson``) or a list of objects (``.json``). The first line of a text file names
+    the columns, unless it has numbers that are no names. Text is read in pieces: beside the table
+    itself, it takes some megabytes.
     """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if path.is_dir():
-        raise TableError(f"{path} is a folder; tables are CSV, TSV or Parquet files")
+        raise TableError(f"{path} is a folder; tables are CSV, TSV, Parquet, JSON or Excel files")
     if not path.is_file():
         raise TableError(f"{path} is a device or a pipe, which may never end; give a file")
-    if path.suffix.lower() in (".parquet", ".pq"):
+    kind = (Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix).lower()
+    if kind in (".parquet", ".pq") and path.suffix.lower() == kind:
         return _read_parquet(path)
-    kind = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
-    delimiter = "\t" if kind.lower() in (".tsv", ".tab") else None
+    if kind in (".xlsx", ".xlsm", ".xls") and path.suffix.lower() == kind:
+        return _table(read_excel(path), path)
+    if kind in (".jsonl", ".ndjson", ".json"):
+        return _table(read_json(path), path)
+    delimiter = "\t" if kind in (".tsv", ".tab") else None
     return Table._read(partial(pieces_of_file, path), delimiter, str(path))
+
+
+def _table(columns: Sequence[Column], path: Path) -> Table:
+    try:
+        return Table._with_rows(columns)
+    except TableError as error:
+        raise TableError(f"{path}: {error}") from None
 
 
 def _read_parquet(path: Path) -> Table:
@@ -165,14 +194,11 @@ def _read_parquet(path: Path) -> Table:
         raise
     except BaseException as error:  # noqa: BLE001 - the panics of Polars are no Exceptions
         raise TableError(f"{path} is not a whole Parquet file: {error}") from None
-    try:
-        return Table._filled(columns)
-    except TableError as error:
-        raise TableError(f"{path}: {error}") from None
+    return _table(columns, path)
 
 
-def _reader_of_parquet() -> Callable[[Path], list[tuple[str, list[Any]]]]:
-    """What reads the names and values of the columns, by the first library that is there."""
+def _reader_of_parquet() -> Callable[[Path], list[Column]]:
+    """What reads the columns, by the first library that is there."""
     with suppress(ImportError):
         import pyarrow.parquet  # noqa: F401
 
@@ -181,39 +207,23 @@ def _reader_of_parquet() -> Callable[[Path], list[tuple[str, list[Any]]]]:
         import fastparquet  # noqa: F401
         import pandas
 
-        return lambda path: _lists(pandas.read_parquet(path, engine="fastparquet"))
+        return lambda path: columns_of_frame(pandas.read_parquet(path, engine="fastparquet"))
     with suppress(ImportError):
         import polars
 
-        return lambda path: _lists(polars.read_parquet(path))
+        return lambda path: columns_of_frame(polars.read_parquet(path))
     raise ImportError(
         "reading Parquet needs pyarrow, fastparquet with pandas, or polars: pip install pyarrow"
     )
 
 
-def _by_pyarrow(path: Path) -> list[tuple[str, list[Any]]]:
-    import pyarrow
+def _by_pyarrow(path: Path) -> list[Column]:
     import pyarrow.parquet
 
-    found = []
     with pyarrow.parquet.ParquetFile(path) as file:
         table = file.read()
     table.validate(full=True)
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        kind = column.type
-        if pyarrow.types.is_timestamp(kind) and kind.unit == "ns":  # finer than Python's
-            column = column.cast(pyarrow.timestamp("us", kind.tz), safe=False)
-        found.append((name, column.to_pylist()))
-    return found
+    return columns_of_arrow(table)
 
 
-def _lists(frame: Frame) -> list[tuple[str, list[Any]]]:
-    """Names and values of the columns of a pandas or polars frame."""
-    names = [str(n) for n in frame.columns]
-    if hasattr(frame, "iloc"):  # pandas
-        lists = [frame.iloc[:, i].astype(object).tolist() for i in range(len(names))]
-    elif hasattr(frame, "to_series"):  # polars
-        lists = [frame.to_series(i).to_list() for i in range(len(names))]
-    else:
-        raise TypeError(f"Table: expected a pandas or polars frame, got {type(frame).__name__}")
-    return list(zip(names, lists, strict=True))
+TableLike = Table | Frame | Mapping[str, Labels]  # what can be taken for a table

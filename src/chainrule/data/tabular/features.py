@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 from chainrule.backend import dtypes
-from chainrule.data.columns import CATEGORY, MIXED, NUMBER, Column, TableError
+from chainrule.data.columns import CATEGORY, MIXED, NUMBER, Column, TableError, number_in
 from chainrule.data.preprocess import saved
 from chainrule.data.tabular.numerals import in_numbers
 from chainrule.data.tabular.shared import clipped, places, quoted, robust_scale
@@ -82,8 +82,8 @@ class Feature:
 
 def numbers_of(column: Column, mark: str = "") -> Tensor:
     """The numbers of a column that was numbers in training; with a decimal mark, of its words."""
-    if mark and column.kind in (CATEGORY, MIXED):
-        return in_numbers(column, mark)
+    if column.kind in (CATEGORY, MIXED) and (mark or _are_plain(column)):
+        return in_numbers(column, mark or ".")
     if column.kind == NUMBER:
         if bool(any_of(isinf(column.numbers))):
             raise TableError(f"column {column.name!r} has infinite values; replace them")
@@ -93,6 +93,12 @@ def numbers_of(column: Column, mark: str = "") -> Tensor:
         what = column.note or f"row {row + 1} has {column.take([row]).values[0]!r}"
         raise TableError(f"column {column.name!r} was numbers in training, now {what}")
     return full((len(column),), math.nan, dtype=dtypes.float64)
+
+
+def _are_plain(column: Column) -> bool:
+    """Whether words are numbers all the same, like 007."""
+    used = [str(word) for word in column.counts()]
+    return bool(used) and all(number_in(word) is not None for word in used)
 
 
 @dataclass

@@ -135,6 +135,8 @@ def _of_words(column: Column, present: int) -> Role:
         return Role(BOOLEAN, f"its values are {quoted(sorted(words))}")
     if column.ordered:
         return Role(ORDINAL, "its type has an order", how={"order": list(column.words)})
+    if column.typed:
+        return Role(CATEGORY, f"its type is a category, with {len(words)} values here")
     dates = date_form(words)
     if dates is not None:
         return Role(DATE, dates[1], how={"form": dates[0]})

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chainrule.data import Table
+from chainrule.data.table import TableLike
 from chainrule.data.tabular.roles import Roles
 from chainrule.random import fork_rng, manual_seed
 from chainrule.train.automatic.choice import Choice, chosen, usable
@@ -21,7 +22,7 @@ __all__ = ["cross_validate_table"]
 
 
 def cross_validate_table(
-    table: Table,
+    table: TableLike,
     target: str | Sequence[str] | None,
     task: str,
     settings: Settings,
@@ -41,7 +42,7 @@ def cross_validate_table(
     each fold learns from the rows before those that it is scored on.
     """
     table, choice, others = chosen(
-        table,
+        Table.of(table),
         target,
         task,
         roles,

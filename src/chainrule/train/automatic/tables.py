@@ -7,6 +7,7 @@ from typing import Any
 
 from chainrule import nn
 from chainrule.data import Table
+from chainrule.data.table import TableLike
 from chainrule.models import TabularNetwork, WeightedNetworks
 from chainrule.data.tabular.roles import Roles
 from chainrule.random import fork_rng, manual_seed
@@ -27,7 +28,7 @@ __all__ = ["finish", "fit_table"]
 
 
 def fit_table(
-    table: Table,
+    table: TableLike,
     target: str | Sequence[str] | None = None,
     task: str = "auto",
     settings: Settings | None = None,
@@ -45,7 +46,7 @@ def fit_table(
     """Trains a multi-layer perceptron on a table: detects, encodes, splits, trains, evaluates.
 
     Args:
-        table: the data.
+        table: the data: a table, a frame of pandas, polars or Arrow, or columns by name.
         target: the column to predict, by default the last one; or several of numbers, or of labels.
         task: "classification", "regression", "multilabel", "count", "quantile", "ordinal" or
             "auto"; see :class:`~chainrule.data.TargetEncoder`. Rows without a target are left out.
@@ -75,7 +76,7 @@ def fit_table(
         "levels": None if levels is None else list(levels),
         "quantiles": None if quantiles is None else list(quantiles),
     }
-    table, choice, others = chosen(table, target, task, roles, **asked)
+    table, choice, others = chosen(Table.of(table), target, task, roles, **asked)
     table, choice, notes = usable(table, choice)
     parts = prepare(table, choice, settings, others)
     about = {
