@@ -49,7 +49,19 @@ def text_report(network: FittedNetwork) -> str:
     ]
     for name, why in list(about["left_out"].items())[:5]:
         lines.append(f"left out column {name!r}: {why}")
+    lines += _role_lines(about)
     return "\n".join(lines + doctors_lines(about))
+
+
+def _role_lines(about: dict[str, Any]) -> list[str]:
+    """The guesses that one may want to know of, and how to change them."""
+    guessed = [
+        f"column {name!r} is taken for {role['kind']}: {role['why']}"
+        for name, role in about.get("roles", {}).items()
+        if role["kind"] in ("date", "ordinal", "text") and not role["given"]
+    ]
+    more = [f"and {len(guessed) - 5} more such columns"] if len(guessed) > 5 else []
+    return guessed[:5] + more
 
 
 def _score_lines(about: dict[str, Any]) -> list[str]:
