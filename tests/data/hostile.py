@@ -121,7 +121,8 @@ def _column(name: str, cells: list[str], comma: bool) -> tuple[str, str, str, li
             found.append(None if gap or number is not None else text)
     known = [m for m in found if m is not None]
     good = [m for m in known if isinstance(m, float)]
-    codes = any(c.strip()[:1] == "0" and c.strip().isdigit() and len(c.strip()) > 1 for c in cells)
+    digits = [c.strip() for c, m in zip(cells, found, strict=True) if m is not None]
+    codes = any(d[:1] == "0" and len(d) > 1 for d in digits) and all(d.isdigit() for d in digits)
     if known and len(good) == len(known) and not codes:
         numbers = [math.nan if m is None else m for m in found]
         return name, "number", "", [_exact(v) for v in numbers]

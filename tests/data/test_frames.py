@@ -20,6 +20,7 @@ import pytest
 import chainrule
 from chainrule import train
 from chainrule.data import Table, TableEncoder, TableError, read_table
+from chainrule.data.tabular.pieces import table_pieces
 
 DAYS = [datetime.datetime(2024, 5, 1, 12), None, datetime.datetime(2024, 7, 1, 12)]
 SIZES = ["small", "large", None]
@@ -276,6 +277,13 @@ def test_excel_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(ImportError, match="pip install openpyxl"):
         read_table(path)
+
+
+def test_pieces_of_a_file_have_its_codes(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("zip,x\n" + "90210,1\n" * 5 + "01234,2\n")
+    pieces = table_pieces(tmp_path / "t.csv").pieces(["zip", "x"])
+    tables = [piece.table for piece in pieces]
+    assert [v for t in tables for v in t["zip"].values] == ["90210"] * 5 + ["01234"]
 
 
 # --- files without a header -----------------------------------------------------------------------

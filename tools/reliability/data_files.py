@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import pickle
 import random
@@ -105,6 +106,16 @@ class Tables(_Files):
             ):
                 raise RuntimeError(f"the column {column.name!r} is not whole")
         return value
+
+
+class Json(Tables):
+    name = "tables as JSON"
+
+    def files(self) -> list[tuple[str, bytes]]:
+        """An object in each line, and a list of objects."""
+        objects = [dict(zip(ROWS[0], [*row[:1], None, True, 2.5], strict=True)) for row in ROWS]
+        lines = "\n".join(json.dumps(o) for o in objects)
+        return [("a.jsonl", lines.encode()), ("b.json", json.dumps(objects).encode())]
 
 
 class Parquet(Tables):
@@ -312,4 +323,4 @@ class _Attack:
         return harm, ()
 
 
-KINDS: tuple[type[Kind], ...] = (Tables, Parquet, Pictures, Mnist, Cifar, Pickles)
+KINDS: tuple[type[Kind], ...] = (Tables, Json, Parquet, Pictures, Mnist, Cifar, Pickles)

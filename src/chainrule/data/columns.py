@@ -285,12 +285,18 @@ def is_code(text: str) -> bool:
     return text[:1] == "0" and len(text) > 1 and text.isdigit()
 
 
+def _are_codes(texts: list[str], found: list[Meaning]) -> bool:
+    """Whether all that is there are digits, and some begin with a zero."""
+    present = [text for text, m in zip(texts, found, strict=True) if m is not None]
+    return any(map(is_code, present)) and all(map(str.isdigit, present))
+
+
 def _column(name: str, codes: Tensor, texts: list[str], found: list[Meaning]) -> Column:
     """A column of codes for texts, and what each of them means."""
     often = bincount(codes.long(), minlength=len(texts)).tolist()
     known = len(codes) - sum([n for n, m in zip(often, found, strict=True) if m is None])
     good = sum([n for n, m in zip(often, found, strict=True) if type(m) is float])
-    if known and good == known and not any(map(is_code, texts)):
+    if known and good == known and not _are_codes(texts, found):
         return Column.of_numbers(name, Column("", NUMBER, found).numbers[codes.long()])
     kept = [None if m is None else text for text, m in zip(texts, found, strict=True)]
     merged = Column("", CATEGORY, kept)

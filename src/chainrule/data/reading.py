@@ -30,6 +30,7 @@ from chainrule.data.columns import (
 from chainrule.data.downloads import Unpacked
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.creation.patterns import full_like
+from chainrule.ops.elementwise.functions import floor
 from chainrule.ops.elementwise.logic import isnan
 from chainrule.ops.reduce.reductions import all as all_of
 from chainrule.ops.shape.stacking import cat
@@ -220,6 +221,14 @@ class _Growing:
         self.mode, self.parts, self.words = mode, [], {}
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it is numbers, and those that came last are whole and not negative."""
+        if self.mode != NUMBERS or not self.parts:
+            return False
+        last = self.parts[-1]
+        return bool(all_of(isnan(last) | ((last == floor(last)) & (last >= 0))))
+
+    @property
     def is_blank(self) -> bool:
         """Whether a column without a name has no values."""
         return not self.name and not any(word.strip() for word in self.words)
@@ -295,7 +304,7 @@ def _fill(
 
 def _codes(columns: Sequence[_Growing | None], read: Callable[..., Any]) -> list[bool]:
     """Which columns of numbers have some in a piece that are digits and begin with a zero."""
-    numbers = [c is not None and c.mode == NUMBERS for c in columns]
+    numbers = [c is not None and c.is_whole for c in columns]
     if not any(numbers):
         return numbers
     cells, *_ = read(modes="".join([WORDS if n else NOTHING for n in numbers]))

@@ -147,10 +147,10 @@ def _of_words(column: Column, present: int) -> Role:
     order = known_order(words) if len(words) <= 50 else None
     if order is not None:
         return Role(ORDINAL, f"its values have an order, {quoted(order)}", how={"order": order})
-    return _of_text(column.name, words, present)
+    return _of_text(words, present)
 
 
-def _of_text(name: str, words: Sequence[str], present: int) -> Role:
+def _of_text(words: Sequence[str], present: int) -> Role:
     """An identifier, text, or a category, by how often values differ and what they look like."""
     share = len(words) / present
     if present < 10 or share <= 0.1:
@@ -160,7 +160,7 @@ def _of_text(name: str, words: Sequence[str], present: int) -> Role:
         return Role(TEXT, f"it is text of several words, {len(words)} of {present} different")
     if share > 0.9:
         return Role(DROP, f"it tells rows apart: {len(words)} different values in {present} rows")
-    if share > 0.5 and present >= 50 and not _is_identifier(name):
+    if share > 0.5 and present >= 50 and _are_letters(words):
         return Role(TEXT, f"it is text, {len(words)} values of {present} different")
     return Role(CATEGORY, f"it is text with {len(words)} different values")
 
@@ -169,5 +169,10 @@ def _is_prose(words: Sequence[str]) -> bool:
     """Whether values are of three words or more, mostly of letters; signs of Chinese are words."""
     some = words[:500]
     parts = sum(len(word.split()) + sum("\u2e80" < c < "\uffef" for c in word) / 2 for word in some)
-    letters = sum(c.isalpha() for word in some for c in word)
-    return parts >= 3 * len(some) and letters > 0.5 * sum(map(len, some))
+    return parts >= 3 * len(some) and _are_letters(words)
+
+
+def _are_letters(words: Sequence[str]) -> bool:
+    """Whether more than half of all signs are letters."""
+    some = words[:500]
+    return sum(c.isalpha() for word in some for c in word) > 0.5 * sum(map(len, some))

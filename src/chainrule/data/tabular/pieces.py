@@ -135,7 +135,7 @@ class _Glance(_Growing):
             if not is_number:
                 self._note(rows, odd)
             self.rows += len(numbers)
-            self.parts = []
+            self.parts = self.parts[-1:]
             return is_number
         if self.mode == WORDS:  # of a column without a name
             self.has_values |= any([word.strip() for word in cells[1]])

@@ -12,11 +12,12 @@ from chainrule.data.tabular.features import Feature
 from chainrule.data.tabular.shared import clipped
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import tensor
-from chainrule.ops.creation.patterns import arange, empty, zeros
+from chainrule.ops.creation.patterns import arange, zeros
 from chainrule.ops.creation.uncommon import frombuffer
 from chainrule.ops.elementwise.functions import log1p, sqrt
 from chainrule.ops.elementwise.logic import where
-from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.elementwise.options import clamp
+from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import sum as sum_of
 from chainrule.ops.reduce.sort import bincount
 from chainrule.ops.shape.rearrange import repeat_interleave
@@ -27,7 +28,7 @@ __all__ = ["Text"]
 
 BUCKETS = 128
 SIZES = (3, 4)  # letters of a piece; the ends of words count as one
-LETTERS = 2**18  # of all texts that are hashed at once
+LETTERS, TEXTS = 2**18, 2**13  # that are hashed at once
 LONGEST = 2000  # letters of a text that are read
 PRIME, BASE, SIGN = 2**31 - 1, 48271, 69621
 
@@ -50,10 +51,16 @@ class Text(Feature):
     @classmethod
     def fit(cls, column: Column) -> Self:
         """Learns mean and spread of each feature."""
-        present = column.where_present()
-        x = cast(_hashed(present.words)[present.codes.long()], dtypes.float64)
-        centers = mean(x, 0)
-        spreads = sqrt(mean((x - centers) ** 2, 0))
+        often = bincount(column.codes.long() + 1, minlength=len(column.words) + 1)[1:].double()
+        weights = often / sum_of(often)
+        centers, squares = (
+            zeros(BUCKETS, dtype=dtypes.float64),
+            zeros(BUCKETS, dtype=dtypes.float64),
+        )
+        for start, x in _hashed(column.words):
+            weight = weights[start : start + len(x)]
+            centers, squares = centers + matmul(weight, x), squares + matmul(weight, x**2)
+        spreads = sqrt(clamp(squares - centers**2, min=0.0))
         spreads = where(spreads > 1e-6, spreads, 1.0)
         return cls(column.name, column.missing > 0, centers.tolist(), spreads.tolist())
 
@@ -63,11 +70,10 @@ class Text(Feature):
 
     def values(self, column: Column) -> Tensor:
         text = column.as_category()
-        dtype = dtypes.float32
-        centers, spreads = (tensor(v, dtype=dtype) for v in (self.centers, self.spreads))
-        table = empty(len(text.words) + 1, BUCKETS, dtype=dtype)
-        table[-1] = 0.0
-        table[:-1] = clipped((_hashed(text.words) - centers) / spreads)
+        centers, spreads = (tensor(v, dtype=dtypes.float64) for v in (self.centers, self.spreads))
+        table = zeros(len(text.words) + 1, BUCKETS, dtype=dtypes.float32)  # the last for gaps
+        for start, x in _hashed(text.words):
+            table[start : start + len(x)] = clipped((x - centers) / spreads)
         return table[text.codes.long()]
 
     def check(self) -> None:
@@ -77,17 +83,15 @@ class Text(Feature):
             raise ValueError(f"TableEncoder: text {self.name!r} has a spread that is not positive")
 
 
-def _hashed(words: Sequence[str]) -> Tensor:
-    """The features (words, 128) before they are scaled."""
-    found = empty(len(words), BUCKETS, dtype=dtypes.float32)
+def _hashed(words: Sequence[str]) -> Iterator[tuple[int, Tensor]]:
+    """The features (some, 128) before they are scaled, of some words at once, and their start."""
     for start, texts in _batches(words):
         letters = frombuffer(bytearray("".join(texts).encode("utf-32-le")), dtype=dtypes.int32)
         lengths = tensor([len(t) for t in texts])
         rows = repeat_interleave(arange(len(texts)), lengths)
         counts = _pieces(letters.long(), rows, len(texts))
         size = sqrt(sum_of(counts**2, 1, keepdim=True))
-        found[start : start + len(texts)] = counts / where(size > 0, size, 1.0)
-    return found
+        yield start, counts / where(size > 0, size, 1.0)
 
 
 def _batches(words: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
@@ -97,7 +101,7 @@ def _batches(words: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
         text = f" {' '.join(str(word)[:LONGEST].lower().split())} "
         texts.append(text.encode("utf-8", "replace").decode())
         letters += len(text)
-        if letters > LETTERS:
+        if letters > LETTERS or len(texts) >= TEXTS:
             yield start, texts
             start, texts, letters = i + 1, [], 0
     if texts:
