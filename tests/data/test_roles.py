@@ -194,6 +194,30 @@ def test_zones() -> None:
     assert x["t sine of day 1"][0] != x["t sine of day 1"][1]
 
 
+def test_the_time_between_two_dates() -> None:
+    table = Table.from_dict(
+        {
+            "ordered": ["2024-01-01", "2024-03-01", "2024-02-01", None],
+            "sent": ["03.01.2024", "02.03.2024", "05.02.2024", "31.12.2024"],
+        }
+    )
+    encoder = TableEncoder().fit(table)
+    assert encoder.feature_names[-1] == "sent since ordered"
+    assert encoder.columns == ["ordered", "sent"]
+    assert encoder.sources[-1] == "sent"
+    days = np.array([2.0, 1.0, 4.0])
+    scaled = (days - 2) / 1.5
+    x = encoder(table)[:, -1].tolist()
+    assert x == pytest.approx([*scaled / np.sqrt(1 + (scaled / 3) ** 2), 0.0])
+    again = TableEncoder()
+    again.load_state_dict(encoder.state_dict())
+    assert again(table).tolist() == encoder(table).tolist()
+    state = encoder.get_extra_state()
+    state["features"][-1]["start"] = "elsewhere"
+    with pytest.raises(ValueError, match="the saved features and roles are of different columns"):
+        again.set_extra_state(state)
+
+
 def test_a_linear_model_sees_the_date() -> None:
     """Weekends and summers: what a linear model on text of dates cannot know."""
     r = np.random.default_rng(0)

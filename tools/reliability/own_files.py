@@ -277,6 +277,7 @@ class _Fitted:
             "a": [float(i % 7) for i in range(40)],
             "b": ["red" if i % 3 else "blue" for i in range(40)],
             "day": [f"2024-{i % 12 + 1:02}-{i % 28 + 1:02}" for i in range(40)],
+            "sent": [f"2025-{i % 5 + 1:02}-{i % 28 + 1:02}" for i in range(40)],
             "city": [f"city {i % 15}" for i in range(40)],
             "price": [f"${i % 9},000.50" for i in range(40)],
             "size": [("S", "M", "L")[i % 3] for i in range(40)],

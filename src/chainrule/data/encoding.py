@@ -14,6 +14,7 @@ from chainrule.data.tabular.features import Feature
 from chainrule.data.tabular.guessing import guess_roles
 from chainrule.data.tabular.large import LargeCategory
 from chainrule.data.tabular.making import make_feature, restored_feature
+from chainrule.data.tabular.moments import Duration, Moment, durations
 from chainrule.data.tabular.roles import DROP, Role, Roles, given_roles
 from chainrule.data.tabular.shared import quoted
 from chainrule.ops.creation.patterns import empty
@@ -88,6 +89,8 @@ class TableEncoder(Fittable):
                 roles[column.name] = made
             else:
                 features.append(made)
+        dates = [feature for feature in features if isinstance(feature, Moment)]
+        features += durations(dates, table.columns)
         if not features:
             why = "; ".join(f"{name}: {role.reason}" for name, role in roles.items())
             raise TableError(f"no column is left to learn from ({why})")
@@ -109,7 +112,7 @@ class TableEncoder(Fittable):
     @property
     def columns(self) -> list[str]:
         """The columns that features are made of."""
-        return [feature.name for feature in self.features]
+        return list(dict.fromkeys([feature.name for feature in self.features]))
 
     @property
     def _indexed(self) -> list[LargeCategory]:
@@ -157,11 +160,7 @@ class TableEncoder(Fittable):
         features = empty(len(table), len(self.feature_names), dtype=dtypes.get_default_dtype())
         start = 0
         for feature in self.features:
-            column = table[feature.name]
-            if target is not None and isinstance(feature, LargeCategory):
-                block = feature.training_block(column, target)
-            else:
-                block = feature.block(column)
+            block = _block(feature, table, target)
             features[:, start : start + block.shape[1]] = block
             start += block.shape[1]
         for i, feature in enumerate(self._indexed):
@@ -178,10 +177,23 @@ class TableEncoder(Fittable):
         features, told = saved("TableEncoder", state, features="dicts", roles="dict")
         made = [restored_feature(feature) for feature in features]
         roles = {str(name): Role.restored(role) for name, role in told.items()}
-        stray = [f.name for f in made if f.name not in roles or roles[f.name].kind == DROP]
-        if stray or len({f.name for f in made}) < len(made):
+        own = [f.name for f in made if not isinstance(f, Duration)]
+        dates = [f.name for f in made if isinstance(f, Moment)]
+        pairs = [name for f in made if isinstance(f, Duration) for name in (f.start, f.name)]
+        used = [name for name in own if name in roles and roles[name].kind != DROP]
+        if len(set(own)) < len(own) or len(used) < len(own) or not set(pairs) <= set(dates):
             raise ValueError("TableEncoder: the saved features and roles are of different columns")
         self.features, self.roles = made, roles
 
     def extra_repr(self) -> str:
-        return f"{len(self.features)} columns -> {len(self.feature_names)} features"
+        return f"{len(self.columns)} columns -> {len(self.feature_names)} features"
+
+
+def _block(feature: Feature, table: Table, target: Tensor | None) -> Tensor:
+    """What a feature makes of a table; of its training rows, if there is a target."""
+    column = table[feature.name]
+    if isinstance(feature, Duration):
+        return feature.of_both(table[feature.start], column)
+    if target is not None and isinstance(feature, LargeCategory):
+        return feature.training_block(column, target)
+    return feature.block(column)

@@ -14,7 +14,7 @@ from chainrule.data.tabular.dates import date_form, form_of_numbers, reading_of
 from chainrule.data.tabular.features import Boolean, Feature, Number, OneHot, Ordinal
 from chainrule.data.tabular.guessing import FALSE, TRUE
 from chainrule.data.tabular.large import LargeCategory
-from chainrule.data.tabular.moments import Moment
+from chainrule.data.tabular.moments import Duration, Moment
 from chainrule.data.tabular.numerals import decimal_mark
 from chainrule.data.tabular.roles import DROP, Role
 from chainrule.data.tabular.scales import known_order
@@ -27,7 +27,7 @@ from chainrule.tensor import Tensor
 __all__ = ["make_feature", "restored_feature"]
 
 FEATURES: dict[str, type[Feature]] = {
-    f.kind: f for f in (Number, Boolean, OneHot, Ordinal, LargeCategory, Moment, Text)
+    f.kind: f for f in (Number, Boolean, OneHot, Ordinal, LargeCategory, Moment, Duration, Text)
 }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -14,12 +15,14 @@ from chainrule.data.tabular.shared import clipped, robust_scale
 from chainrule.ops.elementwise.functions import cos, floor, sin
 from chainrule.ops.elementwise.logic import isnan, where
 from chainrule.ops.reduce.order import aminmax
+from chainrule.ops.reduce.reductions import all as all_of
 from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 
-__all__ = ["Moment"]
+__all__ = ["Duration", "Moment", "durations"]
 
+MOST = 4  # columns of dates between which times are features
 # How many waves of each cycle are features; three make any function of the day of the week.
 WAVES = {"year": 3, "month": 1, "week": 3, "day": 2}
 
@@ -85,6 +88,61 @@ class Moment(Feature):
             raise ValueError(f"TableEncoder: dates {self.name!r} of the unknown form {self.form!r}")
         if len(set(self.cycles)) < len(self.cycles) or not set(self.cycles) <= set(WAVES):
             raise ValueError(f"TableEncoder: dates {self.name!r} with the cycles {self.cycles}")
+
+
+@dataclass
+class Duration(Feature):
+    """The time from one column of dates to another, scaled as numbers are; 0 if one is missing."""
+
+    start: str  # the column of the earlier one
+    forms: list[str]
+    center: float
+    spread: float
+
+    kind = "duration"
+    kept: ClassVar[Mapping[str, str]] = {
+        "start": "text",
+        "forms": "texts",
+        "center": "number",
+        "spread": "number",
+    }
+
+    @classmethod
+    def fit(cls, start: Column, end: Column, forms: list[str]) -> Self | None:
+        """Learns the scale; None if the time is always the same, or never known."""
+        seconds = _between(start, end, forms)
+        seconds = seconds[~isnan(seconds)]
+        if not len(seconds) or bool(all_of(seconds == seconds[0])):
+            return None
+        return cls(end.name, False, start.name, forms, *robust_scale(end.name, seconds))
+
+    @property
+    def plain_names(self) -> list[str]:
+        return [f"{self.name} since {self.start}"]
+
+    def of_both(self, start: Column, end: Column) -> Tensor:
+        """The feature (N, 1) of two columns."""
+        seconds = _between(start, end, self.forms)
+        scaled = clipped((seconds - self.center) / self.spread)
+        return stack([where(isnan(seconds), 0.0, scaled)], 1)
+
+    def check(self) -> None:
+        if len(self.forms) != 2 or not set(self.forms) <= set(FORMS) or not self.spread > 0:
+            raise ValueError(f"TableEncoder: the time {self.plain_names[0]!r} has no known form")
+
+
+def _between(start: Column, end: Column, forms: list[str]) -> Tensor:
+    return moments(end, forms[1])[1] - moments(start, forms[0])[1]
+
+
+def durations(dates: Sequence[Moment], table: Mapping[str, Column]) -> list[Duration]:
+    """The times between the first few columns of dates, each pair in the order of the table."""
+    known = [date for date in dates if date.form != "time"][:MOST]
+    found = [
+        Duration.fit(table[a.name], table[b.name], [a.form, b.form])
+        for a, b in itertools.combinations(known, 2)
+    ]
+    return [duration for duration in found if duration is not None]
 
 
 def _phase(local: Tensor, cycle: str) -> Tensor:

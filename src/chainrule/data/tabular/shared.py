@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from chainrule.backend import dtypes
-from chainrule.data.columns import NUMBER, Column, TableError
+from chainrule.data.columns import DATE, NUMBER, Column, TableError
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.elementwise.functions import sqrt
 from chainrule.ops.elementwise.options import clamp
@@ -36,7 +36,7 @@ def places(column: Column, words: Sequence[str]) -> Tensor:
 
 def is_constant(column: Column) -> bool:
     """Whether all that is not missing is the same, and there is something."""
-    if column.kind != NUMBER:
+    if column.kind not in (NUMBER, DATE):
         return len(column.counts()) == 1
     numbers = column.where_present().numbers
     return len(numbers) > 0 and bool(all_of(numbers == numbers[0]))
