@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from chainrule.tensor import Tensor
 __all__ = ["DAY", "FORMS", "date_form", "form_of_numbers", "moments", "reading_of"]
 
 DAY = 86400.0
+KEPT = 2**16  # words whose meaning is remembered: each is read once
 SOME = 50  # words by which most columns are seen to be no dates
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 
@@ -73,6 +75,7 @@ def _named(m: re.Match[str]) -> Reading | None:
     return None if month is None else _reading(m, m["year"], month, m["day"])
 
 
+@functools.cache
 def _readers(form: str) -> list[tuple[re.Pattern[str], Callable[[re.Match[str]], Reading | None]]]:
     if form == "time":
         return [(_CLOCK, _clock)]
@@ -118,6 +121,7 @@ def _clock(m: re.Match[str]) -> Reading | None:
     return hour * 3600.0 + minute * 60.0 + second, offset
 
 
+@functools.lru_cache(KEPT)
 def reading_of(word: str, form: str) -> Reading | None:
     """A word as seconds since 1970 and the zone's offset, None if it is no date of that form.
 

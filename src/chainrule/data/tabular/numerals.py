@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from chainrule.tensor import Tensor
 
 __all__ = ["decimal_mark", "in_numbers", "numeral"]
 
+KEPT = 2**16  # words whose meaning is remembered: each is read once
 SOME = 50  # words by which most columns are seen to be no numbers
 SIGNS = "$€£¥₹₽₩₪₫₺₴₦฿¢"
 CODES = "USD EUR GBP JPY CHF CAD AUD NZD CNY INR SEK NOK DKK PLN CZK HUF RUB TRY BRL MXN ZAR kr zł"
@@ -31,6 +33,7 @@ _POINT, _COMMA = (
 _THREE = re.compile(r"\D*\d{1,3}(?:\.\d{3})+\D*")
 
 
+@functools.lru_cache(KEPT)
 def numeral(word: str, mark: str) -> float | None:
     """A word as a number, where ``mark`` is the decimal mark; None if it is none.
 
