@@ -387,15 +387,44 @@ def test_bad_images(capsys: pytest.CaptureFixture[str]) -> None:
     assert "has no subfolders with images" in fails(capsys, "fit", "nothing")
     images()
     Image.new("RGB", (9, 9)).save("pictures/high/odd.png")
-    line = fails(capsys, "fit", "pictures")
-    assert "images have different sizes" in line
-    assert "--size" in line
-    assert run("fit", "pictures", "--size", "12,12", "--epochs", "1", "--quiet", "--out", "m") == 0
-    capsys.readouterr()
+    assert run("fit", "pictures", "--epochs", "1", "--json", "--out", "m") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["features"] == ["3 x 12 x 12 pixels"]  # the median
+    assert not told["augment"]
     write("pictures/high/odd.png", b"\x89PNG broken")
     assert "odd.png" in fails(capsys, "fit", "pictures", "--size", "12")
     assert "expected HEIGHT,WIDTH" in fails(capsys, "fit", "pictures", "--size", "a")
     assert "cross-validation is for tables" in fails(capsys, "cv", "pictures")
+
+
+@pytest.mark.parametrize(
+    ("option", "data", "reason"),
+    [
+        (["--target", "class"], "pictures", "--target is for tables, and pictures is a folder"),
+        (["--task", "regression"], "pictures", "--task is for tables"),
+        (["--drop", "a"], "pictures", "--drop is for tables"),
+        (["--categorical", "a", "b"], "pictures", "--categorical is for tables"),
+        (["--size", "8"], "iris", "--size is for a folder of images, and iris is a table"),
+        (["--channels", "3"], "iris", "--channels is for a folder of images"),
+        (["--augment"], "iris", "--augment is for a folder of images"),
+        (["--no-augment"], "iris", "--augment is for a folder of images"),
+    ],
+)
+def test_options_that_data_has_no_use_for(
+    option: list[str], data: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images(3)
+    assert reason in fails(capsys, "fit", data, *option)
+
+
+def test_an_embedded_table_is_meant_unless_a_folder_has_subfolders(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("fit", "iris", *QUICK, "--out", "iris") == 0
+    assert run("fit", "iris", *QUICK, "--json", "--out", "iris") == 0
+    Path("iris", "some").mkdir()
+    capsys.readouterr()
+    assert "has no subfolders with images" in fails(capsys, "fit", "iris")
 
 
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "prepared",
     "progress_option",
     "read",
+    "refuse_unused",
     "settings_of",
 ]
 
@@ -43,8 +44,42 @@ class NotWritten(UserError):
 
 
 def is_image_folder(data: str) -> bool:
-    """Whether the data is a folder, which holds images by class."""
-    return Path(data).is_dir()
+    """Whether the data is a folder, which holds images by class.
+
+    An embedded table is meant by its name, unless a folder of this name has subfolders.
+    """
+    from chainrule.data import EMBEDDED
+
+    folder = Path(data)
+    if not folder.is_dir():
+        return False
+    return data not in EMBEDDED or any([p.is_dir() for p in folder.iterdir()])
+
+
+# Options that a folder of images has a use for, and those that nothing else has.
+OF_TRAINING = (
+    *("hidden", "activation", "dropout", "norm", "optimizer", "lr", "weight_decay", "epochs"),
+    *("batch_size", "patience", "class_weight", "test_size", "validation_size", "seed", "doctor"),
+)
+OF_RUNS = ("data", "out", "resume", "checkpoint_every", "progress", "quiet", "json", "debug")
+OF_IMAGES = ("size", "channels", "augment")
+
+
+def refuse_unused(options: argparse.Namespace) -> None:
+    """An error for an option of tables with a folder of images, and the other way round."""
+    images = is_image_folder(options.data)
+    used = {*OF_TRAINING, *OF_RUNS, *OF_IMAGES, "command", "run", "arguments", "usual"}
+    names = [n for n in vars(options) if n not in used] if images else OF_IMAGES
+    for name in names:
+        if getattr(options, name) == options.usual(name):
+            continue
+        option = "--" + name.replace("_", "-")
+        if images:
+            raise UserError(
+                f"{option} is for tables, and {options.data} is a folder of images: these have no "
+                "columns, and their classes are the names of the subfolders"
+            )
+        raise UserError(f"{option} is for a folder of images, and {options.data} is a table")
 
 
 def read(data: str) -> tuple[Table, str | None]:
@@ -101,6 +136,7 @@ def asked_of(options: argparse.Namespace) -> dict[str, Any]:
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings of a training: those given, and the defaults for tables or images."""
     from chainrule.train import Settings
+    from chainrule.train.automatic.images import IMAGES
     from chainrule.train.automatic.settings import hidden_sizes, seconds_of
 
     hidden = hidden_sizes(options.hidden) if options.hidden is not None else None
@@ -128,8 +164,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
     }
     if "time_limit" in given:
         given["time_limit"] = seconds_of(given["time_limit"])
-    images = is_image_folder(options.data)
-    default = Settings(hidden=(64,), epochs=60, patience=10) if images else Settings()
+    default = IMAGES if is_image_folder(options.data) else Settings()
     if hidden is not None:
         given["hidden"] = tuple(hidden)
     return Settings(**{**vars(default), **given})

@@ -21,6 +21,7 @@ from chainrule.cli.arguments import (
     is_image_folder,
     prepared,
     progress_option,
+    refuse_unused,
     settings_of,
 )
 from chainrule.cli.installation import facts, info
@@ -61,6 +62,7 @@ def _fitted(options: argparse.Namespace, folder: RunFolder) -> FittedNetwork:
     from chainrule.data import EMBEDDED
     from chainrule.train import fit_images, fit_table
 
+    refuse_unused(options)
     settings, progress = settings_of(options), progress_option(options)
     if is_image_folder(options.data):
         return fit_images(
@@ -68,6 +70,7 @@ def _fitted(options: argparse.Namespace, folder: RunFolder) -> FittedNetwork:
             settings,
             size=image_size(options.size),
             channels=options.channels,
+            augment=options.augment,
             progress=progress,
             checkpoints=folder,
         )

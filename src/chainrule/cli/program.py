@@ -126,8 +126,13 @@ def _parser() -> argparse.ArgumentParser:
     _training_options(fit)
     fit.add_argument("--test-size", type=float, help="fraction held out for the scores (0.2)")
     fit.add_argument("--validation-size", type=float, help="fraction to stop early by (0.15)")
-    fit.add_argument("--size", metavar="H,W", help="resize images")
-    fit.add_argument("--channels", type=int, choices=[1, 3], default=3, help="of images")
+    fit.add_argument("--size", metavar="H,W", help="of images (theirs, the longer side at most 64)")
+    fit.add_argument("--channels", type=int, choices=[1, 3], help="1: gray, 3: color (as they are)")
+    fit.add_argument(
+        "--augment",
+        action=argparse.BooleanOptionalAction,
+        help="shift training images at random (from 16 by 16 pixels on)",
+    )
     fit.add_argument("--out", metavar="DIR", help="where to write (default: chainrule-NAME)")
     fit.add_argument(
         "--resume", action="store_true", help="go on from the checkpoint of a fit that was killed"
@@ -148,6 +153,8 @@ def _parser() -> argparse.ArgumentParser:
         help="a bar, or curves that are drawn again (a bar; none with --json)",
     )
     fit.add_argument("--quiet", action="store_true", help="the same as --progress none")
+
+    fit.set_defaults(usual=fit.get_default)
 
     predicting.add_options(command("predict", predicting.predict, predicting.HELP))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from chainrule.backend import dtypes
-from chainrule.data.images import read_image
+from chainrule.data.images import image_facts, read_image
 from chainrule.data.preprocess import Fittable, saved
 from chainrule.data.table import TableError
 from chainrule.nn.functional import interpolate
@@ -20,20 +21,25 @@ from chainrule.tensor import Tensor
 __all__ = ["ImageEncoder", "image_files"]
 
 LARGEST = 2**27  # pixels of an image that a network can take
+SIDE = 64  # pixels of the longer side of a size that is chosen, at most
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
+LITTER = "__MACOSX"  # a folder that archives leave behind; others begin with a point
 
 
 def image_files(folder: str | os.PathLike[str]) -> tuple[list[Path], list[str]]:
-    """The images in a folder and their classes: the names of its subfolders."""
+    """The images in a folder and their classes: the names of its subfolders.
+
+    Folders and files whose names begin with a point are left out.
+    """
     root = Path(folder)
     if not root.is_dir():
         raise FileNotFoundError(f"there is no folder {root}")
     paths = [
         p
         for sub in sorted(root.iterdir())
-        if sub.is_dir()
+        if sub.is_dir() and sub.name != LITTER
         for p in sorted(sub.rglob("*"))
-        if p.suffix.lower() in SUFFIXES
+        if p.suffix.lower() in SUFFIXES and not _is_hidden(p.relative_to(root))
     ]
     if not paths:
         raise TableError(
@@ -43,61 +49,100 @@ def image_files(folder: str | os.PathLike[str]) -> tuple[list[Path], list[str]]:
     return paths, [p.relative_to(root).parts[0] for p in paths]
 
 
+def _is_hidden(path: Path) -> bool:
+    return any([part.startswith(".") for part in path.parts])
+
+
 class ImageEncoder(Fittable):
     """Image files as a standardized tensor (N, C, H, W) of one size.
 
+    All images are brought to one size and one number of channels: gray, palettes, 16 bits a pixel
+    (scaled to 8), transparency (laid on white), and photographs turned as their camera says.
+
     Args:
-        size: (height, width) to resize to; by default all images must have one size.
-        channels: 1 (gray) or 3 (color).
+        size: (height, width); by default that of the training images where they have one, else the
+            median of their heights and of their widths, and made smaller until the longer side has
+            at most 64 pixels.
+        channels: 1 (gray) or 3 (color); by default 1 if all training images are gray.
     """
 
-    def __init__(self, size: Sequence[int] | None = None, channels: int = 3):
+    def __init__(self, size: Sequence[int] | None = None, channels: int | None = None):
         super().__init__()
-        if channels not in (1, 3):
+        if channels not in (None, 1, 3):
             raise ValueError(f"ImageEncoder: channels must be 1 or 3, got {channels}")
-        self.resize = size is not None
-        self.size = None if size is None else [int(s) for s in size]
-        self.channels = channels
+        if size is not None and (len(size) != 2 or min(size) < 1 or math.prod(size) > LARGEST):
+            raise ValueError(
+                f"ImageEncoder: size must be (height, width), at most {LARGEST} pixels, got {size}"
+            )
+        self.given = (None if size is None else [int(s) for s in size], channels)
+        self.size, self.channels = self.given
         self.mean, self.spread = 0.0, 1.0
 
     def _read(self, paths: Sequence[str | os.PathLike[str]]) -> Tensor:
-        images = []
-        for path in paths:
-            image = cast(read_image(path, "L" if self.channels == 1 else "RGB"), "float32") / 255
-            if self.resize:
-                image = interpolate(
-                    image.unsqueeze(0), size=self.size, mode="bilinear", antialias=True
-                )[0]
-            shape = [int(n) for n in image.shape[1:]]
-            self.size = self.size or shape
-            if shape != self.size:
-                raise TableError(
-                    f"images have different sizes: {path} is {shape[0]} x {shape[1]}, others are "
-                    f"{self.size[0]} x {self.size[1]}; give one size: --size "
-                    f"{self.size[0]},{self.size[1]}"
-                )
-            images.append(image)
-        return cast(stack(images), dtypes.get_default_dtype())
+        if self.size is None or self.channels is None:
+            raise RuntimeError("ImageEncoder: not fitted; call fit(paths) with the training images")
+        if not len(paths):
+            raise TableError("ImageEncoder: there are no images")
+        return cast(stack([self._one(path) for path in paths]), dtypes.get_default_dtype())
+
+    def _one(self, path: str | os.PathLike[str]) -> Tensor:
+        """An image in [0, 1], without transparency, of the one size."""
+        mode = "LA" if self.channels == 1 else "RGBA"
+        image = cast(read_image(path, mode, apply_exif_orientation=True), "float32") / 255
+        alpha = image[-1:]
+        image = image[:-1] * alpha + (1 - alpha)
+        if [int(n) for n in image.shape[1:]] == self.size:
+            return image
+        return interpolate(image.unsqueeze(0), size=self.size, mode="bilinear", antialias=True)[0]
 
     def fit(self, paths: Sequence[str | os.PathLike[str]]) -> Self:
-        """Learns the size, mean and spread of the training images."""
+        """Learns size, channels, mean and spread of the training images."""
+        self.fit_transform(paths)
+        return self
+
+    def fit_transform(self, paths: Sequence[str | os.PathLike[str]]) -> Tensor:
+        """Fits and encodes the training images, which are read once."""
+        if not len(paths):
+            raise TableError("ImageEncoder: there are no images")
+        self.size, self.channels = self.given
+        if self.size is None or self.channels is None:
+            facts = [image_facts(path) for path in paths]
+            self.size = self.size or _common([(h, w) for h, w, _ in facts])
+            self.channels = self.channels or (1 if all([gray for _, _, gray in facts]) else 3)
         x = self._read(paths)
         self.mean, self.spread = float(x.mean()), float(x.std()) or 1.0
-        return self
+        return (x - self.mean) / self.spread
 
     def forward(self, paths: Sequence[str | os.PathLike[str]], target: str | None = None) -> Tensor:
         return (self._read(paths) - self.mean) / self.spread
 
     def get_extra_state(self) -> dict[str, Any]:
-        return {"size": self.size, "mean": self.mean, "spread": self.spread}
+        return {
+            "size": self.size,
+            "channels": self.channels,
+            "mean": self.mean,
+            "spread": self.spread,
+        }
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        size, mean, spread = saved(
-            "ImageEncoder", state, size="sizes", mean="number", spread="number"
+        size, channels, mean, spread = saved(
+            "ImageEncoder", state, size="sizes", channels="count", mean="number", spread="number"
         )
         if len(size) != 2 or math.prod(size) > LARGEST:
             raise ValueError(f"ImageEncoder: the saved size {size} is not that of an image")
-        self.size, self.mean, self.spread = list(size), float(mean), float(spread)
+        if channels not in (1, 3):
+            raise ValueError(f"ImageEncoder: the saved channels must be 1 or 3, got {channels}")
+        self.size, self.channels = list(size), int(channels)
+        self.mean, self.spread = float(mean), float(spread)
 
     def extra_repr(self) -> str:
         return f"size={self.size}, channels={self.channels}"
+
+
+def _common(sizes: Sequence[tuple[int, int]]) -> list[int]:
+    """The size of images where they have one, else a median one; bounded."""
+    (size, count), *_ = Counter(sizes).most_common(1)
+    if count < len(sizes):
+        size = tuple(sorted(axis)[len(sizes) // 2] for axis in zip(*sizes, strict=True))
+    shrink = min(1.0, SIDE / max(size))
+    return [max(1, round(n * shrink)) for n in size]

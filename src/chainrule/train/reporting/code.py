@@ -21,8 +21,8 @@ def python_code(network: FittedNetwork) -> str:
         for name, value in about["settings"].items()
     }
     if about.get("images"):
-        given = {"size": about["size"], "channels": about["channels"]}
-        call = _call("train.fit_images", [repr(about["source"]), "settings"], given)
+        first = [repr(about["source"]), "settings"]
+        call = _call("train.fit_images", first, about.get("given", {}))
     else:
         targets = about.get("targets", [about["target"]])
         target = repr(targets[0] if len(targets) == 1 else targets)
