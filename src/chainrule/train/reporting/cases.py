@@ -15,7 +15,7 @@ from chainrule.tensor import Tensor
 from chainrule.train.fitted import FittedNetwork
 from chainrule.train.reporting.html import number, table_of
 from chainrule.train.reporting.importance import columns_by_importance, pixels
-from chainrule.train.reporting.seen import CLASSES, LABELS, Seen, seen_of
+from chainrule.train.reporting.seen import CLASSES, KINDS, LABELS, Seen, seen_of, true_of
 from chainrule.utils.tensorboard.pictures import in_bytes, png
 
 __all__ = ["worst_cases"]
@@ -48,7 +48,8 @@ def _losses(seen: Seen) -> Tensor:
     if seen.kind == LABELS:
         right = seen.true * seen.said + (1 - seen.true) * (1 - seen.said)
         return -right.clamp(min=1e-300).log().mean(1)
-    return (seen.said - seen.true).abs().mean(1)
+    # Several numbers count in their own scales.
+    return ((seen.centers - seen.true) / seen.true.std(0).clamp(min=1e-300)).abs().mean(1)
 
 
 def _words(seen: Seen, i: int) -> str:
@@ -65,7 +66,7 @@ def _words(seen: Seen, i: int) -> str:
             for row in (seen.true, seen.said)
         )
         return f"{' + '.join(true) or 'none'}, predicted {' + '.join(said) or 'none'}"
-    true, said = seen.true[i].tolist(), seen.said[i].tolist()
+    true, said = seen.true[i].tolist(), seen.centers[i].tolist()
     listed = ", ".join(map(readable, said))
     off = f" ({said[0] - true[0]:+.4g})" if len(said) == 1 else ""
     return f"{', '.join(map(readable, true))}, predicted {listed}{off}"
@@ -106,9 +107,15 @@ def _case(network: FittedNetwork, seen: Seen, i: int, near: Case | None) -> str:
 
 def _known(network: FittedNetwork, target: Tensor) -> str:
     """What a training row was, in words."""
-    if network.task == "classification":
-        return str(network.about["classes"][int(target)])
-    return ", ".join(map(str, network.target.decode(target.reshape(1, -1))))
+    true = true_of(network, target.unsqueeze(0))
+    kind = KINDS.get(network.task)
+    if kind == CLASSES:
+        return network.target.classes[int(true)]
+    if kind == LABELS:
+        row = true.reshape(-1).tolist()
+        names = [n for n, v in zip(network.target.classes, row, strict=True) if v > 0.5]
+        return " + ".join(names) or "none"
+    return ", ".join(map(readable, true.reshape(-1).tolist()))
 
 
 def _compared(network: FittedNetwork, rows: Table, i: int, near: Case | None) -> str:
@@ -117,7 +124,7 @@ def _compared(network: FittedNetwork, rows: Table, i: int, near: Case | None) ->
     tables = [rows.take([i])]
     if near is not None and near.nearest is not None:
         tables.append(network.held_out["examples"][1].take([near.nearest]))
-    target = [n for n in _targets(network) if all(n in t for t in tables)]
+    target = [n for n in network.target.names if all(n in t for t in tables)]
     lines = []
     for name in [*target, *names[:COLUMNS]]:
         cells = [number(t[name].values[0]) for t in tables]
@@ -128,10 +135,6 @@ def _compared(network: FittedNetwork, rows: Table, i: int, near: Case | None) ->
     rest = f'<div class="soft">and {more} more columns</div>' if more > 0 else ""
     head = ["", "this", "nearest"][: 1 + len(tables)]
     return table_of(head, lines) + rest
-
-
-def _targets(network: FittedNetwork) -> list[str]:
-    return [network.about["target"]]
 
 
 def _thumbnail(network: FittedNetwork, rows: Any, x: Tensor, i: int, words: str) -> str:

@@ -52,7 +52,8 @@ def dependence_of(network: FittedNetwork, rows: Table, name: str) -> Dependence 
     n = len(present)
     many = present.take([i for _ in values for i in range(n)])
     filled = Column(name, column.kind, [v for v in values for _ in range(n)])
-    changed = Table([filled if c.name == name else c for c in many])
+    used = network.columns
+    changed = Table([filled if c.name == name else c for c in many if c.name in used])
     said = said_by(network, network.outputs(changed))
     return values, said.reshape(len(values), n, -1).mean(1)
 
@@ -82,7 +83,7 @@ def _chart(network: FittedNetwork, rows: Table, name: str) -> str:
         return bar_chart(bars, name, what)
     numbers = [float(v) for v in values]
     curves = {
-        seen.names[k]: list(zip(numbers, answers[:, k].tolist(), strict=True)) for k in places
+        seen.answers[k]: list(zip(numbers, answers[:, k].tolist(), strict=True)) for k in places
     }
     span = () if seen.kind == "numbers" else (0.0, 1.0)
     ylabel = "prediction" if seen.kind == "numbers" else "probability"
@@ -94,7 +95,7 @@ def _places(network: FittedNetwork) -> list[int]:
     seen = seen_of(network)
     if seen.kind == "classes" and len(seen.names) == 2:
         return [1]
-    return list(range(min(CURVES, len(seen.names))))
+    return list(range(min(CURVES, len(seen.answers))))
 
 
 def _most_moved(answers: Tensor) -> int:
@@ -104,5 +105,5 @@ def _most_moved(answers: Tensor) -> int:
 def _label(network: FittedNetwork, k: int) -> str:
     seen = seen_of(network)
     if seen.kind == "numbers":
-        return f"mean prediction of {seen.names[k]}"
+        return f"mean prediction of {seen.answers[k]}"
     return f"mean probability of {'label ' if seen.kind == LABELS else ''}{seen.names[k]}"

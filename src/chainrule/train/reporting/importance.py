@@ -15,7 +15,7 @@ from chainrule.random import Generator
 from chainrule.tensor import Tensor
 from chainrule.train.fitted import FittedNetwork
 from chainrule.train.reporting.html import framed
-from chainrule.train.reporting.seen import CLASSES, LABELS, seen_of
+from chainrule.train.reporting.seen import CLASSES, KINDS, LABELS, seen_in
 
 __all__ = ["IMPORTANCES", "columns_by_importance", "importance", "importances", "pixels"]
 
@@ -105,14 +105,17 @@ def _shuffled(x: Tensor, columns: list[int], order: Tensor) -> Tensor:
 
 
 def _measure(network: FittedNetwork) -> str:
-    return "log loss" if seen_of(network).kind in (CLASSES, LABELS) else "RMSE"
+    return "log loss" if network.task in KINDS else "RMSE"
 
 
 def _error(network: FittedNetwork, x: Tensor, target: Tensor) -> float:
-    output = network.model(x)
-    if network.task == "classification":
-        return metrics.nll(output, target, scores="logits")
-    return metrics.rmse(output, target) * network.target.spread
+    seen = seen_in(network, network.model(x), target)
+    if seen.kind == CLASSES:
+        return metrics.nll(seen.said, seen.true, scores="probabilities")
+    if seen.kind == LABELS:
+        right = seen.true * seen.said + (1 - seen.true) * (1 - seen.said)
+        return -float(right.clamp(min=1e-300).log().mean())
+    return float(((seen.centers - seen.true) ** 2).mean().sqrt())
 
 
 def pixels(columns: list[str], target: str) -> tuple[int, int] | None:

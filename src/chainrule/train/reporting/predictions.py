@@ -35,7 +35,7 @@ def predictions(network: FittedNetwork) -> str:
         return _labels(seen)
     texts = [_numbers(seen, k) for k in range(min(NUMBERS, len(seen.names)))]
     if len(seen.names) == 1:
-        return texts[0]
+        return _coverage(seen) + texts[0]
     return "".join(f"<h3>{escape(n)}</h3>{t}" for n, t in zip(seen.names, texts, strict=False))
 
 
@@ -87,7 +87,7 @@ def _labels(seen: Seen) -> str:
 
 
 def _numbers(seen: Seen, k: int) -> str:
-    said, true = seen.said[:, k], seen.true[:, min(k, seen.true.shape[1] - 1)]
+    said, true = seen.centers[:, k], seen.true[:, k]
     found = Residuals.from_predictions(true, said)
     sizes = sorted(found.residuals.abs().tolist())
     half, most = (sizes[min(len(sizes) - 1, int(share * len(sizes)))] for share in (0.5, 0.9))
@@ -104,6 +104,20 @@ def _numbers(seen: Seen, k: int) -> str:
         scatter_chart(some[0], left, "Residuals", "predicted", "true - predicted", "zero"),
         _histogram(found.residuals),
     )
+
+
+def _coverage(seen: Seen) -> str:
+    """Of quantiles how many of the true numbers lie below each, and how many should."""
+    if not seen.quantiles:
+        return ""
+    below = (seen.true <= seen.said).double().mean(0).tolist()
+    rows = [
+        [escape(name), f"{q:.1%}", f"{share:.1%}"]
+        for name, q, share in zip(seen.answers, seen.quantiles, below, strict=True)
+    ]
+    listed = table_of(["prediction", "should lie below", "lie below"], rows)
+    k = min(range(len(seen.quantiles)), key=lambda i: abs(seen.quantiles[i] - 0.5))
+    return f"{listed}<p>The pictures are those of {escape(seen.answers[k])}.</p>"
 
 
 def _thinned(said: Tensor, true: Tensor) -> tuple[list[float], list[float]]:
