@@ -56,7 +56,7 @@ def test_the_linear_model_wins_and_what_to_try_then() -> None:
     assert found.level == "worse"
     assert found.sentence == (
         "A linear model wins: 0.800 against 0.500 in R2 on 1,000 held-out rows (mean -0.010); "
-        "its predictions of y are off by 12 in the mean."
+        "predictions of the network are off by 12 in the mean."
     )
     assert found.advice[0].startswith('Use the linear model: `--hidden ""`')
 

@@ -90,12 +90,29 @@ function checkCurves(frame, view, figure) {
   if (/NaN|Infinity/.test(lines())) tell(frame, 'curves have places that are no numbers');
 }
 
+// A slider is moved by keys by the browser itself; here is seen that something follows it.
+function checkSlider(frame, view, box) {
+  const slider = box.querySelector('input[type=range]');
+  if (!slider) return tell(frame, 'a threshold has no slider');
+  if (slider.tabIndex < 0 || slider.disabled) tell(frame, 'the slider cannot be focused');
+  const state = () => box.querySelector('output').textContent + [...box.querySelectorAll('circle.at')].map(c => c.outerHTML);
+  const before = state();
+  for (const value of [1, 99]) {
+    slider.value = value;
+    slider.dispatchEvent(new view.Event('input', {bubbles: true}));
+    if (/NaN|Infinity|undefined/.test(state())) tell(frame, 'the slider leads to what is no number');
+  }
+  if (state() === before) tell(frame, 'the slider changes nothing');
+}
+
 function checkKeys(frame, view, page, expected) {
   const figures = [...page.querySelectorAll('figure.curves')], place = page.querySelector('#place');
   const toggles = [...page.querySelectorAll('svg [role=button]')];
-  const found = {curves: figures.length > 0, steps: !!place, modules: toggles.length > 0};
+  const sliders = [...page.querySelectorAll('.threshold')];
+  const found = {curves: figures.length > 0, steps: !!place, modules: toggles.length > 0, slider: sliders.length > 0};
   if (!found[expected]) tell(frame, `has no ${expected} to control`);
   figures.forEach(figure => checkCurves(frame, view, figure));
+  sliders.forEach(box => checkSlider(frame, view, box));
   if (place) {
     const state = () => place.textContent + [...page.querySelectorAll('.step')].map(s => s.hidden);
     for (const key of ['ArrowRight', 'End', 'ArrowLeft', 'Home']) changes(frame, view, page.body, key, state);

@@ -13,7 +13,7 @@ from pathlib import Path
 
 __all__ = ["find", "screenshot", "wrong_with"]
 
-WIDTHS = (400, 1000)
+WIDTHS = (390, 1280)
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = [
     "--headless",
@@ -59,7 +59,8 @@ def _run(address: str, dark: bool, *options: str) -> str:
 def wrong_with(page: str, controls: str, dark: bool) -> list[str]:
     """What is wrong with a page, in sentences; nothing, if all is well.
 
-    ``controls`` is what must work by keys: "curves", "steps", "modules", or "" for nothing.
+    ``controls`` is what must work by keys: "curves", "slider", "steps", "modules",
+    or "" for nothing.
     """
     heard = page.replace("<head>", f"<head>{EARS}", 1)
     if heard == page:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import chainrule
 from chainrule import data, inspect, nn, train
@@ -19,6 +21,42 @@ def _fitted(name: str) -> str:
     )
     network.about["embedded"] = True
     return train.html_report(network, f"chainrule fit {name} --epochs 25")
+
+
+def _of_images() -> str:
+    """Squares and lines in color, of which a network is often wrong after a few epochs."""
+    g = chainrule.Generator().manual_seed(0)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("lines", "squares"):
+            Path(folder, name).mkdir()
+            for i in range(20):
+                picture = chainrule.rand(3, 20, 24, generator=g)
+                height = 6 if name == "squares" else 2
+                picture[i % 3, i % 8 : i % 8 + height, 4:10] = 1.0
+                data.write_image(picture, Path(folder, name, f"{i}.png"))
+        settings = train.Settings(hidden=(8,), norm="batch", epochs=12)
+        network = train.fit_images(folder, settings, progress=False)
+    network.about["source"] = "pictures"
+    return train.html_report(network, "chainrule fit pictures --epochs 12")
+
+
+def _warned() -> str:
+    """Words, gaps, names that are long and look like HTML, and a warning."""
+    g = chainrule.Generator().manual_seed(0)
+    x = chainrule.randn(200, generator=g).tolist()
+    table = data.Table.from_dict(
+        {
+            "a column with a name that does not end for a long time": x,
+            "<b>word</b>": [("north", "south", "west & east")[i % 3] for i in range(200)],
+            "gaps": [None if i % 7 == 0 else 1e6 * v for i, v in enumerate(x)],
+            "price": [1e5 * v + 3e5 for v in x],
+        }
+    )
+    network = train.fit_table(
+        table, "price", settings=train.Settings(epochs=12), source="houses.csv", progress=False
+    )
+    network.about["warnings"] = ["the column gaps gives the target <away>"]
+    return train.html_report(network, "chainrule fit houses.csv --epochs 12")
 
 
 def _net() -> tuple[nn.Module, chainrule.Tensor, chainrule.Tensor]:
@@ -50,6 +88,9 @@ PAGES: dict[str, tuple[Callable[[], str], str]] = {
     "fit iris": (lambda: _fitted("iris"), "curves"),
     "fit digits": (lambda: _fitted("digits"), "curves"),
     "fit diabetes": (lambda: _fitted("diabetes"), "curves"),
+    "fit breast_cancer": (lambda: _fitted("breast_cancer"), "slider"),
+    "fit pictures": (_of_images, "slider"),
+    "fit houses": (_warned, "curves"),
     "back_propagation": (_back_propagation, "steps"),
     "convolution_steps": (_convolution, "steps"),
     "draw": (_drawing, "modules"),
@@ -72,5 +113,13 @@ PLANTED: dict[str, tuple[str, str]] = {
     "a picture without words": (page("t", '<img src="data:,">'), "without alt"),
     "a link to nothing": (page("t", '<a href="#gone">x</a>'), "leads nowhere"),
     "a button without a name": (page("t", "<button></button>"), "without a name"),
+    "a slider that moves nothing": (
+        page(
+            "t",
+            '<div class="threshold"><input type="range" min="1" max="99" aria-label="s">'
+            "<output>At 50%</output></div>",
+        ),
+        "the slider changes nothing",
+    ),
     "keys that do nothing": (page("t", _STEPS), "changes nothing"),
 }

@@ -35,6 +35,14 @@ def _ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def _label(value: float) -> str:
+    """A number with four digits, in thousands (k), millions (M) or billions (G) where it is large.
+
+    >>> [_label(v) for v in (0.25, 9000.0, 250000.0, -1.5e6)]
+    ['0.25', '9000', '250k', '-1.5M']
+    """
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if size <= abs(value) < 1e12:
+            return f"{value / (1e3 if letter == 'k' else size):.4g}{letter}"
     return f"{value:.4g}"
 
 
@@ -67,9 +75,9 @@ class _Axis:
 def _titles(title: str, xlabel: str, ylabel: str) -> list[str]:
     return [
         f'<text x="{WIDTH / 2}" y="18" text-anchor="middle" font-weight="600">'
-        f"{escape(title)}</text>",
+        f"{escape(_short(title, 60))}</text>",
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">'
-        f"{escape(xlabel)}</text>",
+        f"{escape(_short(xlabel, 60))}</text>",
         f'<text transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" '
         f'text-anchor="middle">{escape(ylabel)}</text>',
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from chainrule.data import Table
@@ -68,7 +69,8 @@ def _words(seen: Seen, i: int) -> str:
         return f"{' + '.join(true) or 'none'}, predicted {' + '.join(said) or 'none'}"
     true, said = seen.true[i].tolist(), seen.centers[i].tolist()
     listed = ", ".join(map(readable, said))
-    off = f" ({said[0] - true[0]:+.4g})" if len(said) == 1 else ""
+    left = said[0] - true[0]
+    off = f" ({'+' if left >= 0 else '-'}{readable(abs(left))})" if len(said) == 1 else ""
     return f"{', '.join(map(readable, true))}, predicted {listed}{off}"
 
 
@@ -92,7 +94,7 @@ def _case(network: FittedNetwork, seen: Seen, i: int, near: Case | None) -> str:
     said = f"<b>{escape(_words(seen, i))}</b>"
     if not picture:
         return f'<div class="case">{said}{_compared(network, rows, i, near)}</div>'
-    inputs = "" if isinstance(rows, Table) else f'<div class="soft">{escape(str(rows[i]))}</div>'
+    inputs = "" if isinstance(rows, Table) else f'<div class="soft">{escape(_short(rows[i]))}</div>'
     beside = ""
     if near is not None and near.nearest is not None:
         x, others, target = network.held_out["examples"]
@@ -103,6 +105,11 @@ def _case(network: FittedNetwork, seen: Seen, i: int, near: Case | None) -> str:
         f'<div class="case">{said}<div class="pair"><figure>{picture}'
         f"<figcaption>this one</figcaption></figure>{beside}</div>{inputs}</div>"
     )
+
+
+def _short(path: object) -> str:
+    """A file with its folder, which is its class."""
+    return "/".join(Path(str(path)).parts[-2:])
 
 
 def _known(network: FittedNetwork, target: Tensor) -> str:

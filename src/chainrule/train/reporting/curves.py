@@ -22,7 +22,9 @@ plot=svg.querySelector('.plot'),out=document.createElement('output'),[W,H,L,R,T,
 longest=Math.max(2,...data.series.map(s=>s.values.length));
 let log=data.log,low=1,high=longest,at=null;
 const positive=data.series.every(s=>s.values.every(v=>v===null||v>0)),
-label=v=>String(+v.toPrecision(4));
+label=v=>{const a=Math.abs(v),
+[size,letter]=a>=1e9?[1e9,'G']:a>=1e6?[1e6,'M']:a>=1e4?[1e3,'k']:[1,''];
+return a<1e12?+(v/size).toPrecision(4)+letter:v.toPrecision(4)};
 function ticks(a,b){const rough=(b-a)/5,p=10**Math.floor(Math.log10(rough)),
 step=[1,2,2.5,5,10].map(m=>m*p).find(s=>s>=rough),found=[];
 for(let i=Math.ceil(a/step-1e-9);i<=b/step+1e-9;i++)found.push(i*step);return found}

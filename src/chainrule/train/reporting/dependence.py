@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from chainrule.data import Column, Table
 from chainrule.inspect.core.svg import bar_chart, curve_chart
+from chainrule.printing import readable
 from chainrule.tensor import Tensor
 from chainrule.train.fitted import FittedNetwork
 from chainrule.train.reporting.html import framed
@@ -79,8 +80,9 @@ def _chart(network: FittedNetwork, rows: Table, name: str) -> str:
     if isinstance(values[0], str):
         k = places[0] if len(places) == 1 else _most_moved(answers)
         what = _label(network, k)
-        bars = {str(v): float(answers[i, k]) for i, v in enumerate(values)}
-        return bar_chart(bars, name, what)
+        usual = float(answers[:, k].mean())
+        bars = {str(v): float(answers[i, k]) - usual for i, v in enumerate(values)}
+        return bar_chart(bars, name, f"{what}, less {readable(usual)}")
     numbers = [float(v) for v in values]
     curves = {
         seen.answers[k]: list(zip(numbers, answers[:, k].tolist(), strict=True)) for k in places

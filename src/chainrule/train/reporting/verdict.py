@@ -118,7 +118,12 @@ def _unit(about: dict[str, Any]) -> str:
     if about["task"] != "regression" or "mae" not in about["scores"]:
         return ""
     off = readable(about["scores"]["mae"])
-    return f"; its predictions of {about['target']} are off by {off} in the mean"
+    return f"; predictions of the network are off by {off} in the mean"
+
+
+def _held_out(about: dict[str, Any]) -> str:
+    what = "images" if about.get("images") else "rows"
+    return f"{about['split']['test']:,} held-out {what}"
 
 
 def _compared(
@@ -129,7 +134,7 @@ def _compared(
     linear: float | None,
     guess: dict[str, float],
 ) -> str:
-    rows = f"{about['split']['test']:,} held-out rows"
+    rows = _held_out(about)
     guessed = "".join(f"{name} {shown(value)}" for name, value in guess.items())
     if linear is None:
         return f"The network {shown.claim(own)} {rows}" + (f" ({guessed})" if guess else "")
@@ -146,7 +151,7 @@ def _of(shown: Measure, rows: str) -> str:
 
 
 def _nothing(about: dict[str, Any], shown: Measure, own: float, guess: str, value: float) -> str:
-    area, rows = about["scores"].get("roc_auc", 0.0), f"{about['split']['test']:,} held-out rows"
+    area, rows = about["scores"].get("roc_auc", 0.0), _held_out(about)
     if area >= 0.7:
         return (
             f"The network ranks rows well (ROC AUC {area:.2f} on {rows}), but at a threshold of "
@@ -165,10 +170,15 @@ def _nothing(about: dict[str, Any], shown: Measure, own: float, guess: str, valu
 def _advice(network: FittedNetwork, level: str) -> list[str]:
     about, found = network.about, []
     overfits, unfinished = _overfits(network), _unfinished(network)
-    if level == "nothing":
+    if level == "nothing" and not about.get("images"):
         found.append(
             "Do the columns say anything about the target? Look at the importances and at the "
             "worst cases; a column that does may be missing."
+        )
+    if level == "nothing" and about.get("images"):
+        found.append(
+            "Can the classes be told apart in what the network sees? Look at the worst cases; "
+            "`--size` keeps more pixels."
         )
     if level == "worse" and not about.get("images"):
         found.append(
