@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import chainrule
-from chainrule.data.image_encoder import ImageEncoder, image_files
-from chainrule.data.images import ImageError, image_facts
+from chainrule.data.image_encoder import ImageEncoder, image_facts, image_files
+from chainrule.data.images import ImageError
 from chainrule.train import Settings
 from chainrule.train.automatic.images import small_convnet
 

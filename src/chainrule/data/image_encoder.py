@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from chainrule.backend import dtypes
-from chainrule.data.images import image_facts, read_image
+from chainrule.data.images import ImageError, _check_pixels, _pillow, _too_large, read_image
 from chainrule.data.preprocess import Fittable, saved
 from chainrule.data.table import TableError
 from chainrule.nn.functional import interpolate
@@ -18,8 +18,10 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 
-__all__ = ["ImageEncoder", "image_files"]
+__all__ = ["ImageEncoder", "image_facts", "image_files"]
 
+GRAY = ("1", "L", "LA", "La")
+ORIENTATION, WIDTH, HEIGHT = 274, 256, 257  # the numbers under which files keep these
 LARGEST = 2**27  # pixels of an image that a network can take
 SIDE = 64  # pixels of the longer side of a size that is chosen, at most
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
@@ -47,6 +49,34 @@ def image_files(folder: str | os.PathLike[str]) -> tuple[list[Path], list[str]]:
             f"{root.name}/CLASS/image.png"
         )
     return paths, [p.relative_to(root).parts[0] for p in paths]
+
+
+def image_facts(path: str | os.PathLike[str]) -> tuple[int, int, bool]:
+    """Height and width of the picture in a file, as its camera turned it, and whether it is gray.
+
+    Only the beginning of the file is read.
+    """
+    pillow, file = _pillow(), Path(path)
+    try:
+        with pillow.Image.open(file) as image:
+            _check_pixels(image)
+            if image.format == "TIFF":  # of which Pillow does not tell one size before and after
+                height, width = image.tag_v2[HEIGHT], image.tag_v2[WIDTH]
+            elif image.getexif().get(ORIENTATION, 1) >= 5:
+                height, width = image.size
+            else:
+                width, height = image.size
+            return height, width, image.mode in GRAY or image.mode.startswith("I")
+    except (pillow.Image.DecompressionBombError, pillow.Image.DecompressionBombWarning):
+        raise ImageError(f"image_facts: {file} {_too_large()}") from None
+    except ImageError as error:
+        raise ImageError(f"image_facts: {file} {error}") from None
+    except pillow.UnidentifiedImageError:
+        raise ImageError(f"image_facts: {file} is not a picture, or damaged at its start") from None
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except Exception as error:
+        raise ImageError(f"image_facts: {file} is damaged or not complete: {error}") from error
 
 
 def _is_hidden(path: Path) -> bool:

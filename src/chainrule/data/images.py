@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ImageError",
-    "image_facts",
     "imshow",
     "make_grid",
     "normalize",
@@ -46,8 +45,6 @@ __all__ = [
     "write_image",
 ]
 
-GRAY = ("1", "L", "LA", "La")
-ORIENTATION, WIDTH, HEIGHT = 274, 256, 257  # the numbers under which files keep these
 MODES = ("L", "LA", "RGB", "RGBA", "unchanged")
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"}
 # What "unchanged" makes of the ways in which a file can hold pixels.
@@ -121,34 +118,6 @@ def read_image(
         raise
     except Exception as error:
         raise ImageError(f"read_image: {file} is damaged or not complete: {error}") from error
-
-
-def image_facts(path: str | os.PathLike[str]) -> tuple[int, int, bool]:
-    """Height and width of the picture in a file, as its camera turned it, and whether it is gray.
-
-    Only the beginning of the file is read.
-    """
-    pillow, file = _pillow(), Path(path)
-    try:
-        with pillow.Image.open(file) as image:
-            _check_pixels(image)
-            if image.format == "TIFF":  # of which Pillow does not tell one size before and after
-                height, width = image.tag_v2[HEIGHT], image.tag_v2[WIDTH]
-            elif image.getexif().get(ORIENTATION, 1) >= 5:
-                height, width = image.size
-            else:
-                width, height = image.size
-            return height, width, image.mode in GRAY or image.mode.startswith("I")
-    except (pillow.Image.DecompressionBombError, pillow.Image.DecompressionBombWarning):
-        raise ImageError(f"image_facts: {file} {_too_large()}") from None
-    except ImageError as error:
-        raise ImageError(f"image_facts: {file} {error}") from None
-    except pillow.UnidentifiedImageError:
-        raise ImageError(f"image_facts: {file} is not a picture, or damaged at its start") from None
-    except (FileNotFoundError, PermissionError, IsADirectoryError):
-        raise
-    except Exception as error:
-        raise ImageError(f"image_facts: {file} is damaged or not complete: {error}") from error
 
 
 def _check_pixels(image: Image) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from html import escape
 
-from chainrule import metrics
 from chainrule.autograd.modes import inference_mode
 from chainrule.data import TableEncoder
 from chainrule.inspect.core.svg import bar_chart, heat_chart
@@ -111,7 +110,8 @@ def _measure(network: FittedNetwork) -> str:
 def _error(network: FittedNetwork, x: Tensor, target: Tensor) -> float:
     seen = seen_in(network, network.model(x), target)
     if seen.kind == CLASSES:
-        return metrics.nll(seen.said, seen.true, scores="probabilities")
+        own = seen.said.gather(1, seen.true.reshape(-1, 1))
+        return -float(own.clamp(min=1e-300).log().mean())
     if seen.kind == LABELS:
         right = seen.true * seen.said + (1 - seen.true) * (1 - seen.said)
         return -float(right.clamp(min=1e-300).log().mean())

@@ -82,7 +82,9 @@ class Verdict:
 def verdict(network: FittedNetwork) -> Verdict:
     """How good the network is beside what it has to beat, and what to try."""
     about = network.about
-    main = MAIN.get(about["task"], next(iter(about["scores"])))
+    main = MAIN.get(about["task"], "")
+    if main not in about["scores"]:
+        main = next(iter(about["scores"]))
     own, shown = about["scores"][main], measure(main)
     sign = -1 if shown.lower else 1
     others = {n: s[main] for n, s in about["baselines"].items() if main in s}
