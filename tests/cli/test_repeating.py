@@ -28,13 +28,15 @@ def write_table() -> None:
     draw = random.Random(0)
     with Path("table.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["size", "color", "code", "price", "kind"])
+        writer.writerow(["size", "color", "code", "price", "kind", "visits", "weight"])
         for _ in range(120):
             size, color, code = draw.gauss(0, 1), draw.choice(["red", "blue"]), draw.randrange(4)
             price = 100 + 20 * size + 5 * (color == "red") + draw.gauss(0, 1)
             kind = "large" if size + draw.gauss(0, 0.3) > 0 else "small"
             shown = "" if draw.random() < 0.1 else f"{size:.4f}"
-            writer.writerow([shown, color, code, f"{price:.2f}", kind])
+            visits = int(max(0.0, 2 + size + draw.gauss(0, 1)))
+            weight = f"{draw.uniform(0.5, 2):.3f}"
+            writer.writerow([shown, color, code, f"{price:.2f}", kind, visits, weight])
 
 
 def write_images() -> None:
@@ -52,6 +54,12 @@ RUNS = {
     "categories by hand": ["table.csv", "--target", "price", "--categorical", "code"],
     "a target by hand": ["table.csv", "--target", "code", "--categorical", "code"],
     "two classes": ["table.csv", "--target", "kind", "--class-weight", "balanced"],
+    "default network": ["table.csv", "--target", "kind", "--weight", "weight"],
+    "several numbers": ["table.csv", "--target", "price,visits"],
+    "count": ["table.csv", "--target", "visits", "--task", "count"],
+    "quantile": ["table.csv", "--target", "price", "--quantiles", "0.2,0.8"],
+    "ordinal": ["table.csv", "--target", "code", "--levels", "0,1,2,3"],
+    "in groups": ["table.csv", "--target", "price", "--group", "code"],
     "images": ["pictures", "--channels", "1", "--size", "8,9"],
 }
 
@@ -62,7 +70,8 @@ def test_the_code_in_the_report_repeats_the_run(
 ) -> None:
     write_table()
     write_images()
-    assert main(["fit", *RUNS[name], *QUICK, "--out", "a folder"]) == 0
+    how = ["--quiet"] if name == "default network" else QUICK
+    assert main(["fit", *RUNS[name], *how, "--out", "a folder"]) == 0
     page = Path("a folder", "report.html").read_text()
     programs = [html.unescape(t) for t in re.findall(r'<pre tabindex="0">(.*?)</pre>', page, re.S)]
     uses, use, again, repeat = programs
