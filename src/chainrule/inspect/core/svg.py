@@ -23,13 +23,14 @@ LEFT, RIGHT, TOP, BOTTOM = 62, 14, 30, 42
 LEGEND = 18  # the height of a row of names below the chart
 
 
-def _ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Round numbers from low to high."""
+def _ticks(low: float, high: float, count: int = 5, whole: bool = False) -> list[float]:
+    """Round numbers from low to high; with ``whole`` no others than whole ones."""
     if high <= low:
         return [low]
     rough = (high - low) / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough)
+    step = max(1, math.ceil(step)) if whole else step
     first = math.ceil(low / step - 1e-9)
     return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
@@ -49,6 +50,8 @@ def _label(value: float) -> str:
 class _Axis:
     """Numbers to pixels, on a linear or logarithmic scale."""
 
+    whole = False  # whether only whole numbers have a meaning
+
     def __init__(self, values: Sequence[float], start: float, stop: float, log: bool = False):
         known = [v for v in values if math.isfinite(v) and (not log or v > 0)]
         low, high = (min(known), max(known)) if known else (0.0, 1.0)
@@ -65,7 +68,7 @@ class _Axis:
 
     def ticks(self) -> list[float]:
         if not self.log:
-            return _ticks(self.low, self.high)
+            return _ticks(self.low, self.high, whole=self.whole)
         powers = range(math.floor(self.low), math.ceil(self.high) + 1)
         steps = (1,) if self.high - self.low > 2 else (1, 2, 5)
         marks = [m * 10.0**p for p in powers for m in steps]
@@ -159,6 +162,7 @@ def curve_chart(
     xs = [a for a, _ in points]
     # One point gets room on both sides, as in a curve that has only begun.
     x = _Axis(xs if len(set(xs)) > 1 else [*xs, xs[0] + 1], LEFT, WIDTH - RIGHT)
+    x.whole = xlabel == "epoch"
     y = _Axis([*span, *[b for _, b in points]], HEIGHT - BOTTOM, TOP, log)
     plot = _grid(x, y)
     if mark is not None:

@@ -25,9 +25,9 @@ const positive=data.series.every(s=>s.values.every(v=>v===null||v>0)),
 label=v=>{const a=Math.abs(v),
 [size,letter]=a>=1e9?[1e9,'G']:a>=1e6?[1e6,'M']:a>=1e4?[1e3,'k']:[1,''];
 return a<1e12?+(v/size).toPrecision(4)+letter:v.toPrecision(4)};
-function ticks(a,b){const rough=(b-a)/5,p=10**Math.floor(Math.log10(rough)),
-step=[1,2,2.5,5,10].map(m=>m*p).find(s=>s>=rough),found=[];
-for(let i=Math.ceil(a/step-1e-9);i<=b/step+1e-9;i++)found.push(i*step);return found}
+function ticks(a,b,whole){const rough=(b-a)/5,p=10**Math.floor(Math.log10(rough)),
+near=[1,2,2.5,5,10].map(m=>m*p).find(s=>s>=rough),step=whole?Math.max(1,Math.ceil(near)):near,
+found=[];for(let i=Math.ceil(a/step-1e-9);i<=b/step+1e-9;i++)found.push(i*step);return found}
 function logticks(a,b){const found=[],steps=b-a>2?[1]:[1,2,5];
 for(let p=Math.floor(a);p<=b;p++)steps.forEach(m=>{const t=m*10**p,v=Math.log10(t);
 if(v>=a&&v<=b)found.push(t)});return found}
@@ -38,7 +38,7 @@ let x;
 function draw(){const f=v=>log?Math.log10(v):v,seen=data.series.map(s=>s.values.map((v,i)=>[i+1,v])
 .filter(p=>p[1]!==null&&p[0]>=low&&p[0]<=high)),all=seen.flat().map(p=>f(p[1]));
 x=scale(low,high,L,W-R);const y=scale(Math.min(...all),Math.max(...all),H-B,T);let text='';
-ticks(x.low,x.high).forEach(t=>{const a=x(t).toFixed(1);
+ticks(x.low,x.high,true).forEach(t=>{const a=x(t).toFixed(1);
 text+='<line class="grid" x1="'+a+'" x2="'+a+'" y1="'+T+'" y2="'+(H-B)+
 '"/><text text-anchor="middle" x="'+a+'" y="'+(H-B+16)+'">'+label(t)+'</text>'});
 (log?logticks(y.low,y.high):ticks(y.low,y.high)).forEach(t=>{const b=y(f(t));

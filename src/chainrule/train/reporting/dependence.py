@@ -23,14 +23,20 @@ def dependence(network: FittedNetwork) -> str:
     rows = network.held_out["rows"]
     if not isinstance(rows, Table) or pixels(network.about["columns"], network.about["target"]):
         return ""
-    charts = [_chart(network, rows, name) for name in columns_by_importance(network)[:SHOWN]]
-    if not any(charts):
+    names = columns_by_importance(network)[:SHOWN]
+    found = {name: dependence_of(network, rows, name) for name in names}
+    known = {name: pair for name, pair in found.items() if pair is not None}
+    if not known:
         return ""
-    seen = seen_of(network)
+    seen, places = seen_of(network), _places(network)
+    shown = [answers[:, places] for _, answers in known.values()]
+    span = (min(float(a.min()) for a in shown), max(float(a.max()) for a in shown))
+    charts = [_chart(network, name, *pair, span) for name, pair in known.items()]
     what = "prediction" if seen.kind == "numbers" else "probability"
     return (
         f"<p>The mean {what} over held-out rows as one column changes and all others stay as they "
-        f"are, between the 5th and the 95th percentile.</p>{framed(*charts)}"
+        "are, between the 5th and the 95th percentile. All charts have one scale.</p>"
+        + framed(*charts)
     )
 
 
@@ -70,11 +76,13 @@ def _grid(ordered: list[float]) -> list[float]:
     return [low + (high - low) * i / (POINTS - 1) for i in range(POINTS)]
 
 
-def _chart(network: FittedNetwork, rows: Table, name: str) -> str:
-    found = dependence_of(network, rows, name)
-    if found is None:
-        return ""
-    values, answers = found
+def _chart(
+    network: FittedNetwork,
+    name: str,
+    values: list[float] | list[str],
+    answers: Tensor,
+    span: tuple[float, float],
+) -> str:
     seen = seen_of(network)
     places = _places(network)
     if isinstance(values[0], str):
@@ -87,7 +95,6 @@ def _chart(network: FittedNetwork, rows: Table, name: str) -> str:
     curves = {
         seen.answers[k]: list(zip(numbers, answers[:, k].tolist(), strict=True)) for k in places
     }
-    span = () if seen.kind == "numbers" else (0.0, 1.0)
     ylabel = "prediction" if seen.kind == "numbers" else "probability"
     return curve_chart(curves, name, name, ylabel, span=span)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from chainrule import inspect
 from chainrule.train.fitted import FittedNetwork
 
 __all__ = ["architecture"]
+
+TALL = 900  # pixels of a drawing that is folded away
 
 
 def architecture(network: FittedNetwork) -> str:
@@ -16,7 +19,8 @@ def architecture(network: FittedNetwork) -> str:
         return f"<pre>{escape(str(network.model))}</pre>"
     inputs = network.held_out["inputs"][:1]
     drawing, summary = inspect.draw(network.model, inputs), inspect.summary(network.model, inputs)
-    return (
-        f'<div class="frame">{drawing.svg}</div>'
-        f"<h3>Summary, for one row</h3><pre>{escape(str(summary))}</pre>"
-    )
+    frame = f'<div class="frame">{drawing.svg}</div>'
+    tall = re.search(r'<svg[^>]* height="(\d+)', drawing.svg)
+    if tall and int(tall[1]) > TALL:
+        frame = f"<details><summary>Drawing of all operations</summary>{frame}</details>"
+    return f"{frame}<h3>Summary, for one row</h3><pre>{escape(str(summary))}</pre>"
