@@ -6,7 +6,7 @@ values); targets (N, L) are 0 and 1.
 
 from __future__ import annotations
 
-from chainrule.metrics.labels import Scores, values_of
+from chainrule.metrics.labels import Scores, nan_of_nan, values_of
 from chainrule.ops.elementwise.logic import where
 from chainrule.tensor import Tensor
 from chainrule.typing import ArrayLike
@@ -16,6 +16,7 @@ __all__ = ["hamming_loss", "label_f1", "subset_accuracy"]
 AVERAGES = ("micro", "macro", "samples")
 
 
+@nan_of_nan
 def hamming_loss(output: ArrayLike, target: ArrayLike, *, scores: Scores | None = None) -> float:
     """The fraction of labels that are wrong, over all samples and labels.
 
@@ -30,12 +31,14 @@ def hamming_loss(output: ArrayLike, target: ArrayLike, *, scores: Scores | None 
     return float((given != true).double().mean())
 
 
+@nan_of_nan
 def subset_accuracy(output: ArrayLike, target: ArrayLike, *, scores: Scores | None = None) -> float:
     """The fraction of samples all of whose labels are right."""
     given, true = labels_of("subset_accuracy", output, target, scores)
     return float((given == true).all(dim=1).double().mean())
 
 
+@nan_of_nan
 def label_f1(
     output: ArrayLike,
     target: ArrayLike,

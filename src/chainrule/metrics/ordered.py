@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainrule.backend import dtypes
-from chainrule.metrics.labels import values_of
+from chainrule.metrics.labels import nan_of_nan, values_of
 from chainrule.nn.functional import pinball_loss
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.patterns import arange
@@ -30,6 +30,7 @@ __all__ = [
 # --- counts ---------------------------------------------------------------------------------------
 
 
+@nan_of_nan
 def poisson_deviance(output: ArrayLike, target: ArrayLike, *, log_input: bool = False) -> float:
     """The mean of 2 (y log(y / m) - y + m) for predicted means m, or their logarithms.
 
@@ -41,6 +42,7 @@ def poisson_deviance(output: ArrayLike, target: ArrayLike, *, log_input: bool = 
     return float(deviances(rate, true).mean())
 
 
+@nan_of_nan
 def d2_poisson(output: ArrayLike, target: ArrayLike, *, log_input: bool = False) -> float:
     """1 - the deviance of the predicted means / that of the mean of the targets.
 
@@ -53,6 +55,7 @@ def d2_poisson(output: ArrayLike, target: ArrayLike, *, log_input: bool = False)
     return 1 - found / constant if constant > 0 else float(found == 0)
 
 
+@nan_of_nan
 def d2_poisson_log(output: ArrayLike, target: ArrayLike) -> float:
     """The same of the logarithms of means, which a network for counts puts out."""
     return d2_poisson(output, target, log_input=True)
@@ -87,6 +90,7 @@ def _counts(
 # --- quantiles ------------------------------------------------------------------------------------
 
 
+@nan_of_nan
 def pinball(output: ArrayLike, target: ArrayLike, quantiles: Sequence[float]) -> float:
     """The mean pinball loss of predicted quantiles (N, K) of targets (N,) or (N, 1)."""
     values = values_of("pinball", "output", output).double()
@@ -94,6 +98,7 @@ def pinball(output: ArrayLike, target: ArrayLike, quantiles: Sequence[float]) ->
     return float(pinball_loss(values, true, quantiles))
 
 
+@nan_of_nan
 def coverage(output: ArrayLike, target: ArrayLike) -> float:
     """The fraction of targets between the least and the largest output of their row (N, K).
 
@@ -137,18 +142,21 @@ def predicted_ranks(output: ArrayLike) -> Tensor:
     return cast(values > 0, dtypes.int64).cumprod(1).sum(1)
 
 
+@nan_of_nan
 def ordinal_mae(output: ArrayLike, target: ArrayLike) -> float:
     """The mean distance in ranks, of cumulative logits (N, K) or predicted ranks (N,)."""
     predicted, true = _ranks("ordinal_mae", output, target)
     return float((predicted - true).abs().double().mean())
 
 
+@nan_of_nan
 def ordinal_accuracy(output: ArrayLike, target: ArrayLike) -> float:
     """The fraction of ranks that are right, of cumulative logits (N, K) or predicted ranks (N,)."""
     predicted, true = _ranks("ordinal_accuracy", output, target)
     return float((predicted == true).double().mean())
 
 
+@nan_of_nan
 def cohen_kappa(output: ArrayLike, target: ArrayLike, weights: str | None = None) -> float:
     """The agreement of classes beyond chance: 1 - sum w O / sum w E.
 

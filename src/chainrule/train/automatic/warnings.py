@@ -9,7 +9,7 @@ from chainrule.backend import dtypes
 from chainrule.data import Column, Table
 from chainrule.data.tabular.shared import quoted
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.creation.patterns import zeros
+from chainrule.ops.creation.patterns import arange, zeros
 from chainrule.ops.creation.sampling import randperm
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.elementwise.logic import where
@@ -25,7 +25,7 @@ from chainrule.train.automatic.parts import Parts
 
 __all__ = ["given_away", "warnings_of"]
 
-LOOKED_AT = 20_000  # rows in which a column that gives the target away is looked for
+LOOKED_AT = 20_000  # rows of which relations and distributions are looked at, at most
 NEARLY = 0.975  # share of what a constant gets wrong that one column gets right
 FEW = 10  # test rows, below which no score says anything
 RARE, RATIO = 0.05, 10.0  # share of a class, and how many times more frequent another is
@@ -45,6 +45,13 @@ def warnings_of(table: Table, choice: Choice, parts: Parts) -> list[str]:
     ]
 
 
+def _some(rows: Tensor) -> Tensor:
+    """All rows, or some at random where they are many."""
+    if len(rows) <= LOOKED_AT:
+        return rows
+    return rows[randperm(len(rows), generator=Generator().manual_seed(0))[:LOOKED_AT]]
+
+
 # --- a column that gives the target away ----------------------------------------------------------
 
 
@@ -53,9 +60,8 @@ def _leaks(table: Table, choice: Choice, parts: Parts) -> Iterator[str]:
     rows = cat(list(parts.picked))
     if len(rows) < 30:  # anything may fit a few rows
         return
-    if len(rows) > LOOKED_AT:
-        chosen = randperm(len(rows), generator=Generator().manual_seed(0))[:LOOKED_AT]
-        rows, y = rows[chosen], y[chosen]
+    chosen = _some(arange(len(rows)))
+    rows, y = rows[chosen], y[chosen]
     goal = cast(one_hot(y, int(y.max()) + 1) if y.ndim == 1 else y, dtypes.float64)
     used = [name for name in dict.fromkeys(parts.inputs.sources) if name != choice.time]
     for name in used:
@@ -130,7 +136,9 @@ def _between(x: Tensor, y: Tensor, asked: Tensor, constant: Tensor, is_number: b
 
 def _repeated(table: Table, choice: Choice, parts: Parts) -> Iterator[str]:
     columns = [c for c in table if c.name in {*parts.inputs.sources, *choice.targets}]
-    if _by_chance(columns, len(table)) > 0.01:  # rows of few values repeat by themselves
+    some = _some(arange(len(table)))
+    # Rows of few values repeat by themselves.
+    if _by_chance([c.take(some) for c in columns], len(table)) > 0.01:
         return
     marks = _marks(columns)
     train, test = marks[parts.picked[0]], marks[parts.picked[2]]
@@ -178,6 +186,7 @@ def _drift(choice: Choice, parts: Parts) -> Iterator[str]:
     """Columns whose values are distributed otherwise in the test part (Kolmogorov, Smirnov)."""
     (x, _), (z, _) = parts.train, parts.test
     plain = int(x.shape[1]) - len(parts.inputs.index_sizes)
+    x, z = _some(x), _some(z)
     n, m = len(x), len(z)
     limit = math.sqrt(math.log(2 * max(1, plain) / SURE) / 2 * (n + m) / (n * m))
     found: dict[str, float] = {}
