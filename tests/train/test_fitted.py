@@ -74,3 +74,23 @@ def test_damage_is_told(network: train.FittedNetwork, tmp_path: Path) -> None:
     chainrule.save({"kind": fitted.KIND, **parts}, tmp_path / "old", folder=True)
     with pytest.raises(ValueError, match="the network in .*old is damaged: its 'target'"):
         train.FittedNetwork.load(tmp_path / "old")
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"intervals": {"accuracy": [0.5]}},
+        {"intervals": {"op": "x", "state": [None, 1]}},
+        {"intervals": ["accuracy"]},
+        {"warnings": "look out"},
+        {"notes": [1]},
+        {"given": ["weights"]},
+        {"targets": ["another"]},
+    ],
+)
+def test_a_forged_description_is_refused(
+    network: train.FittedNetwork, forged: dict[str, object]
+) -> None:
+    parts = {**network.file_parts(), "about": {**network.about, **forged}}
+    with pytest.raises(ValueError, match="FittedNetwork|interval|differ"):
+        train.FittedNetwork.from_file_parts(parts)

@@ -282,6 +282,16 @@ ABOUT = {
 }
 
 
+# What it may hold, too.
+ALSO = {
+    "targets": "texts",
+    "given": "dict",
+    "notes": "texts",
+    "warnings": "texts",
+    "intervals": "dict",
+}
+
+
 def _checked(
     kept: dict[str, Any],
 ) -> tuple[nn.Module, nn.Module, TargetEncoder, dict[str, Any], History]:
@@ -289,6 +299,12 @@ def _checked(
     about, history = saved("FittedNetwork", kept, about="dict", history="dicts")
     saved("FittedNetwork", about, **ABOUT)
     saved("FittedNetwork", about["split"], train="count", validation="count", test="count")
+    told = {name: kind for name, kind in ALSO.items() if name in about}
+    saved("FittedNetwork", about, **told)
+    for name, ends in about.get("intervals", {}).items():
+        two = isinstance(ends, list) and len(ends) == 2
+        if not two or not all(type(end) in (int, float) for end in ends):
+            raise ValueError(f"the interval of its score {name!r:.60} is not two numbers")
     parts = (("model", nn.Module), ("inputs", nn.Module), ("target", TargetEncoder))
     for name, kind in parts:
         if not isinstance(kept.get(name), kind):
