@@ -125,6 +125,15 @@ def test_printed_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert told == {"rows": ROWS, "predictions": whole("kind"), "out": None}
 
 
+def test_intervals() -> None:
+    asked = ["--interval", "0.9", "--out", "i.jsonl"]
+    assert main(["predict", "price", "new.csv", *asked]) == 0
+    found = read("i.jsonl")
+    assert list(found) == ["price", "low", "high"]
+    assert (found["low"] < found["price"]).all()
+    assert (found["price"] < found["high"]).all()
+
+
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     before = sorted(Path().rglob("*"))
     assert main(["predict", *arguments]) == 2

@@ -102,6 +102,23 @@ def test_numbers_are_on_their_own_scale(numbers: Network) -> None:
     assert found == pytest.approx(numbers.predict({"size": [1.0, 2.5]}), rel=1e-5)
 
 
+def test_intervals_and_several_targets(numbers: Network) -> None:
+    status, told = posted(numbers, [{"size": 1}, {"size": 4}], "?interval=0.8")
+    assert status == 200
+    expected = numbers.predict_interval({"size": [1.0, 4.0]}, 0.8).tolist()
+    for answer, (low, high) in zip(told["answers"], expected, strict=True):
+        assert answer["interval"] == pytest.approx([low, high], rel=1e-4)
+        assert low < answer["prediction"] < high
+    assert posted(numbers, {"size": 1}, "?interval=1.5")[0] == 400
+    rows = {"a": [i / 7 for i in range(60)], "y": [i * 2.5 for i in range(60)]}
+    table = data.Table.from_dict({**rows, "z": [i / 3 for i in range(60)]})
+    both = train.fit_table(table, ["y", "z"], "regression", SETTINGS, progress=False)
+    (answer,) = posted(both, {"a": 1.5})[1]["answers"]
+    columns = both.target.columns(both.outputs({"a": [1.5]}))
+    found = {name: pytest.approx(values[0], rel=1e-5) for name, values in columns.items()}
+    assert answer["prediction"] == found
+
+
 @pytest.mark.parametrize(
     ("row", "column", "rule"),
     [

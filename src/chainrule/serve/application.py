@@ -15,7 +15,7 @@ from chainrule.serve.batching import Asked, Batcher, Full, Stopped
 from chainrule.serve.description import openapi
 from chainrule.serve.limits import Limits
 from chainrule.serve.page import POLICY, front_page
-from chainrule.serve.rows import ignored, wanted, wrong_with
+from chainrule.serve.rows import has_intervals, ignored, wanted, wrong_with
 from chainrule.train import FittedNetwork
 
 if TYPE_CHECKING:
@@ -160,15 +160,15 @@ class _Service:
             raise _Refused(400, f"unknown parameter {next(iter(given))!r}; there are {names}")
         if probabilities not in ("true", "false"):
             raise _Refused(400, f"probabilities must be true or false, got {probabilities!r}")
-        if probabilities == "true" and self.network.task != "classification":
+        if probabilities == "true" and not self.network.target.classes:
             raise _Refused(400, "probabilities: this network predicts numbers, not classes")
         return probabilities == "true", self._level(interval)
 
     def _level(self, given: str | None) -> float | None:
         if given is None:
             return None
-        if self.network.task == "classification" or not hasattr(self.network, "predict_interval"):
-            raise _Refused(400, "interval: this network has no intervals")
+        if not has_intervals(self.network):
+            raise _Refused(400, "interval: only networks for the task regression have intervals")
         try:
             level = float(given)
         except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.serve.limits import Limits
-from chainrule.serve.rows import example, wanted
+from chainrule.serve.rows import example, has_intervals, wanted
 from chainrule.train import FittedNetwork
 from chainrule.version import __version__
 
@@ -81,10 +81,10 @@ def _json(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parameters(network: FittedNetwork) -> list[dict[str, Any]]:
-    if network.task == "classification":
+    if network.target.classes:
         text = "whether the probability of each class is wanted, too"
         return [_parameter("probabilities", {"type": "boolean"}, text)]
-    if hasattr(network, "predict_interval"):
+    if has_intervals(network):
         between = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
         text = "the probability with which an interval holds the truth, like 0.9"
         return [_parameter("interval", between, text)]
@@ -102,9 +102,9 @@ def _schemas(network: FittedNetwork) -> dict[str, Any]:
         for name, kind in wanted(network).items()
     }
     answer: dict[str, Any] = {"prediction": {}}
-    if network.task == "classification":
+    if network.target.classes:
         answer["probabilities"] = {"type": "object", "additionalProperties": {"type": "number"}}
-    else:
+    if has_intervals(network):
         answer["interval"] = {"type": "array", "items": {"type": "number"}}
     texts = {"type": "array", "items": {"type": "string"}}
     mistake = {

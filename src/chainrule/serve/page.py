@@ -10,7 +10,7 @@ import json
 from chainrule.inspect.core.pages import page
 from chainrule.serve.description import summary_of
 from chainrule.serve.limits import Limits
-from chainrule.serve.rows import example, wanted
+from chainrule.serve.rows import example, has_intervals, wanted
 from chainrule.train import FittedNetwork
 
 __all__ = ["POLICY", "front_page"]
@@ -83,9 +83,9 @@ same order.</p>
 
 
 def _option(network: FittedNetwork) -> str:
-    if network.task == "classification":
+    if network.target.classes:
         value, text = "probabilities=true", "with probabilities"
-    elif hasattr(network, "predict_interval"):
+    elif has_intervals(network):
         value, text = "interval=0.9", "with intervals of 90 %"
     else:
         return ""

@@ -12,7 +12,16 @@ from chainrule.data.tabular.dates import reading_of
 from chainrule.data.tabular.numerals import numeral
 from chainrule.train import FittedNetwork
 
-__all__ = ["Wanted", "answers", "example", "ignored", "table_of", "wanted", "wrong_with"]
+__all__ = [
+    "Wanted",
+    "answers",
+    "example",
+    "has_intervals",
+    "ignored",
+    "table_of",
+    "wanted",
+    "wrong_with",
+]
 
 SHOWN = 20  # mistakes that are listed at most
 NUMERIC = ("ymd", "s", "ms")  # forms of dates that are numbers
@@ -104,10 +113,7 @@ def _shown(value: Any) -> str:
 
 def ignored(rows: Sequence[Row], network: FittedNetwork) -> list[str]:
     """The names in rows that the network does not know."""
-    names = dict.fromkeys([name for row in rows for name in row])
-    read = network.columns
-    known = {*read, *network.inputs.left_out, network.about.get("target")}
-    return [name for name in names if name not in known]
+    return network.unknown_columns(list(dict.fromkeys([name for row in rows for name in row])))
 
 
 def table_of(rows: Sequence[Row], columns: Mapping[str, Wanted]) -> Table:
@@ -135,24 +141,40 @@ def _word(value: Any) -> str | None:
     return None if text is None or meaning(text) is None else text
 
 
+def has_intervals(network: FittedNetwork) -> bool:
+    """Whether it can say how far off its numbers may be."""
+    return network.task == "regression" and "errors" in network.about.get("calibration", {})
+
+
 def answers(
     network: FittedNetwork, table: Table, probabilities: bool, interval: float | None
 ) -> list[dict[str, Any]]:
-    """For each row what is to be said of it: the prediction, and what else was asked for."""
-    found: list[dict[str, Any]] = [{"prediction": _plain(v)} for v in network.predict(table)]
+    """For each row what is to be said of it: the prediction, and what else was asked for.
+
+    Of several targets the prediction has a value for each, by name.
+    """
+    output = network.outputs(table)
+    columns = network.target.columns(output)
+    names, rows = list(columns), zip(*columns.values(), strict=True)
+    found: list[dict[str, Any]] = [
+        {"prediction": _plain(row[0] if len(names) == 1 else dict(zip(names, row, strict=True)))}
+        for row in rows
+    ]
     if probabilities:
         classes = network.about["classes"]
-        for row, p in zip(found, network.predict_proba(table).tolist(), strict=True):
-            row["probabilities"] = dict(zip(classes, p, strict=True))
+        for answer, p in zip(found, network.probabilities(output).tolist(), strict=True):
+            answer["probabilities"] = dict(zip(classes, p, strict=True))
     if interval is not None:
         bounds = network.predict_interval(table, interval).tolist()
-        for row, pair in zip(found, bounds, strict=True):
-            row["interval"] = pair
+        for answer, pair in zip(found, bounds, strict=True):
+            answer["interval"] = pair
     return found
 
 
 def _plain(value: Any) -> Any:
     """A prediction as JSON has it: null for what is no finite number."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
