@@ -23,6 +23,8 @@ pytest.importorskip("expecttest", reason="PyTorch's records need it")
 
 from parity.database import modules, operators, optimizers  # noqa: E402
 from parity.database.differences import DIFFERENCES  # noqa: E402
+from torch.testing._internal import common_utils  # noqa: E402
+from torch.testing._internal.opinfo import core  # noqa: E402
 
 FLOATS = ["float64", "complex128"]
 KINDS = {
@@ -97,6 +99,16 @@ def one_thread() -> Iterator[None]:
     yield
     torch.set_num_threads(before[0])
     chainrule.set_num_threads(before[1])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_test_of_unittest() -> Iterator[None]:
+    """Each list of samples looks through the whole stack, with the sources of every frame, for a
+    test of unittest that it belongs to: here there is none, and that took most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (common_utils, core):
+            patch.setattr(module, "extract_test_fn", lambda: None)
+        yield
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=str)
