@@ -5,7 +5,7 @@ from __future__ import annotations
 from chainrule import nn, optim
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.data import TargetEncoder
+from chainrule.data import TableEncoder, TargetEncoder
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.patterns import arange, ones
 from chainrule.ops.elementwise.functions import log
@@ -42,6 +42,9 @@ def baselines(parts: Parts) -> dict[str, dict[str, float]]:
     """
     (x, y), (x_test, y_test), target = parts.train, parts.test, parts.target
     constant = constant_outputs(target, y, parts.weights[0])
+    if isinstance(parts.inputs, TableEncoder):  # an index is no number
+        plain = int(x.shape[1]) - len(parts.inputs.index_sizes)
+        x, x_test = x[:, :plain], x_test[:, :plain]
     flat, flat_test = (t.reshape(t.shape[0], -1).double() for t in (x[:BASELINE_ROWS], x_test))
     weight = None if parts.weights[0] is None else parts.weights[0][:BASELINE_ROWS].double()
     y = y[:BASELINE_ROWS]

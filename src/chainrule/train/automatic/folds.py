@@ -75,7 +75,8 @@ class _TableFold:
 
     def __call__(self) -> dict[str, float]:
         rows, held = two_parts(self.table, self.choice, self.settings, self.train)
-        parts = encode(self.table, self.choice, (rows, held, self.test), self.roles)
+        three, indices = (rows, held, self.test), not self.settings.is_plain
+        parts = encode(self.table, self.choice, three, self.roles, indices)
         with fork_rng():
             manual_seed(self.settings.seed)
             model = make_network(parts, self.settings)

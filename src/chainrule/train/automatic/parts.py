@@ -52,7 +52,8 @@ class Parts:
 
 def prepare(table: Table, choice: Choice, settings: Settings, roles: Roles | None = None) -> Parts:
     """Splits a table, fits the encoders on the training rows and encodes all three parts."""
-    return encode(table, choice, three_parts(table, choice, settings), roles)
+    rows = three_parts(table, choice, settings)
+    return encode(table, choice, rows, roles, indices=not settings.is_plain)
 
 
 def encode(
@@ -60,12 +61,17 @@ def encode(
     choice: Choice,
     rows: Sequence[Tensor | Sequence[int]],
     roles: Roles | None = None,
+    indices: bool = False,
 ) -> Parts:
-    """Three parts of a table as tensors, encoded by what the first one shows."""
+    """Three parts of a table as tensors, encoded by what the first one shows.
+
+    With ``indices`` the last features are the indices of large categories, for a network that has
+    vectors for them.
+    """
     part, others = table.take(rows[0]), choice.no_features()
     group = None if choice.group is None else table[choice.group].as_category().codes.long()
     goal = choice.encoder().fit(choice.target_of(part))
-    inputs, y = TableEncoder(roles), goal(choice.target_of(part))
+    inputs, y = TableEncoder(roles, indices=indices), goal(choice.target_of(part))
     guesses = {**guess_roles(_features(table, choice), inputs.given), **others}
     encoded = [(inputs.fit_transform(_features(part, choice), y, guesses=guesses), y)]
     weights = [choice.weight_of(part)]
