@@ -44,6 +44,19 @@ def test_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     assert graph.main() > 0.95
 
 
-def test_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    results = example("tables", monkeypatch).main(["iris"], [0])
-    assert results["iris"]["tuned linear"][0] > 0.9
+def test_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tables = example("tables", monkeypatch)
+    keep = tmp_path / "results.json"
+    given = ["--tables", "iris", "--seeds", "1", "--keep", str(keep), "--methods"]
+    told = tables.main([*given, "chainrule", "linear", "MLP"])
+    assert told["chainrule"]["below linear"] <= 0.04  # one of 30 rows
+    monkeypatch.setattr(tables, "measured", lambda *_: pytest.fail("it was kept"))
+    assert tables.main([*given, "chainrule", "linear", "MLP"]) == told
+    assert tables.ranks({"a": 0.5, "b": 0.9, "c": 0.5001}) == {"a": 2.5, "b": 1, "c": 2.5}
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- results -->\nold\n<!-- end -->\nafter\n")
+    tables.write_page("new", page)
+    assert page.read_text() == "before\n<!-- results -->\n\nnew\n\n<!-- end -->\nafter\n"
+    for name, make in tables.TABLES.items():
+        columns, target, _ = make()
+        assert {len(values) for values in columns.values()} == {len(target)}, name
