@@ -13,6 +13,7 @@ import chainrule
 from chainrule import data, models, train
 from chainrule.cli import main
 from chainrule.train.automatic import search
+from chainrule.train.automatic.calibration import HeldOut, soften
 from chainrule.train.automatic.ensemble import Recipe
 from chainrule.train.automatic.settings import Settings, seconds_of
 from chainrule.train.intervals import half_width, kept_errors
@@ -182,7 +183,15 @@ def test_probabilities_are_calibrated(settings: Settings) -> None:
         assert abs(p[inside].mean() - truth[inside].mean()) < 3 * deviation
 
 
-def test_a_temperature_is_taken_where_it_helps() -> None:
-    many = Settings(hidden=(64, 64), epochs=40, patience=40, lr=0.02, batch_size=8)
-    net = train.fit_table(classes(120), settings=many, progress=False)
-    assert net.about["calibration"]["temperature"] >= 1.0
+@pytest.mark.parametrize(("factor", "wanted"), [(4.0, 4.0), (0.5, 0.5), (1.0, 1.0)])
+def test_a_temperature_is_taken_where_it_helps(factor: float, wanted: float) -> None:
+    chance = chainrule.Generator().manual_seed(0)
+    x = chainrule.randn(4000, 1, generator=chance)
+    y = (chainrule.rand(4000, generator=chance) < chainrule.sigmoid(2 * x[:, 0])).long()
+    model = models.MLP(1, [], 2)
+    with chainrule.no_grad():
+        model[0].weight.copy_(chainrule.tensor([[0.0], [2 * factor]]))  # the truth, if not for it
+        model[0].bias.zero_()
+        found = soften(model, HeldOut(model(x), y, None), "cross_entropy")
+    assert found == pytest.approx(wanted, rel=0.1)
+    assert float(model[0].weight[1]) == pytest.approx(2 * factor / found)

@@ -43,7 +43,7 @@ def fit_table(
     progress: ProgressLike = True,
     checkpoints: RunFolder | None = None,
 ) -> FittedNetwork:
-    """Trains a multi-layer perceptron on a table: detects, encodes, splits, trains, evaluates.
+    """Trains a network on a table: detects, encodes, splits, trains, evaluates.
 
     Args:
         table: the data: a table, a frame of pandas, polars or Arrow, or columns by name.
