@@ -43,8 +43,7 @@ def text_report(network: FittedNetwork) -> str:
         f"{about['source']}: {about['rows']} rows, {len(about['features'])} features, {kind}",
         f"network: {about['parameters']} parameters; best epoch {about['best_epoch']} of "
         f"{len(network.history)} ({about['stopped']})",
-        f"held-out scores on {split['test']} rows (trained on {split['train']}, chosen on "
-        f"{split['validation']}):",
+        f"held-out scores on {split['test']} rows ({_learned_from(about)}):",
         *_score_lines(about),
     ]
     for name, why in list(about["left_out"].items())[:5]:
@@ -85,6 +84,17 @@ def doctors_lines(about: dict[str, Any]) -> list[str]:
     return lines + (found or ["doctor: nothing found"])
 
 
+def _learned_from(about: dict[str, Any]) -> str:
+    """Which rows were learned from, in words."""
+    split, members = about["split"], about.get("trained", {}).get("members")
+    train, validation = split["train"], split["validation"]
+    if members:
+        return (
+            f"trained on {train + validation:,}, each of {members} members without {validation:,}"
+        )
+    return f"trained on {train:,}, chosen on {validation:,}"
+
+
 def html_report(network: FittedNetwork, command: str = "", place: str = "model") -> str:
     """The page as text: no other file, nothing from the network; without a script pictures stay.
 
@@ -117,8 +127,7 @@ def html_report(network: FittedNetwork, command: str = "", place: str = "model")
     links = "".join(f'<a href="#{_anchor(name)}">{name}</a>' for name, _ in shown[1:])
     split = about["split"]
     top = note(
-        f"{about['rows']:,} rows; trained on {split['train']:,}, chosen on "
-        f"{split['validation']:,}, scored on {split['test']:,} held out."
+        f"{about['rows']:,} rows; {_learned_from(about)}, scored on {split['test']:,} held out."
     )
     rest = [f'<section id="{_anchor(n)}"><h2>{n}</h2>{text}</section>' for n, text in shown[1:]]
     body = [
