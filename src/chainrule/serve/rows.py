@@ -54,7 +54,13 @@ class Wanted(NamedTuple):
 
 def wanted(network: FittedNetwork) -> dict[str, Wanted]:
     """What each column of a network is."""
-    written = {f.name: getattr(f, "mark", getattr(f, "form", "")) for f in network.inputs.features}
+    written: dict[str, str] = {}
+    for feature in network.inputs.features:  # a column may have several; one says how it is written
+        written[feature.name] = (
+            getattr(feature, "mark", "")
+            or getattr(feature, "form", "")
+            or (written.get(feature.name, ""))
+        )
     return {name: Wanted(kind, written.get(name, "")) for name, kind in network.columns.items()}
 
 
@@ -180,7 +186,8 @@ def _plain(value: Any) -> Any:
 
 def example(network: FittedNetwork) -> dict[str, Any]:
     """A row that can be sent: a usual value for each column where one is known, else null."""
-    return {feature.name: _usual(feature) for feature in network.inputs.features}
+    first = {feature.name: feature for feature in reversed(network.inputs.features)}
+    return {name: _usual(first[name]) for name in network.columns}
 
 
 def _usual(feature: Any) -> Any:
