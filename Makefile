@@ -115,6 +115,7 @@ bench: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/training.py
 	$(PEERS)/bin/python benchmarks/watch.py
 	$(PEERS)/bin/python benchmarks/serve.py
+	$(PEERS)/bin/python benchmarks/compiled.py
 
 # All rows of the table of MNIST errors, from the files in $$CHAINRULE_DATA: hours.
 mnist: $(VENV)/.tools

@@ -62,10 +62,15 @@ static inline T* data(PyArrayObject* a) {
     return static_cast<T*>(PyArray_DATA(a));
 }
 
-// A new array of the same shape and dtype.
+// An array for a result: a new one, or while a program is repeated (tape.hpp) its own.
+PyArrayObject* new_array(int ndim, const npy_intp* shape, int type);
+
+// The same, filled with zeros.
+PyArrayObject* new_zeros(int ndim, const npy_intp* shape, int type);
+
+// An array for a result of the same shape and dtype.
 static inline PyArrayObject* new_like(PyArrayObject* a) {
-    return reinterpret_cast<PyArrayObject*>(
-        PyArray_SimpleNew(PyArray_NDIM(a), PyArray_DIMS(a), PyArray_TYPE(a)));
+    return new_array(PyArray_NDIM(a), PyArray_DIMS(a), PyArray_TYPE(a));
 }
 
 // Releases the GIL while kernels run.

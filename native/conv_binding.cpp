@@ -49,7 +49,7 @@ bool read(PyObject* const* given, Convolution& c) {
 PyArrayObject* result(const Convolution& c, Int first, Int second) {
     npy_intp dims[5] = {first, second};
     for (int i = 0; i < c.nd; ++i) dims[2 + i] = c.size[3 - c.nd + i];
-    return reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(c.nd + 2, dims, c.type));
+    return new_array(c.nd + 2, dims, c.type);
 }
 
 bool quick(const ConvShape& s) {
@@ -213,7 +213,7 @@ PyObject* im2col(const Call& call) {
     for (int i = 0; i < ndim - nd - 1; ++i) dims[i] = PyArray_DIM(x, i);
     dims[ndim - nd - 1] = rows;
     dims[ndim - nd] = outputs;
-    PyObject* out = PyArray_SimpleNew(ndim - nd + 1, dims, PyArray_TYPE(x));
+    PyObject* out = reinterpret_cast<PyObject*>(new_array(ndim - nd + 1, dims, PyArray_TYPE(x)));
     if (out == nullptr) return nullptr;
     s.batch = 1;
     s.in_channels = PyArray_SIZE(x) / (s.in[0] * s.in[1] * s.in[2]);
@@ -248,7 +248,8 @@ PyObject* col2im(const Call& call) {
     for (int i = 0; i < ndim - 2; ++i) dims[i] = PyArray_DIM(columns, i);
     dims[ndim - 2] = rows / places;
     for (int i = 0; i < nd; ++i) dims[ndim - 1 + i] = s.in[3 - nd + i];
-    PyObject* out = PyArray_SimpleNew(ndim - 1 + nd, dims, PyArray_TYPE(columns));
+    PyObject* out =
+        reinterpret_cast<PyObject*>(new_array(ndim - 1 + nd, dims, PyArray_TYPE(columns)));
     if (out == nullptr) return nullptr;
     s.batch = 1;
     s.in_channels = PyArray_SIZE(columns) / (places * volume(s.out));

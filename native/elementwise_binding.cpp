@@ -140,8 +140,7 @@ bool bring_together(PyArrayObject* a, PyArrayObject* b, Together* t) {
 template <class T>
 PyObject* new_broadcast(const Arithmetic& which, PyArrayObject* a, PyArrayObject* b,
                         const Together& t) {
-    PyArrayObject* out =
-        reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(t.ndim, t.shape, PyArray_TYPE(a)));
+    PyArrayObject* out = new_array(t.ndim, t.shape, PyArray_TYPE(a));
     if (out == nullptr) return nullptr;
     const auto& f = elementwise_of<T>();
     const T *as = data<T>(a), *bs = data<T>(b);
@@ -250,7 +249,7 @@ PyObject* squared_error(const Call& call) {
     if (!(type == NPY_FLOAT ? squared_error_of<float>(a, b, &total)
                             : squared_error_of<double>(a, b, &total)))
         return PyErr_NoMemory();
-    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(0, nullptr, type));
+    PyArrayObject* out = new_array(0, nullptr, type);
     if (out == nullptr) return nullptr;
     if (type == NPY_FLOAT)
         *data<float>(out) = static_cast<float>(scale * total);

@@ -67,8 +67,7 @@ T sum_of_all(std::int64_t n, const T* x) {
 
 template <class T>
 PyObject* new_sum(PyArrayObject* a, const Plan& plan, bool mean) {
-    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(
-        PyArray_SimpleNew(plan.ndim, const_cast<npy_intp*>(plan.shape), PyArray_TYPE(a)));
+    PyArrayObject* out = new_array(plan.ndim, const_cast<npy_intp*>(plan.shape), PyArray_TYPE(a));
     if (out == nullptr) return nullptr;
     const T* x = data<T>(a);
     T* to = data<T>(out);
@@ -171,8 +170,7 @@ PyObject* index_place(const Call& call) {
         return call.by_reference();
     const std::int64_t count = PyArray_SIZE(at);
     width = PyArray_SIZE(g) / count;
-    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(
-        PyArray_ZEROS(static_cast<int>(ndim), shape, PyArray_TYPE(g), 0));
+    PyArrayObject* out = new_zeros(static_cast<int>(ndim), shape, PyArray_TYPE(g));
     if (out == nullptr) return nullptr;
     const std::int64_t* numbers = data<std::int64_t>(at);
     // Each thread adds some columns of all rows, in their order.
@@ -206,8 +204,7 @@ PyObject* index(const Call& call) {
     int ndim = 0;
     for (int i = 0; i < PyArray_NDIM(at); ++i) shape[ndim++] = PyArray_DIM(at, i);
     for (int i = 1; i < PyArray_NDIM(a); ++i) shape[ndim++] = PyArray_DIM(a, i);
-    PyArrayObject* out =
-        reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, PyArray_TYPE(a)));
+    PyArrayObject* out = new_array(ndim, shape, PyArray_TYPE(a));
     if (out == nullptr) return nullptr;
     const std::int64_t* numbers = data<std::int64_t>(at);
     const std::int64_t row = PyArray_SIZE(a) / PyArray_DIM(a, 0) * PyArray_ITEMSIZE(a);
@@ -257,8 +254,7 @@ PyObject* random_mask(const Call& call) {
     if (limit < 0) return call.by_reference();
     std::uint64_t key;
     if (!next_key(call[0], &key)) return nullptr;
-    PyArrayObject* out =
-        reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(static_cast<int>(ndim), shape, type));
+    PyArrayObject* out = new_array(static_cast<int>(ndim), shape, type);
     if (out == nullptr) return nullptr;
     const std::uint32_t last = static_cast<std::uint32_t>(limit);
     share(size, 2, [=](std::int64_t i, std::int64_t end) {

@@ -175,7 +175,7 @@ void fill(const Matrix& a, const Matrix& b, PyArrayObject* start, PyArrayObject*
 
 PyObject* new_product(const Matrix& a, const Matrix& b, PyArrayObject* start, int ndim,
                       npy_intp* shape, int type, Unary after = {}) {
-    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, type));
+    PyArrayObject* out = new_array(ndim, shape, type);
     if (out == nullptr) return nullptr;
     if (type == NPY_FLOAT)
         fill<float>(a, b, start, out, after);
@@ -240,7 +240,7 @@ PyObject* matmul(const Call& call) {
 template <class T>
 PyObject* new_sum_of_rows(const Matrix& a, int type) {
     npy_intp n = a.cols;
-    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(1, &n, type));
+    PyArrayObject* out = new_array(1, &n, type);
     if (out == nullptr) return nullptr;
     const auto f = linear_of<T>().sum_rows;
     T* to = data<T>(out);
@@ -415,7 +415,7 @@ PyObject* sum_to(const Call& call) {
     if (along && ndim == 1 && matrix_of(a, &rows)) return sum_of_rows(rows, type);
     if (!along && !(fits && all_but_middle(a, ndim, shape, &first, &count, &inner)))
         return call.by_reference();
-    PyArrayObject* out = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, type));
+    PyArrayObject* out = new_array(ndim, shape, type);
     if (out == nullptr) return nullptr;
     if (along && type == NPY_FLOAT)
         sums_along<float>(a, n, inner, data<float>(out));

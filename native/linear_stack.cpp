@@ -138,10 +138,6 @@ void multiply_all(std::int64_t count, const Product& p, const T* starts, T* c) {
     });
 }
 
-PyArrayObject* new_array(int ndim, const npy_intp* shape, int type) {
-    return reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, type));
-}
-
 template <class T>
 PyObject* new_products(std::int64_t count, const Product& p, PyArrayObject* starts, int type) {
     const npy_intp shape[3] = {count, p.m, p.n};

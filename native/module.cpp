@@ -7,6 +7,7 @@
 #endif
 
 #include "blas.hpp"
+#include "tape.hpp"
 
 namespace chainrule {
 
@@ -19,6 +20,7 @@ PyObject* Call::by_reference() const {
         if (!PyErr_Occurred()) PyErr_Format(PyExc_RuntimeError, "no NumPy kernel named %s", kernel);
         return nullptr;
     }
+    if (supply != nullptr) supply->fell_back = true;
     return PyObject_Vectorcall(function, args, static_cast<size_t>(count), names);
 }
 
@@ -121,5 +123,9 @@ PyMODINIT_FUNC PyInit__native(void) {
         if (!append(rules, rule)) return nullptr;
     if (PyModule_AddObject(module, "update_rules", rules) < 0) return nullptr;
     if (PyModule_AddFunctions(module, own_methods) < 0) return nullptr;
+    if (!make_tape_type()) return nullptr;
+    Py_INCREF(reinterpret_cast<PyObject*>(tape_type));
+    if (PyModule_AddObject(module, "Tape", reinterpret_cast<PyObject*>(tape_type)) < 0)
+        return nullptr;
     return module;
 }

@@ -97,10 +97,6 @@ struct Layout {
     }
 };
 
-PyArrayObject* new_array(int ndim, const npy_intp* shape, int type) {
-    return reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, type));
-}
-
 template <class T>
 T* data_or_null(PyArrayObject* a) {
     return a == nullptr ? nullptr : data<T>(a);

@@ -92,7 +92,7 @@ struct Reader {
 
     T* make(Kept& kept, npy_intp d0, npy_intp d1, npy_intp d2 = -1) {
         const npy_intp dims[] = {d0, d1, d2};
-        kept.a = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(d2 < 0 ? 2 : 3, dims, type));
+        kept.a = new_array(d2 < 0 ? 2 : 3, dims, type);
         if (kept.a == nullptr) {
             PyErr_Clear();
             no_memory = true;

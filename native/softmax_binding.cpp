@@ -147,8 +147,7 @@ PyObject* new_cross_entropy(PyArrayObject* x, const Targets& t, Reduction reduct
     PyArrayObject* losses = nullptr;
     T* each = few;
     if (reduction == Reduction::none || t.rows > 256) {
-        losses = reinterpret_cast<PyArrayObject*>(
-            PyArray_SimpleNew(PyArray_NDIM(x) - 1, PyArray_DIMS(x), type));
+        losses = new_array(PyArray_NDIM(x) - 1, PyArray_DIMS(x), type);
         if (losses == nullptr) {
             Py_DECREF(p);
             return nullptr;
@@ -162,8 +161,7 @@ PyObject* new_cross_entropy(PyArrayObject* x, const Targets& t, Reduction reduct
         f(end - i, n, t.ignore, from + i * n, t.numbers + i, to + i * n, each + i);
     });
     if (reduction != Reduction::none) {
-        PyArrayObject* reduced =
-            reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(within, PyArray_DIMS(x), type));
+        PyArrayObject* reduced = new_array(within, PyArray_DIMS(x), type);
         for (std::int64_t k = 0; reduced != nullptr && k < t.groups; ++k) {
             double total = sum_of(t.size(), each + k * t.size());
             if (reduction == Reduction::mean) total /= static_cast<double>(t.kept_of(k));

@@ -1,8 +1,10 @@
 // The twins of backend/numpy_kernels/update.py: all parameters of a step in one call.
 #include "arguments.hpp"
+#include "kept_update.hpp"
 
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace chainrule {
@@ -65,6 +67,8 @@ class Rows {
         }
         return true;
     }
+
+    bool has_copies() const { return copies_ != nullptr; }
 
     const Py_ssize_t count;
     std::int64_t total = 0;
@@ -349,42 +353,72 @@ std::int64_t count_rows(PyObject* params, PyObject* given) {
     return total <= MOST_RATES ? total : 0;
 }
 
-// (rule, params, grads, rates, states, constants) -> None
-PyObject* write_updates(const Call& call) {
-    const auto otherwise = [&] { return PyErr_Occurred() ? nullptr : call.by_reference(); };
+// An update as C++ sees it: rows of memory, a rule and its constants.
+struct Prepared {
+    const KnownRule* rule = nullptr;
+    UpdateConstants constants{};
+    Rows rows;
+
+    explicit Prepared(Py_ssize_t count) : rows(count) {}
+
+    void run() const {
+        const auto of_float = rule->kernel.in(update_of<float>());
+        const auto of_double = rule->kernel.in(update_of<double>());
+        unlocked(rows.total, [&] {
+            for_parts(rows, [&](const Row& r, std::int64_t i, std::int64_t n) {
+                r.is_float ? update_part(of_float, r, i, n, constants)
+                           : update_part(of_double, r, i, n, constants);
+            });
+        });
+    }
+};
+
+// How many rows an update has; 0 if it is NumPy's. The rule and its constants, if it is not.
+std::int64_t read_rule(const Call& call, const KnownRule** rule, UpdateConstants* c) {
     if (!call.has(6) || !PyList_Check(call[1]) || !PyList_Check(call[2]) ||
         !PyList_Check(call[4]) || !PyDict_Check(call[5]))
-        return otherwise();
+        return 0;
     const Py_ssize_t count = PyList_GET_SIZE(call[1]), kinds = PyList_GET_SIZE(call[4]);
     const std::int64_t parts = count_rows(call[1], call[3]);
-    if (parts == 0 || PyList_GET_SIZE(call[2]) != count || kinds > MAX_STATES) return otherwise();
-    const KnownRule* rule = rule_of(call[0]);
-    UpdateConstants c{};
-    if (rule == nullptr || !constants_of(*rule, call[5], &c) || !states_fit(*rule, kinds, c))
-        return otherwise();
-    Rows rows(static_cast<Py_ssize_t>(parts));
-    if (!rows) return PyErr_NoMemory();
+    if (parts == 0 || PyList_GET_SIZE(call[2]) != count || kinds > MAX_STATES) return 0;
+    *rule = rule_of(call[0]);
+    if (*rule == nullptr || !constants_of(**rule, call[5], c) || !states_fit(**rule, kinds, *c))
+        return 0;
+    return parts;
+}
+
+bool read_rows(const Call& call, Rows* rows) {
+    const Py_ssize_t count = PyList_GET_SIZE(call[1]);
     Row whole;
     Rates rates{nullptr, 1, 0, false};
     const bool one = PyFloat_CheckExact(call[3]);
     for (Py_ssize_t i = 0, k = 0; i < count; ++i, k += rates.count) {
         if (!one) rates_of(PyList_GET_ITEM(call[3], i), PyList_GET_ITEM(call[1], i), &rates);
-        if (!row_of(call, count, i, rates.count > 1, &rows, &whole)) return otherwise();
+        if (!row_of(call, count, i, rates.count > 1, rows, &whole)) return false;
         if (one) {
             whole.lr = PyFloat_AS_DOUBLE(call[3]);
-            rows[k] = whole;
+            (*rows)[k] = whole;
         } else {
-            split(whole, rates, &rows[k]);
+            split(whole, rates, &(*rows)[k]);
         }
     }
-    const auto of_float = rule->kernel.in(update_of<float>());
-    const auto of_double = rule->kernel.in(update_of<double>());
-    unlocked(rows.total, [&] {
-        for_parts(rows, [&](const Row& r, std::int64_t i, std::int64_t n) {
-            r.is_float ? update_part(of_float, r, i, n, c) : update_part(of_double, r, i, n, c);
-        });
-    });
-    if (!rows.write_back()) return nullptr;
+    return true;
+}
+
+// (rule, params, grads, rates, states, constants) -> None
+PyObject* write_updates(const Call& call) {
+    const auto otherwise = [&] { return PyErr_Occurred() ? nullptr : call.by_reference(); };
+    const KnownRule* rule = nullptr;
+    UpdateConstants c{};
+    const std::int64_t parts = read_rule(call, &rule, &c);
+    if (parts == 0) return otherwise();
+    Prepared update(static_cast<Py_ssize_t>(parts));
+    if (!update.rows) return PyErr_NoMemory();
+    update.rule = rule;
+    update.constants = c;
+    if (!read_rows(call, &update.rows)) return otherwise();
+    update.run();
+    if (!update.rows.write_back()) return nullptr;
     Py_RETURN_NONE;
 }
 
@@ -516,6 +550,53 @@ PyObject* write_clamped(const Call& call) {
 }
 
 }  // namespace
+
+// --- kept updates --------------------------------------------------------------------------------
+
+struct KeptUpdate::Inside {
+    Prepared update;
+    explicit Inside(Py_ssize_t count) : update(count) {}
+};
+
+KeptUpdate::KeptUpdate(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
+KeptUpdate::~KeptUpdate() = default;
+
+std::unique_ptr<KeptUpdate> KeptUpdate::of(PyObject* const* args, Py_ssize_t count) {
+    const Call call{"write_updates", args, count, nullptr};
+    const KnownRule* rule = nullptr;
+    UpdateConstants c{};
+    const std::int64_t parts = read_rule(call, &rule, &c);
+    if (parts == 0 || !PyFloat_CheckExact(call[3])) return nullptr;
+    auto inside = std::make_unique<Inside>(static_cast<Py_ssize_t>(parts));
+    if (!inside->update.rows || !read_rows(call, &inside->update.rows) ||
+        inside->update.rows.has_copies())
+        return nullptr;
+    inside->update.rule = rule;
+    inside->update.constants = c;
+    return std::unique_ptr<KeptUpdate>(new KeptUpdate(std::move(inside)));
+}
+
+bool KeptUpdate::set(double lr, PyObject* constants) {
+    Prepared& update = inside_->update;
+    for (Py_ssize_t i = 0; i < update.rows.count; ++i) update.rows[i].lr = lr;
+    return constants_of(*update.rule, constants, &update.constants);
+}
+
+bool KeptUpdate::set_rate(double lr) {
+    for (Py_ssize_t i = 0; i < inside_->update.rows.count; ++i) inside_->update.rows[i].lr = lr;
+    return true;
+}
+
+bool KeptUpdate::set_constant(const char* name, double value) {
+    for (int i = 0; i < constants::COUNT; ++i) {
+        if (std::strcmp(CONSTANT_NAMES[i], name) != 0) continue;
+        inside_->update.constants.*PLACES[i] = value;
+        return !divides_by_zero(static_cast<constants::Number>(i), value);
+    }
+    return false;
+}
+
+void KeptUpdate::run() const { inside_->update.run(); }
 
 PyMethodDef update_methods[] = {
     CHAINRULE_METHOD(write_updates, "Updates parameters by an optimizer's rule."),

@@ -46,7 +46,7 @@ static inline PyArrayObject* with_size(PyArrayObject* a, int nd, const std::int6
     const int lead = PyArray_NDIM(a) - nd;
     for (int i = 0; i < lead; ++i) dims[i] = PyArray_DIM(a, i);
     for (int i = 0; i < nd; ++i) dims[lead + i] = size[3 - nd + i];
-    return reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(lead + nd, dims, type));
+    return new_array(lead + nd, dims, type);
 }
 
 // An array of float32 or float64 with elements, as it is or copied into one piece. Null for

@@ -13,7 +13,7 @@ import pytest
 import chainrule
 from chainrule import backend, optim
 from chainrule.backend.numpy_kernels import update as reference
-from chainrule.optim.optimizer import fused
+from chainrule.optim.rules import fused
 
 native: Any = pytest.importorskip("chainrule.backend._native", reason=backend.why_not_native)
 

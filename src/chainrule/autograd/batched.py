@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from chainrule.graph import ORDINARY, Box, Mode, mode
-from chainrule.ops.core.apply import Array, apply, wrap
+from chainrule.ops.core.apply import apply, wrap
 from chainrule.ops.core.recording import edge_of
 from chainrule.ops.core.batching import ON_ARRAYS, rule_of
 from chainrule.ops.core.primitive import Op
@@ -50,7 +50,7 @@ class Batched(Box):
             else:
                 mapped.append(False)
             values.append(t)
-            boxed = boxed or t.array.__class__ is not Array
+            boxed = boxed or isinstance(t.array, Box)
             recorded = recorded or (recording and edge_of(t) is not None)
         any_mapped = True in mapped
         rule = rule_of(op) if any_mapped else _once

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.backend import K
+from chainrule.backend.recorded import cannot_repeat
 from chainrule.graph import Edge, Node
 from chainrule.tensor import OtherLayout, Tensor, of_array
 from chainrule.typing import Value
@@ -25,6 +26,8 @@ def run_hooks(
     hooks: dict[int, Callable[[Any], Tensor | None]], g: Value | list[Any], tensors: bool
 ) -> Any:
     """The gradient after all hooks; they get tensors, also where the walk is on arrays."""
+    if hooks:
+        cannot_repeat("a hook of a tensor is called")
     for hook in list(hooks.values()):
         kept = isinstance(g, (Tensor, list, OtherLayout))
         result = hook(g if kept else of_array(K.asarray(g)))

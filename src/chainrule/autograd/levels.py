@@ -56,7 +56,7 @@ def flags_within(op: Op, tensors: Iterable[Tensor | None], flags: int) -> int:
     user's own operations may hold tensors that are not among their inputs.)
     """
     for t in tensors:
-        if t is not None and t.array.__class__ is not Array:
+        if t is not None and isinstance(t.array, Box):
             return flags
     return flags if op.takes_tensors else flags & ~Mode.BOXED
 

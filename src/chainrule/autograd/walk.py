@@ -21,8 +21,11 @@ from chainrule.ops.core.apply import INFERENCE
 from chainrule.ops.core.recording import SELECT
 from chainrule.tensor import LayoutError, OtherLayout, of_array
 
-__all__ = ["dense_gradient", "leading_to", "walk", "youngest_first"]
+__all__ = ["dense_gradient", "leading_to", "walk", "watchers", "youngest_first"]
 
+# Called with the gradients of the roots and the nodes before each walk, and whether it is one on
+# tensors: by what records a step.
+watchers: list[Callable[[dict[Any, Any], list[Node], bool], None]] = []
 _by_age = operator.attrgetter("seq")
 FREED = ("freed",)  # stands in place of what a node saved once the graph has been used
 
@@ -61,6 +64,8 @@ def walk(
     """Carries the gradients of the roots down to the leaves (and to the wanted nodes)."""
     if mode.flags & Mode.ANOMALY:
         observe = check_gradients
+    for watcher in watchers:
+        watcher(gradients, order, tensors)
     add = operator.add if tensors else K.add
     for node in order:
         g = gradients.get(node) if wanted and node in wanted else gradients.pop(node, None)

@@ -162,6 +162,11 @@ def use(name: str) -> None:
         for kernel in family.__all__:
             setattr(K, kernel, getattr(family, kernel))
     _current = name
+    rebind()
+
+
+def rebind() -> None:
+    """Hands every operation the kernel that ``K`` holds now."""
     for op, kernel in _bound:
         op.raw = getattr(K, kernel)
 

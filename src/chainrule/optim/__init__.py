@@ -10,7 +10,6 @@ from chainrule.optim.adam import Adam, AdamW, SparseAdam
 from chainrule.optim.adam_variants import Adamax, NAdam, RAdam
 from chainrule.optim.adaptive import Adadelta, Adagrad, RMSprop
 from chainrule.optim.adaptive_rates import DeltaBarDelta, DeltaDelta
-from chainrule.optim.asgd import ASGD
 from chainrule.optim.descent import BFGS, ConjugateGradient, SteepestDescent
 from chainrule.optim.gauss_newton import GaussNewton, LevenbergMarquardt
 from chainrule.optim.genetic import GeneticAlgorithm
@@ -48,7 +47,7 @@ from chainrule.optim.rate_search import (
 from chainrule.optim.rprop import Rprop
 from chainrule.optim.rprop_variants import IRpropMinus, IRpropPlus, RpropMinus, RpropPlus
 from chainrule.optim.separation import perceptron, separability
-from chainrule.optim.sgd import SGD
+from chainrule.optim.sgd import ASGD, SGD
 from chainrule.optim.sparse import lasso, lasso_limit
 
 __all__ = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.functions import maximum
-from chainrule.optim.optimizer import Optimizer, decayed, fused, root
+from chainrule.optim.optimizer import Optimizer
+from chainrule.optim.rules import decayed, fused, root
 from chainrule.optim.settings import (
     FRACTION,
     NOT_NEGATIVE,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Unpack
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.elementwise.functions import maximum
 from chainrule.optim.adam import Moments, moments, shrunk
-from chainrule.optim.optimizer import decayed, fused, root
+from chainrule.optim.rules import decayed, fused, root
 from chainrule.optim.settings import Capturable
 from chainrule.typing import Params, Rates, Value
 

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Unpack
 from chainrule.ops.elementwise.complex_numbers import complex
 from chainrule.ops.creation.patterns import full_like
 from chainrule.ops.elementwise.functions import maximum, sqrt
-from chainrule.optim.optimizer import Optimizer, decayed, fused, root
+from chainrule.optim.optimizer import Optimizer
+from chainrule.optim.rules import decayed, fused, root
 from chainrule.optim.settings import NOT_NEGATIVE, UNIT, Capturable, Fused, Interval
 from chainrule.tensor import Tensor
 from chainrule.typing import Params, Rates, Value

@@ -8,7 +8,8 @@ from chainrule.ops.elementwise.complex_numbers import complex, real
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.shape.views import expand
-from chainrule.optim.optimizer import Optimizer, decayed, fused
+from chainrule.optim.optimizer import Optimizer
+from chainrule.optim.rules import decayed, fused
 from chainrule.optim.settings import FRACTION, NOT_NEGATIVE, Implementation
 from chainrule.tensor import Tensor
 from chainrule.typing import Params, Rates, Value

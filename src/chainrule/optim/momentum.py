@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.functions import sign
-from chainrule.optim.optimizer import Optimizer, decayed, fused
+from chainrule.optim.optimizer import Optimizer
+from chainrule.optim.rules import decayed, fused
 from chainrule.optim.settings import FRACTION, NOT_NEGATIVE, Fused, Implementation, check_pair
 from chainrule.optim.sgd import SGD
 from chainrule.typing import Params, Rates, Value

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Self, SupportsFloat, TypeVar, overload
 from chainrule.autograd.hooks import RemovableHandle
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
+from chainrule.backend.recorded import cannot_repeat
 from chainrule.graph import Box, Mode, mode
 from chainrule.ops.elementwise.complex_numbers import complex, imag, real
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.patterns import zeros_like
-from chainrule.ops.elementwise.functions import sqrt
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.core.inplace import assign, touch_all
 from chainrule.ops.core.promotion import cast
@@ -44,40 +44,12 @@ from chainrule.optim.state_dict import StateDict
 from chainrule.tensor import LayoutError, OtherLayout, Tensor
 from chainrule.typing import Params, Rate, Value
 
-__all__ = ["Loss", "NotFiniteError", "Optimizer", "check_range", "decayed", "fused", "root"]
+__all__ = ["Loss", "NotFiniteError", "Optimizer", "check_range"]
 
+# Called with an optimizer, a group, parameters and their states before their update: by what
+# records a step.
+watchers: list[Callable[..., None]] = []
 Loss = TypeVar("Loss", bound=SupportsFloat)  # what a closure returns: a tensor or a number
-_Rule = TypeVar("_Rule", bound=Callable[..., Sequence[Any]])
-
-
-def decayed(p: Value, g: Value, weight_decay: float, maximize: bool = False) -> Value:
-    """The gradient to descend: of the loss (its negative to climb) and of the penalty of p."""
-    g = -g if maximize else g
-    return g + weight_decay * p if weight_decay else g
-
-
-def root(v: Value, eps: float, eps_in_root: bool = False) -> Value:
-    """What a gradient is divided by: sqrt(v) + eps, or sqrt(v + eps)."""
-    return sqrt(v + eps) if eps_in_root else sqrt(v) + eps
-
-
-def fused(kernel: str) -> Callable[[_Rule], _Rule]:
-    """Names the compiled kernel that computes a rule in one pass over all parameters.
-
-    The name belongs to the function: a subclass with a rule of its own is computed by that rule,
-    unless it names a kernel too. ``native/update.hpp`` lists the kernels; where there are none,
-    NumPy computes the rule itself.
-
-    >>> from chainrule import optim
-    >>> optim.AdamW.rule.kernel
-    'adam'
-    """
-
-    def name(rule: _Rule) -> _Rule:
-        vars(rule)["kernel"] = kernel
-        return rule
-
-    return name
 
 
 def _rate_of(p: Tensor, rate: Rate) -> Tensor:
@@ -255,6 +227,11 @@ class Optimizer(StateDict):
             self._call_hooks("step_post", closure)
         return loss
 
+    def check_gradients(self) -> None:
+        """Raises :class:`NotFiniteError` if a gradient has NaN or infinite values."""
+        groups = [group["params"] for group in self.param_groups]
+        self._check_gradients([[p for p in params if p._grad is not None] for params in groups])
+
     def _check_gradients(self, active: list[list[Tensor]]) -> None:
         grads = [p._grad.array for params in active for p in params]
         if mode.flags & Mode.BOXED:
@@ -329,11 +306,9 @@ class Optimizer(StateDict):
         key: Any,
     ) -> None:
         """Applies the rule to parameters that are at the same step, with the same scalar states."""
-        step, scalars = key, {}
-        if self.scalar_states:
-            step, scalars = key[0], dict(zip(self.scalar_states, key[1:], strict=True))
-        constants = self.constants(group, step, **scalars)
-        rates = self._rates(group, params)
+        constants, rates = self.numbers(group, params, key)
+        for watcher in watchers:
+            watcher(self, group, params, held)
         if group.get("differentiable"):
             for i, p in enumerate(params):
                 lr = rates if isinstance(rates, float) else rates[i]
@@ -341,10 +316,22 @@ class Optimizer(StateDict):
                     self._update_recorded(p, lr, names, constants)
         else:
             self._update_together(params, rates, arrays, constants)
-        if scalars:
-            new = self.advance(group, step, **scalars)
-            for state in held:
-                state.update(new)
+        if self.scalar_states:
+            self.advance_scalars(group, held, key)
+
+    def numbers(self, group: dict[str, Any], params: list[Tensor], key: Any) -> tuple[Any, Any]:
+        """The constants and the rates of a step, by its number (and its scalar states)."""
+        if self.scalar_states:
+            scalars = dict(zip(self.scalar_states, key[1:], strict=True))
+            return self.constants(group, key[0], **scalars), self._rates(group, params)
+        return self.constants(group, key), self._rates(group, params)
+
+    def advance_scalars(self, group: dict[str, Any], held: list[Any], key: Any) -> None:
+        """The scalar states go on to the next step."""
+        scalars = dict(zip(self.scalar_states, key[1:], strict=True))
+        new = self.advance(group, key[0], **scalars)
+        for state in held:
+            state.update(new)
 
     def _make_state(self, group: dict[str, Any], p: Tensor, names: tuple[str, ...]) -> bool:
         """Makes the state that a parameter does not have; whether its tensors are new."""
@@ -422,6 +409,8 @@ class Optimizer(StateDict):
         return self._register("step_post", hook)
 
     def _call_hooks(self, kind: str, closure: Callable[[], object] | None) -> None:
+        if self._hooks[kind]:
+            cannot_repeat("a hook of an optimizer is called")
         for hook in tuple(self._hooks[kind].values()):
             if hook(self, (closure,), {}) is not None:
                 raise RuntimeError(

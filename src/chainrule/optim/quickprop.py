@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Unpack
 
 from chainrule.ops.elementwise.functions import sign
 from chainrule.ops.elementwise.logic import where
-from chainrule.optim.optimizer import Optimizer, decayed, fused
+from chainrule.optim.optimizer import Optimizer
+from chainrule.optim.rules import decayed, fused
 from chainrule.optim.settings import NOT_NEGATIVE, Implementation, Interval
 from chainrule.typing import Params, Rates, Value
 

@@ -10,7 +10,8 @@ from chainrule.ops.elementwise.functions import sign
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.shape.views import expand
-from chainrule.optim.optimizer import Optimizer, fused
+from chainrule.optim.optimizer import Optimizer
+from chainrule.optim.rules import fused
 from chainrule.optim.settings import Capturable, check_pair
 from chainrule.tensor import Tensor
 from chainrule.typing import Params, Rates, Value

@@ -18,7 +18,8 @@ from typing import Any, ClassVar, Unpack, overload
 
 from chainrule.ops.elementwise.functions import sign
 from chainrule.ops.elementwise.logic import where
-from chainrule.optim.optimizer import Loss, fused
+from chainrule.optim.optimizer import Loss
+from chainrule.optim.rules import fused
 from chainrule.optim.rprop import Limits, Rprop, adapted
 from chainrule.tensor import Tensor
 from chainrule.typing import Value

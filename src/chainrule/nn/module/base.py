@@ -12,7 +12,7 @@ from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.autograd.hooks import RemovableHandle
 from chainrule.nn.module.errors import tell_where
-from chainrule.nn.module.hooks import Hooks, call_with_hooks, everywhere, registered
+from chainrule.nn.module.hooks import Hooks, call_with_hooks, changes, everywhere, registered
 from chainrule.nn.parameter import Buffer, Parameter, is_lazy
 from chainrule.nn.module.state import IncompatibleKeys, load_state_dict, state_dict
 from chainrule.nn.module.walking import Tree
@@ -150,6 +150,7 @@ class Module(Tree):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        changes.count += 1
         if name == "forward":
             self.__dict__["_calls_forward_alone"] = False
         if isinstance(value, Parameter):
@@ -379,11 +380,8 @@ class Module(Tree):
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Leaves the module as it is; that is said once, as for ``chainrule.compile``."""
-        warn_once(
-            "Module.compile: the module is left as it is: chainrule has no compiler, its "
-            "operations run in compiled kernels anyway"
-        )
+        """Leaves the module as it is, and says so once: ``chainrule.compile`` returns another."""
+        warn_once("Module.compile: it is left as it is; use model = chainrule.compile(model)")
 
     def state_dict(
         self,

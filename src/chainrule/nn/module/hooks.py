@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainrule.autograd.function import Function
+from chainrule.backend.recorded import cannot_repeat
 from chainrule.tensor import Tensor, of_array
 
 from chainrule.autograd.hooks import RemovableHandle
@@ -14,9 +15,18 @@ from chainrule.autograd.hooks import RemovableHandle
 if TYPE_CHECKING:
     from chainrule.nn.module.base import Module
 
-__all__ = ["Everywhere", "Hook", "Hooks", "call_with_hooks", "everywhere", "registered"]
+__all__ = ["Everywhere", "Hook", "Hooks", "call_with_hooks", "changes", "everywhere", "registered"]
 
 _numbers = itertools.count()
+
+
+class Changes:
+    """Counts what is set on modules, and their hooks: what depends on these looks again."""
+
+    count = 0
+
+
+changes = Changes()
 
 
 class Hook(NamedTuple):
@@ -40,6 +50,7 @@ class Hooks(dict[int, Hook]):
     ) -> RemovableHandle:
         """Puts a hook behind the others, or before them; the handle takes it away."""
         key = next(_numbers)
+        changes.count += 1
         before = dict(self) if prepend else {}
         if prepend:
             self.clear()
@@ -77,6 +88,7 @@ def registered(hooks: Hooks, module: Module, name: str, value: Any) -> Any:
 
 def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Calls a module's forward between its hooks."""
+    cannot_repeat("a hook of a module is called")
     called: list[Hook] = []
     try:
         args, kwargs = _before(module, args, kwargs)

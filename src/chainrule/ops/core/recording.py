@@ -47,7 +47,6 @@ __all__ = [
 ]
 
 ARRAY = K.Array
-asarray = K.asarray
 new = object.__new__
 
 # --- edges and saved values -----------------------------------------------------------------------
@@ -115,7 +114,7 @@ def one(
 ) -> Tensor:
     """The output of an operation on one tensor."""
     if array.__class__ is not ARRAY:
-        array = asarray(array)
+        array = K.asarray(array)
     out = new(Tensor)
     out.array = array
     out._grad = out._store = out._view = None
@@ -150,7 +149,7 @@ def two(
     """The output of an operation on two tensors. Which of them it saves stands in ``op.keeps``;
     ``kept``, an array that the backward kernel reads, is saved behind both."""
     if array.__class__ is not ARRAY:
-        array = asarray(array)
+        array = K.asarray(array)
     out = new(Tensor)
     out.array = array
     out._grad = out._store = out._view = None
@@ -248,7 +247,7 @@ def several(
     """The output of an operation whose backward kernel reads more than inputs and output:
     ``kept``, arrays that the forward kernel had at hand, are saved behind the inputs."""
     out = new(Tensor)
-    out.array = array if array.__class__ is ARRAY else asarray(array)
+    out.array = array if array.__class__ is ARRAY else K.asarray(array)
     out._grad = out._store = out._view = None
     if flags:
         edges, wanted = [], False
@@ -297,7 +296,7 @@ def record(
 ) -> Any:
     """The output as a tensor with a node that remembers how it was made."""
     if out.__class__ is not ARRAY and not isinstance(out, (tuple, Box)):
-        out = asarray(out)
+        out = K.asarray(out)
     shapes = tuple([t.array.shape for t in inputs])
     rule = op.on_complex_numbers() if out.__class__ is not tuple and out.dtype.kind == "c" else op
     node = Node(rule, edges, op.save(inputs, edges), out if op.saves_out else None, shapes, params)

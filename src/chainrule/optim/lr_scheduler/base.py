@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from chainrule.autograd.modes import no_grad
+from chainrule.backend.recorded import called_again
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.from_data import tensor
 from chainrule.optim.optimizer import Optimizer
@@ -202,11 +203,15 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Goes to the next epoch, or to the given one by the closed form where there is one."""
+        with called_again(self.step, epoch):
+            self._step(epoch)
+
+    def _step(self, epoch: int | None) -> None:
         if self._step_count == 1 and skips_the_first_rate(self.optimizer):
-            warnings.warn(ORDER_WARNING, UserWarning, stacklevel=2)
+            warnings.warn(ORDER_WARNING, UserWarning, stacklevel=3)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_WARNING, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_WARNING, UserWarning, stacklevel=3)
         self._update_lr(epoch)
 
     def _initial_step(self) -> None:

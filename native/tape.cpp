@@ -1,0 +1,621 @@
+// The Python type Tape: steps that are added one by one while they are computed, and run again.
+#include "tape.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "kept_update.hpp"
+
+namespace chainrule {
+
+thread_local Supply* supply = nullptr;
+PyTypeObject* tape_type = nullptr;
+
+namespace {
+
+bool has_form(PyArrayObject* a, int ndim, const npy_intp* shape, int type) {
+    return PyArray_TYPE(a) == type && PyArray_NDIM(a) == ndim &&
+           PyArray_CompareLists(PyArray_DIMS(a), shape, ndim);
+}
+
+// The next array that was noted; null if it is of another form.
+PyArrayObject* supplied(int ndim, const npy_intp* shape, int type) {
+    Supply& s = *supply;
+    if (s.next < s.arrays.size() && has_form(s.arrays[s.next], ndim, shape, type)) {
+        PyArrayObject* a = s.arrays[s.next++];
+        Py_INCREF(reinterpret_cast<PyObject*>(a));
+        return a;
+    }
+    s.exhausted = true;
+    return nullptr;
+}
+
+}  // namespace
+
+PyArrayObject* new_array(int ndim, const npy_intp* shape, int type) {
+    if (supply != nullptr && !supply->collects) {
+        PyArrayObject* a = supplied(ndim, shape, type);
+        if (a != nullptr) return a;
+    }
+    PyArrayObject* made = reinterpret_cast<PyArrayObject*>(PyArray_SimpleNew(ndim, shape, type));
+    if (made != nullptr && supply != nullptr && supply->collects) {
+        Py_INCREF(reinterpret_cast<PyObject*>(made));
+        supply->arrays.push_back(made);
+    }
+    return made;
+}
+
+PyArrayObject* new_zeros(int ndim, const npy_intp* shape, int type) {
+    PyArrayObject* a = new_array(ndim, shape, type);
+    if (a != nullptr) std::memset(PyArray_DATA(a), 0, static_cast<std::size_t>(PyArray_NBYTES(a)));
+    return a;
+}
+
+namespace {
+
+// --- steps ---------------------------------------------------------------------------------------
+
+enum class Kind { native, python, check, copy, update, nothing };
+
+// A constant of an update that follows from the number of the step: 1 - base^t.
+struct Moving {
+    std::string name;
+    double base;
+};
+
+// One call. It holds a reference to all that it names.
+struct Step {
+    Kind kind = Kind::nothing;
+    PyObject* function = nullptr;
+    std::vector<PyObject*> args;  // those by position, followed by those by name
+    Py_ssize_t count = 0;         // of those by position
+    PyObject* names = nullptr;
+    std::vector<PyArrayObject*> supplies;  // arrays that the kernel asks for
+    std::vector<PyArrayObject*> results;   // where the results of a NumPy kernel are copied to
+    PyObject* answer = nullptr;            // of a check
+    std::unique_ptr<KeptUpdate> update;
+    std::vector<Moving> moving;
+    double time = 0;  // the number of the update's last step
+
+    Step() = default;
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+    ~Step() {
+        Py_XDECREF(function);
+        Py_XDECREF(names);
+        Py_XDECREF(answer);
+        for (PyObject* o : args) Py_XDECREF(o);
+        for (PyArrayObject* a : supplies) Py_XDECREF(reinterpret_cast<PyObject*>(a));
+        for (PyArrayObject* a : results) Py_XDECREF(reinterpret_cast<PyObject*>(a));
+    }
+
+    PyObject* call() const {
+        return PyObject_Vectorcall(function, args.data(), static_cast<std::size_t>(count), names);
+    }
+};
+
+struct Tape {
+    PyObject_HEAD std::vector<std::unique_ptr<Step>>* steps;
+};
+
+Tape* as_tape(PyObject* o) { return reinterpret_cast<Tape*>(o); }
+
+template <class T>
+T* held(T* o) {
+    Py_INCREF(reinterpret_cast<PyObject*>(o));
+    return o;
+}
+
+// Takes over function, positional and named arguments.
+bool set_call(Step* step, PyObject* function, PyObject* args, PyObject* kwargs) {
+    if (!PyTuple_Check(args) || !PyDict_Check(kwargs)) {
+        PyErr_SetString(PyExc_TypeError, "Tape: arguments are a tuple and a dictionary");
+        return false;
+    }
+    step->function = held(function);
+    step->count = PyTuple_GET_SIZE(args);
+    for (Py_ssize_t i = 0; i < step->count; ++i)
+        step->args.push_back(held(PyTuple_GET_ITEM(args, i)));
+    const Py_ssize_t named = PyDict_GET_SIZE(kwargs);
+    if (named == 0) return true;
+    step->names = PyTuple_New(named);
+    if (step->names == nullptr) return false;
+    PyObject *key, *value;
+    Py_ssize_t position = 0, i = 0;
+    while (PyDict_Next(kwargs, &position, &key, &value)) {
+        PyTuple_SET_ITEM(step->names, i++, held(key));
+        step->args.push_back(held(value));
+    }
+    return true;
+}
+
+// The arrays of a result: one, or those in a tuple or list; numbers and None stay what they are.
+void arrays_in(PyObject* tree, std::vector<PyArrayObject*>* out) {
+    if (as_array(tree) != nullptr) {
+        out->push_back(as_array(tree));
+    } else if (PyTuple_Check(tree) || PyList_Check(tree)) {
+        for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(tree); ++i)
+            arrays_in(PySequence_Fast_GET_ITEM(tree, i), out);
+    }
+}
+
+// Copies the arrays (or NumPy's numbers) of a result to where they belong.
+bool copy_results(PyObject* tree, const std::vector<PyArrayObject*>& to) {
+    std::size_t next = 0;
+    std::vector<PyArrayObject*> found;
+    if (to.size() == 1 && as_array(tree) == nullptr && !PyTuple_Check(tree) &&
+        !PyList_Check(tree)) {
+        return PyArray_CopyObject(to[0], tree) == 0;  // a number of NumPy's
+    }
+    arrays_in(tree, &found);
+    if (found.size() != to.size()) {
+        PyErr_Format(PyExc_RuntimeError, "Tape: %zd results where %zd were recorded",
+                     static_cast<Py_ssize_t>(found.size()), static_cast<Py_ssize_t>(to.size()));
+        return false;
+    }
+    for (PyArrayObject* a : found)
+        if (PyArray_CopyInto(to[next++], a) < 0) return false;
+    return true;
+}
+
+// Sets where results come from for the length of a block.
+struct Supplied {
+    Supply* before = supply;
+    explicit Supplied(Supply* s) { supply = s; }
+    ~Supplied() { supply = before; }
+};
+
+Py_ssize_t length_of(PyObject* self) {
+    return static_cast<Py_ssize_t>(as_tape(self)->steps->size());
+}
+
+// --- building ------------------------------------------------------------------------------------
+
+// Whether every place is filled by one of the arrays that the kernel asked for: then the place
+// takes that array's part from now on, and nothing has to be copied.
+bool adopt(Supply* collected, const std::vector<PyArrayObject*>& found, PyObject* places,
+           Step* step) {
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        PyArrayObject* place = as_array(PyTuple_GET_ITEM(places, static_cast<Py_ssize_t>(i)));
+        bool asked = false;
+        for (PyArrayObject*& a : collected->arrays) {
+            if (a != found[i]) continue;
+            asked = has_form(place, PyArray_NDIM(a), PyArray_DIMS(a), PyArray_TYPE(a)) &&
+                    PyArray_IS_C_CONTIGUOUS(place);
+            if (asked) {
+                Py_DECREF(reinterpret_cast<PyObject*>(a));
+                a = held(place);
+            }
+            break;
+        }
+        if (!asked) return false;
+    }
+    step->supplies.swap(collected->arrays);
+    return true;
+}
+
+// add(function, args, kwargs, places): computes a call, puts its results into the places and keeps
+// it. Returns whether it will run without Python.
+PyObject* add(PyObject* self, PyObject* given) {
+    PyObject *function, *args, *kwargs, *places;
+    if (!PyArg_ParseTuple(given, "OOOO!", &function, &args, &kwargs, &PyTuple_Type, &places))
+        return nullptr;
+    auto step = std::make_unique<Step>();
+    if (!set_call(step.get(), function, args, kwargs)) return nullptr;
+    Supply collected{true, {}};
+    PyObject* result;
+    {
+        const Supplied here(&collected);
+        result = step->call();
+    }
+    bool native = false;
+    if (result != nullptr) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(places); ++i)
+            step->results.push_back(held(as_array(PyTuple_GET_ITEM(places, i))));
+        std::vector<PyArrayObject*> found;
+        arrays_in(result, &found);
+        native = PyCFunction_Check(function) && !collected.fell_back &&
+                 found.size() == step->results.size();
+        if (!step->results.empty() && !copy_results(result, step->results)) {
+            Py_DECREF(result);
+            result = nullptr;
+        } else {
+            native = native && adopt(&collected, found, places, step.get());
+        }
+    }
+    for (PyArrayObject* a : collected.arrays) Py_DECREF(reinterpret_cast<PyObject*>(a));
+    if (result == nullptr) return nullptr;
+    Py_DECREF(result);
+    step->kind = native ? Kind::native : Kind::python;
+    as_tape(self)->steps->push_back(std::move(step));
+    return PyBool_FromLong(native);
+}
+
+// add_check(function, args, kwargs, answer): a call that has to give this answer
+PyObject* add_check(PyObject* self, PyObject* given) {
+    PyObject *function, *args, *kwargs, *answer;
+    if (!PyArg_ParseTuple(given, "OOOO", &function, &args, &kwargs, &answer)) return nullptr;
+    auto step = std::make_unique<Step>();
+    if (!set_call(step.get(), function, args, kwargs)) return nullptr;
+    step->answer = held(answer);
+    step->kind = Kind::check;
+    as_tape(self)->steps->push_back(std::move(step));
+    Py_RETURN_NONE;
+}
+
+// add_copy(target, source): the elements of one array into another, converted
+PyObject* add_copy(PyObject* self, PyObject* given) {
+    PyObject *target, *source;
+    if (!PyArg_ParseTuple(given, "O!O!", &PyArray_Type, &target, &PyArray_Type, &source))
+        return nullptr;
+    auto step = std::make_unique<Step>();
+    step->args = {held(target), held(source)};
+    step->kind = Kind::copy;
+    if (PyArray_CopyInto(as_array(target), as_array(source)) < 0) return nullptr;
+    as_tape(self)->steps->push_back(std::move(step));
+    Py_RETURN_NONE;
+}
+
+// --- running -------------------------------------------------------------------------------------
+
+bool run_native(const Step& step, Supply* mine) {
+    mine->arrays.assign(step.supplies.begin(), step.supplies.end());
+    mine->next = 0;
+    PyObject* result;
+    {
+        const Supplied here(mine);
+        result = step.call();
+    }
+    if (result == nullptr) return false;
+    Py_DECREF(result);
+    if (mine->exhausted || mine->fell_back) {
+        PyErr_SetString(PyExc_RuntimeError, "Tape: a kernel went another way than recorded");
+        return false;
+    }
+    return true;
+}
+
+bool run_python(const Step& step) {
+    PyObject* result = step.call();
+    if (result == nullptr) return false;
+    const bool done = step.results.empty() || copy_results(result, step.results);
+    Py_DECREF(result);
+    return done;
+}
+
+// 1 if the answer is the one that was recorded, 0 if it is not, -1 with an error.
+int run_check(const Step& step) {
+    PyObject* result = step.call();
+    if (result == nullptr) return -1;
+    const int same = PyObject_RichCompareBool(result, step.answer, Py_EQ);
+    Py_DECREF(result);
+    return same;
+}
+
+bool run_copy(const Step& step) {
+    PyArrayObject *target = as_array(step.args[0]), *source = as_array(step.args[1]);
+    if (PyArray_TYPE(target) == PyArray_TYPE(source) && is_plain(target) && is_plain(source)) {
+        std::memcpy(PyArray_DATA(target), PyArray_DATA(source),
+                    static_cast<std::size_t>(PyArray_NBYTES(target)));
+        return true;
+    }
+    return PyArray_CopyInto(target, source) == 0;
+}
+
+// The numbers of the next step of an update.
+bool advance(Step* step) {
+    step->time += 1;
+    for (const Moving& m : step->moving)
+        if (!step->update->set_constant(m.name.c_str(), 1 - std::pow(m.base, step->time)))
+            return false;
+    return true;
+}
+
+constexpr Py_ssize_t DONE = -1, FAILED = -2;
+
+// Runs the steps of a range: DONE, FAILED with a Python error, or the number of a check whose
+// answer is another one than recorded.
+Py_ssize_t run_range(const std::vector<std::unique_ptr<Step>>& steps, Py_ssize_t first,
+                     Py_ssize_t last, Supply* mine) {
+    for (Py_ssize_t i = first; i < last; ++i) {
+        const Step& step = *steps[static_cast<std::size_t>(i)];
+        bool done = true;
+        switch (step.kind) {
+            case Kind::native: done = run_native(step, mine); break;
+            case Kind::python: done = run_python(step); break;
+            case Kind::copy: done = run_copy(step); break;
+            case Kind::update: step.update->run(); break;
+            case Kind::check: {
+                const int same = run_check(step);
+                if (same == 0) return i;
+                done = same > 0;
+                break;
+            }
+            case Kind::nothing: break;
+        }
+        if (!done) return FAILED;
+    }
+    return DONE;
+}
+
+PyObject* outcome(Py_ssize_t code) { return code == FAILED ? nullptr : PyLong_FromSsize_t(code); }
+
+// run(first, last): the steps of this range; returns the number of the check that failed, or -1
+PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "Tape.run: expected two numbers of steps");
+        return nullptr;
+    }
+    const Py_ssize_t first = PyLong_AsSsize_t(args[0]), last = PyLong_AsSsize_t(args[1]);
+    if (PyErr_Occurred()) return nullptr;
+    const auto& steps = *as_tape(self)->steps;
+    if (first < 0 || last > static_cast<Py_ssize_t>(steps.size())) {
+        PyErr_SetString(PyExc_IndexError, "Tape.run: there are not so many steps");
+        return nullptr;
+    }
+    Supply mine{false, {}};
+    return outcome(run_range(steps, first, last, &mine));
+}
+
+// --- updates -------------------------------------------------------------------------------------
+
+Step* step_at(PyObject* self, Py_ssize_t number, Kind kind) {
+    const auto& steps = *as_tape(self)->steps;
+    if (number < 0 || number >= static_cast<Py_ssize_t>(steps.size()) ||
+        steps[static_cast<std::size_t>(number)]->kind != kind) {
+        PyErr_SetString(PyExc_IndexError, "Tape: there is no such step");
+        return nullptr;
+    }
+    return steps[static_cast<std::size_t>(number)].get();
+}
+
+// add_update(args): keeps a call of write_updates, which is not computed. The number of the step,
+// or None if it is such that NumPy sees to it.
+PyObject* add_update(PyObject* self, PyObject* args) {
+    if (!PyTuple_Check(args)) {
+        PyErr_SetString(PyExc_TypeError, "Tape.add_update: expected the arguments as a tuple");
+        return nullptr;
+    }
+    auto step = std::make_unique<Step>();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+        step->args.push_back(held(PyTuple_GET_ITEM(args, i)));
+    step->update = KeptUpdate::of(step->args.data(), PyTuple_GET_SIZE(args));
+    if (PyErr_Occurred()) return nullptr;
+    if (step->update == nullptr) Py_RETURN_NONE;
+    step->kind = Kind::update;
+    as_tape(self)->steps->push_back(std::move(step));
+    return PyLong_FromSsize_t(length_of(self) - 1);
+}
+
+// set_numbers(step, lr, constants): of the next run of an update. Whether it can be.
+PyObject* set_numbers(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+    if (count != 3 || !PyFloat_Check(args[1]) || !PyDict_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "Tape.set_numbers: expected (step, lr, constants)");
+        return nullptr;
+    }
+    const Step* step = step_at(self, PyLong_AsSsize_t(args[0]), Kind::update);
+    if (step == nullptr) return nullptr;
+    return PyBool_FromLong(step->update->set(PyFloat_AS_DOUBLE(args[1]), args[2]));
+}
+
+// set_moving(step, time, {name: base}): constants that follow from the number of the step, and the
+// number of the last one
+PyObject* set_moving(PyObject* self, PyObject* given) {
+    Py_ssize_t number;
+    double time;
+    PyObject* bases;
+    if (!PyArg_ParseTuple(given, "ndO!", &number, &time, &PyDict_Type, &bases)) return nullptr;
+    Step* step = step_at(self, number, Kind::update);
+    if (step == nullptr) return nullptr;
+    step->time = time;
+    step->moving.clear();
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(bases, &position, &key, &value)) {
+        const char* name = PyUnicode_AsUTF8(key);
+        const double base = PyFloat_AsDouble(value);
+        if (name == nullptr || PyErr_Occurred()) return nullptr;
+        step->moving.push_back({name, base});
+    }
+    Py_RETURN_NONE;
+}
+
+// set_argument(step, place, value): of a call of Python's
+PyObject* set_argument(PyObject* self, PyObject* given) {
+    Py_ssize_t number, place;
+    PyObject* value;
+    if (!PyArg_ParseTuple(given, "nnO", &number, &place, &value)) return nullptr;
+    Step* step = step_at(self, number, Kind::python);
+    if (step == nullptr) {
+        PyErr_Clear();
+        step = step_at(self, number, Kind::native);
+    }
+    if (step == nullptr) return nullptr;
+    if (place < 0 || place >= static_cast<Py_ssize_t>(step->args.size())) {
+        PyErr_SetString(PyExc_IndexError, "Tape.set_argument: there is no such argument");
+        return nullptr;
+    }
+    PyObject* before = step->args[static_cast<std::size_t>(place)];
+    step->args[static_cast<std::size_t>(place)] = held(value);
+    Py_DECREF(before);
+    Py_RETURN_NONE;
+}
+
+// --- many steps ----------------------------------------------------------------------------------
+
+// Rows of an array of samples that are copied into an input of the program.
+struct Feed {
+    char* target;
+    const char* source;
+    std::size_t bytes;   // of a row
+    std::int64_t count;  // rows of a batch
+    std::int64_t rows;   // rows of the source
+
+    // The batch whose rows `order` names from `begin` on, or that lie there.
+    void fill(const std::int64_t* order, std::int64_t begin) const {
+        if (order == nullptr) {
+            std::memcpy(target, source + static_cast<std::size_t>(begin) * bytes,
+                        static_cast<std::size_t>(count) * bytes);
+            return;
+        }
+        for (std::int64_t i = 0; i < count; ++i)
+            std::memcpy(target + static_cast<std::size_t>(i) * bytes,
+                        source + static_cast<std::size_t>(order[begin + i]) * bytes, bytes);
+    }
+};
+
+bool feeds_of(PyObject* targets, PyObject* sources, std::vector<Feed>* out) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(targets); ++i) {
+        PyArrayObject* t = as_array(PyTuple_GET_ITEM(targets, i));
+        PyArrayObject* s = as_array(PyTuple_GET_ITEM(sources, i));
+        if (t == nullptr || s == nullptr || PyArray_NDIM(t) < 1 || !is_plain(t) || !is_plain(s) ||
+            PyArray_TYPE(t) != PyArray_TYPE(s) || PyArray_NDIM(t) != PyArray_NDIM(s) ||
+            !PyArray_CompareLists(PyArray_DIMS(t) + 1, PyArray_DIMS(s) + 1, PyArray_NDIM(t) - 1)) {
+            PyErr_SetString(PyExc_ValueError, "Tape.epoch: the samples do not fit the inputs");
+            return false;
+        }
+        const std::int64_t count = PyArray_DIM(t, 0);
+        const std::size_t bytes =
+            count == 0 ? 0 : static_cast<std::size_t>(PyArray_NBYTES(t) / count);
+        out->push_back({PyArray_BYTES(t), PyArray_BYTES(s), bytes, count, PyArray_DIM(s, 0)});
+    }
+    return true;
+}
+
+// epoch(steps, targets, sources, order, loss, losses, rates): runs all steps so many times, each
+// time with the next rows, the next rate of each update and the next numbers; keeps each loss.
+// Returns (repetitions done, the check that failed or -1).
+PyObject* epoch(PyObject* self, PyObject* given) {
+    Py_ssize_t times;
+    PyObject *targets, *sources, *order, *loss, *losses, *rates;
+    if (!PyArg_ParseTuple(given, "nO!O!OOOO", &times, &PyTuple_Type, &targets, &PyTuple_Type,
+                          &sources, &order, &loss, &losses, &rates))
+        return nullptr;
+    std::vector<Feed> feeds;
+    if (!feeds_of(targets, sources, &feeds)) return nullptr;
+    const std::int64_t batch = feeds.empty() ? 0 : feeds[0].count;
+    const std::int64_t* rows = nullptr;
+    if (order != Py_None) {
+        PyArrayObject* o = as_array(order);
+        if (o == nullptr || PyArray_TYPE(o) != NPY_INT64 || !is_plain(o) ||
+            PyArray_SIZE(o) < times * batch) {
+            PyErr_SetString(PyExc_ValueError, "Tape.epoch: the order has too few rows");
+            return nullptr;
+        }
+        rows = data<std::int64_t>(o);
+        for (std::int64_t i = 0; i < times * batch; ++i)
+            for (const Feed& f : feeds)
+                if (rows[i] < 0 || rows[i] >= f.rows) {
+                    PyErr_SetString(PyExc_IndexError, "Tape.epoch: the order names a row too many");
+                    return nullptr;
+                }
+    }
+    for (const Feed& f : feeds)
+        if (f.count != batch || (rows == nullptr && times * batch > f.rows)) {
+            PyErr_SetString(PyExc_ValueError, "Tape.epoch: there are too few samples");
+            return nullptr;
+        }
+    PyArrayObject *from = as_array(loss), *to = as_array(losses), *table = as_array(rates);
+    const bool keeps = from != nullptr && to != nullptr;
+    if (keeps && (PyArray_SIZE(from) != 1 || PyArray_SIZE(to) < times || !is_plain(to) ||
+                  PyArray_TYPE(from) != PyArray_TYPE(to))) {
+        PyErr_SetString(PyExc_ValueError, "Tape.epoch: there is no room for the losses");
+        return nullptr;
+    }
+    const auto& steps = *as_tape(self)->steps;
+    std::vector<Step*> updates;
+    for (const auto& step : steps)
+        if (step->kind == Kind::update) updates.push_back(step.get());
+    if (table != nullptr &&
+        (PyArray_TYPE(table) != NPY_DOUBLE || !is_plain(table) ||
+         PyArray_SIZE(table) < times * static_cast<Py_ssize_t>(updates.size()))) {
+        PyErr_SetString(PyExc_ValueError, "Tape.epoch: the table of rates is too small");
+        return nullptr;
+    }
+    Supply mine{false, {}};
+    auto looked = std::chrono::steady_clock::now();
+    for (Py_ssize_t k = 0; k < times; ++k) {
+        for (const Feed& f : feeds) f.fill(rows, k * batch);
+        for (std::size_t u = 0; u < updates.size(); ++u) {
+            if (table != nullptr)
+                updates[u]->update->set_rate(
+                    data<double>(table)[static_cast<std::size_t>(k) * updates.size() + u]);
+            if (!advance(updates[u])) {
+                PyErr_SetString(PyExc_ZeroDivisionError, "Tape.epoch: a correction is zero");
+                return nullptr;
+            }
+        }
+        const Py_ssize_t code = run_range(steps, 0, static_cast<Py_ssize_t>(steps.size()), &mine);
+        if (code == FAILED) return nullptr;
+        if (code != DONE) return Py_BuildValue("nn", k, code);
+        if (keeps) {
+            const int size = static_cast<int>(PyArray_ITEMSIZE(from));
+            std::memcpy(PyArray_BYTES(to) + k * size, PyArray_DATA(from),
+                        static_cast<std::size_t>(size));
+        }
+        if ((k & 15) == 15) {
+            const auto now = std::chrono::steady_clock::now();
+            if (now - looked > std::chrono::milliseconds(50)) {
+                looked = now;
+                Py_BEGIN_ALLOW_THREADS Py_END_ALLOW_THREADS;
+                if (PyErr_CheckSignals() < 0) return nullptr;
+            }
+        }
+    }
+    return Py_BuildValue("nn", times, DONE);
+}
+
+// --- the type ------------------------------------------------------------------------------------
+
+PyObject* make(PyTypeObject* type, PyObject*, PyObject*) {
+    PyObject* self = type->tp_alloc(type, 0);
+    if (self != nullptr) as_tape(self)->steps = new std::vector<std::unique_ptr<Step>>();
+    return self;
+}
+
+void destroy(PyObject* self) {
+    PyTypeObject* type = Py_TYPE(self);
+    delete as_tape(self)->steps;
+    type->tp_free(self);
+    Py_DECREF(reinterpret_cast<PyObject*>(type));
+}
+
+PyCFunction fast(PyObject* (*f)(PyObject*, PyObject* const*, Py_ssize_t)) {
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+PyMethodDef methods[] = {
+    {"add", add, METH_VARARGS, "Computes a call, and keeps it."},
+    {"add_check", add_check, METH_VARARGS, "Keeps a call that has to give an answer."},
+    {"add_copy", add_copy, METH_VARARGS, "Copies elements, and keeps that."},
+    {"add_update", add_update, METH_O, "Keeps an update of parameters."},
+    {"set_numbers", fast(set_numbers), METH_FASTCALL, "Rate and constants of an update."},
+    {"set_moving", set_moving, METH_VARARGS, "Constants that follow from the step."},
+    {"set_argument", set_argument, METH_VARARGS, "Another argument of a call of Python's."},
+    {"run", fast(run), METH_FASTCALL, "Runs a range of steps; the check that failed, or -1."},
+    {"epoch", epoch, METH_VARARGS, "Runs all steps many times, with the rows of arrays."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(make)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+    {Py_tp_methods, methods},
+    {Py_sq_length, reinterpret_cast<void*>(length_of)},
+    {Py_tp_doc, const_cast<char*>("Calls of kernels that are run again.")},
+    {0, nullptr},
+};
+
+PyType_Spec spec = {"chainrule.backend._native.Tape", sizeof(Tape), 0, Py_TPFLAGS_DEFAULT, slots};
+
+}  // namespace
+
+bool make_tape_type() {
+    tape_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    return tape_type != nullptr;
+}
+
+}  // namespace chainrule

@@ -1,0 +1,27 @@
+// Programs that are repeated: the calls of kernels with their arguments, in memory of their own.
+#pragma once
+
+#include <vector>
+
+#include "binding.hpp"
+
+namespace chainrule {
+
+// Where arrays for results come from while a call of a tape runs in this thread.
+struct Supply {
+    bool collects;                       // new arrays, which are noted; else those that were noted
+    std::vector<PyArrayObject*> arrays;  // in the order in which they are asked for
+    std::size_t next = 0;
+    bool fell_back = false;  // to the NumPy kernel
+    bool exhausted = false;  // an array was asked for that was not noted
+};
+
+// Null where no tape is at work.
+extern thread_local Supply* supply;
+
+extern PyTypeObject* tape_type;
+
+// Makes the type; false with a Python error.
+bool make_tape_type();
+
+}  // namespace chainrule

@@ -1,0 +1,294 @@
+"""A function that is recorded once, and repeated from its record."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from chainrule.backend import K, why_not_native
+from chainrule.backend.recorded import Recorded
+from chainrule.compiler.batches import Batches
+from chainrule.compiler.capture import Recording
+from chainrule.compiler.guards import Guards, form_of, tensors_in
+from chainrule.compiler.program import Program, Ref, map_arrays
+from chainrule.compiler.reference import Reference
+from chainrule.compiler.tape import Tape
+from chainrule.compiler.verifying import verified
+from chainrule.ops.core.inplace import touch_all
+from chainrule.ops.shape.stacking import cat
+from chainrule.tensor import Tensor, of_array
+
+__all__ = ["Compiled", "NotRepeatable", "Stance", "stance"]
+
+TRIES = 4  # calls after which two recordings have to agree
+MOST = 8  # programs of one function
+
+
+class NotRepeatable(RuntimeError):
+    """A function that was to be compiled as a whole (``fullgraph=True``) cannot be."""
+
+
+class Stance(threading.local):
+    """How compiled functions run in this thread: from their records, or as they are."""
+
+    name = "default"
+    known: ClassVar[weakref.WeakSet[Compiled]] = weakref.WeakSet()
+
+
+stance = Stance()
+
+
+@dataclass
+class _Entry:
+    """What is known of one form of arguments."""
+
+    calls: int = 0
+    last: Program | None = None
+    program: Program | None = None
+    guards: Guards | None = None
+    runner: Tape | Reference | None = None
+    reason: str = ""  # why it runs as it is
+    changes: list[str] = field(default_factory=list)  # why it was recorded again
+
+    def forget(self, change: str) -> None:
+        """Something that the program depends on has changed."""
+        self.program, self.last, self.runner, self.calls = None, None, None, 1
+        self.changes.append(change)
+
+
+class Compiled:
+    """A function whose calls are repeated from a record of their kernels.
+
+    The first call runs as it is; the next ones are recorded while they run, until two records after
+    each other agree; all further calls with arguments of this form repeat them, with the same bits.
+    What cannot be repeated runs as it is after one warning, which says why.
+    """
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool = False, mode: str = "tape"):
+        functools.update_wrapper(self, function, updated=())
+        self.__name__: str = getattr(function, "__name__", type(function).__name__)
+        self.function, self.fullgraph = function, fullgraph
+        self.mode = "reference" if why_not_native else mode
+        self.entries: dict[Any, _Entry] = {}
+        self.repeated = 0  # how many calls were
+        self._used: _Entry | None = None
+        self._lock = threading.RLock()
+        stance.known.add(self)
+
+    @property
+    def program(self) -> Program:
+        """The program that was used last.
+
+        Raises:
+            RuntimeError: there is none yet.
+        """
+        if self._used is None or self._used.program is None:
+            raise RuntimeError(
+                f"compile: {self.__name__} has no program yet: it takes three calls to make one"
+            )
+        return self._used.program
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if stance.name != "default" or Recorded.recorder is not None:
+            return self.function(*args, **kwargs)
+        with self._lock:
+            entry = self._entry((args, kwargs))
+            if entry.reason:
+                return self.function(*args, **kwargs)
+            if entry.program is not None:
+                changed = entry.guards.changed() if entry.guards is not None else ""
+                if not changed:
+                    return self._repeat(entry, entry.program, args, kwargs)
+                entry.forget(changed)
+            entry.calls += 1
+            if entry.calls == 1:
+                return self.function(*args, **kwargs)
+            return self._record(entry, args, kwargs)
+
+    def _entry(self, arguments: Any) -> _Entry:
+        form = form_of(arguments)
+        entry = self.entries.get(form)
+        if entry is None:
+            entry = _Entry()
+            if len(self.entries) < MOST:
+                self.entries[form] = entry
+            else:
+                entry.reason = f"it was called with more than {MOST} forms of arguments"
+                self._tell(entry.reason)
+        return entry
+
+    def _tell(self, reason: str) -> None:
+        text = f"compile: {self.__name__} runs as it is: {reason}"
+        if self.fullgraph:
+            raise NotRepeatable(text)
+        warnings.warn(text, UserWarning, stacklevel=4)
+
+    # --- recording and repeating ------------------------------------------------------------------
+
+    def _record(self, entry: _Entry, args: Any, kwargs: Any) -> Any:
+        recording = Recording()
+        before = [] if entry.last is None else [leaf for leaf, _ in entry.last.grads]
+        had = {id(leaf) for leaf in before if leaf._grad is not None}
+        inputs = list(tensors_in((args, kwargs)))
+        result = recording.run(lambda: self.function(*args, **kwargs), inputs)
+        program = recording.finish(result)
+        program.without_grads = [leaf for leaf, _ in program.grads if id(leaf) not in had]
+        different = "it is the first" if entry.last is None else entry.last.difference(program)
+        if program.reason or (different and entry.calls >= TRIES):
+            entry.reason, entry.last = program.reason or different, None
+            self._tell(entry.reason)
+        elif different:
+            entry.last = program
+        else:
+            entry.program, entry.guards = program, Guards(self.function, program)
+            entry.last, self._used = None, entry
+        return result
+
+    def _repeat(self, entry: _Entry, program: Program, args: Any, kwargs: Any) -> Any:
+        runner = entry.runner
+        arrays = [t.array for t in tensors_in((args, kwargs))]
+        if runner is None:
+            runner = entry.runner = (Tape if self.mode == "tape" else Reference)(program)
+            failed = runner.build(arrays)
+        else:
+            runner.feed(arrays)
+            failed = runner.run()
+        if failed >= 0:
+            return self._failed(entry, program, runner, args, kwargs)
+        self.repeated += 1
+        self._used = entry
+        _leave(program, runner)
+        return map_arrays(program.result, Ref, lambda ref: _returned(program, runner, ref.slot))
+
+    def _failed(
+        self, entry: _Entry, program: Program, runner: Tape | Reference, args: Any, kwargs: Any
+    ) -> Any:
+        """A check came out otherwise than recorded: the error that the function itself raises."""
+        entry.runner = None
+        _set_gradients(program, runner)
+        for optimizer in program.optimizers:
+            optimizer.check_gradients()
+        return self.function(*args, **kwargs)
+
+    # --- many calls -------------------------------------------------------------------------------
+
+    def epoch(self, *data: Tensor, batch_size: int, order: Tensor | None = None) -> Tensor:
+        """Calls a step for every whole batch of some samples, in one call of the compiled module.
+
+        Args:
+            data: the arguments of the step, each with a first dimension of samples.
+            batch_size: samples in a batch; what is left over at the end is not used.
+            order: the numbers of the samples in the order in which they are taken.
+
+        Returns:
+            What the step returns, its loss, for each call: a tensor (calls,).
+        """
+        taken = Batches(data, batch_size, order)
+        return self._many(len(taken), taken)
+
+    def repeat(self, times: int) -> Tensor:
+        """Calls a step without arguments so many times; what it returns for each call."""
+        return self._many(operator.index(times), None)
+
+    def _many(self, times: int, taken: Batches | None) -> Tensor:
+        if times < 1:
+            raise ValueError(f"compile: there is not one whole call to be made (calls: {times})")
+        losses: list[Tensor] = []
+        with self._lock:
+            while len(losses) < times:
+                args = () if taken is None else taken[len(losses)]
+                entry = self._entry((args, {}))
+                alone = self._alone(entry)
+                if alone is not None:
+                    rest = times - len(losses)
+                    losses.append(self._at_once(entry, *alone, rest, taken, len(losses)))
+                    break
+                losses.append(self(*args))
+        if not all([isinstance(t, Tensor) and t.ndim <= 1 for t in losses]):
+            raise TypeError(f"compile: {self.__name__} has to return one number, its loss")
+        return cat([t.detach().reshape(-1) for t in losses])
+
+    def _alone(self, entry: _Entry) -> tuple[Program, Tape] | None:
+        """A program that can run many times without a look at Python in between."""
+        program, tape = entry.program, entry.runner
+        if program is None or not isinstance(tape, Tape) or entry.guards is None:
+            return None
+        if program.without_grads or entry.guards.changed() or not tape.runs_alone():
+            return None
+        ref = program.result
+        single = isinstance(ref, Ref) and program.slots[ref.slot].shape in ((), (1,))
+        return (program, tape) if single else None
+
+    def _at_once(
+        self,
+        entry: _Entry,
+        program: Program,
+        tape: Tape,
+        times: int,
+        taken: Batches | None,
+        first: int,
+    ) -> Tensor:
+        loss = tape.value(program.result.slot)
+        losses = K.zeros((times,), loss.dtype)
+        sources, order = ((), None) if taken is None else taken.rest(first)
+        try:
+            done, failed = tape.epoch(times, sources, order, loss, losses)
+        except BaseException:
+            entry.runner = None  # its memory holds the half of a step
+            raise
+        _leave(program, tape)
+        for optimizer in program.optimizers:
+            optimizer._steps_taken += done - 1
+        if failed >= 0:
+            args = () if taken is None else taken[first + done]
+            try:
+                self._failed(entry, program, tape, args, {})
+            except Exception as error:
+                error.add_note(f"in call {first + done} of {first + times}, counted from 0")
+                raise
+        self.repeated += done
+        return of_array(losses)
+
+    def verify(self, *args: Any, **kwargs: Any) -> str:
+        """Compares a call from the record with one that runs as it is, bit for bit.
+
+        Both start from the state as it is, and that of the second stays. Returns a sentence.
+
+        Raises:
+            AssertionError: they differ; says in what.
+        """
+        entry = self._entry((args, kwargs))
+        for _ in range(TRIES + 1):
+            if entry.runner is None and not entry.reason:
+                self(*args, **kwargs)
+        if entry.program is None:
+            return f"{self.__name__} runs as it is: {entry.reason or 'it has no program yet'}"
+        return verified(self, entry.program, args, kwargs)
+
+
+def _leave(program: Program, runner: Tape | Reference) -> None:
+    """What a call leaves behind besides its result."""
+    _set_gradients(program, runner)
+    touch_all(program.written)
+    for optimizer in program.optimizers:
+        optimizer._steps_taken += 1
+
+
+def _set_gradients(program: Program, runner: Tape | Reference) -> None:
+    for leaf, slot in program.grads:
+        leaf._grad = of_array(runner.value(slot))
+
+
+def _returned(program: Program, runner: Tape | Reference, slot: int) -> Tensor:
+    """A tensor of the caller's own; the very one where the function returns one that lives on."""
+    for ref in program.slots[slot].holders:
+        t = ref()
+        if t is not None:
+            return t
+    return of_array(K.copy(runner.value(slot)))

@@ -1,0 +1,163 @@
+"""What a program depends on besides its inputs, and whether any of it has changed."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from chainrule import backend, nn
+from chainrule.backend import dtypes
+from chainrule.compiler.program import Program
+from chainrule.graph import mode
+from chainrule.nn.module.hooks import changes
+from chainrule.tensor import Tensor
+
+__all__ = ["Guards", "form_of", "tensors_in"]
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+def tensors_in(tree: Any) -> Iterator[Tensor]:
+    """The tensors in nested lists, tuples and dictionaries, in order."""
+    if isinstance(tree, Tensor):
+        yield tree
+    elif isinstance(tree, (list, tuple)):
+        for part in tree:
+            yield from tensors_in(part)
+    elif isinstance(tree, dict):
+        for part in tree.values():
+            yield from tensors_in(part)
+
+
+def form_of(tree: Any) -> Any:
+    """What of the arguments has to be the same: shapes and types of tensors, all other values."""
+    if isinstance(tree, Tensor):
+        a = tree.array
+        return (a.shape, None if a.flags.c_contiguous else a.strides, a.dtype, tree.needs_grad)
+    if isinstance(tree, (list, tuple)):
+        return (tree.__class__, *[form_of(part) for part in tree])
+    if isinstance(tree, dict):
+        return (tree.__class__, *[(key, form_of(part)) for key, part in tree.items()])
+    return (tree.__class__, tree) if isinstance(tree, PLAIN) else _Same(tree)
+
+
+class _Same:
+    """An object that is the same if it is this very one."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+class Guards:
+    """The surroundings in which a program was recorded."""
+
+    def __init__(self, function: Callable[..., Any], program: Program):
+        self.names = _Names(function)
+        self.flags = (mode.flags, backend.current(), dtypes.get_default_dtype())
+        self.values = self.names.values()
+        self.modules = list(self.names.modules())
+        self.settings = _settings(self.modules)
+        self.changes = changes.count
+        self.state = [
+            (ref, slot.value, ref().needs_grad)
+            for slot in program.slots
+            if slot.kind == "state"
+            for ref in slot.holders
+        ]
+        self.without_grads = program.without_grads
+
+    def changed(self) -> str:
+        """What has changed, in words; "" if nothing has."""
+        if (mode.flags, backend.current(), dtypes.get_default_dtype()) != self.flags:
+            return "the mode of gradients, the kernels or the default dtype"
+        for ref, value, needs_grad in self.state:
+            t = ref()
+            if t is None or t.array is not value:
+                return "a tensor that the step uses was replaced"
+            if t.needs_grad is not needs_grad:
+                return "a tensor that the step uses was frozen, or asks for a gradient now"
+        if any([leaf._grad is not None for leaf in self.without_grads]):
+            return "there is a gradient that the step would add to"
+        if changes.count != self.changes:
+            if _settings(self.modules) != self.settings:
+                return "a module was changed: its mode, a setting or its hooks"
+            self.changes = changes.count
+        if self.values != self.names.values():
+            return "a number or text that the step names"
+        return ""
+
+
+def _settings(modules: list[nn.Module]) -> list[Any]:
+    """The settings of modules: what they hold besides tensors and modules."""
+    found: list[Any] = []
+    for m in modules:
+        found.append(_Same(m))
+        for name, value in vars(m).items():
+            if isinstance(value, PLAIN):
+                found.append((name, value))
+            elif name.endswith("_hooks") and value:
+                found.append((name, tuple(value)))
+            elif isinstance(value, tuple):
+                found.append((name, repr(value)))
+    return found
+
+
+class _Names:
+    """What the code of a function names outside of itself: closures, globals, its object."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.owner = getattr(function, "__self__", None)
+        inner = getattr(function, "__func__", function)
+        self.code = getattr(inner, "__code__", None)
+        self.closure = getattr(inner, "__closure__", None) or ()
+        self.globals = getattr(inner, "__globals__", {})
+        names = self.code.co_names if self.code is not None else ()
+        self.used = [n for n in names if n in self.globals and _matters(self.globals[n])]
+
+    def _objects(self) -> Iterator[Any]:
+        for cell in self.closure:
+            try:
+                yield cell.cell_contents
+            except ValueError:  # not filled yet
+                yield None
+        for name in self.used:
+            yield self.globals.get(name)
+        if self.owner is not None:
+            yield self.owner
+            yield from vars(self.owner).values() if hasattr(self.owner, "__dict__") else ()
+
+    def values(self) -> list[Any]:
+        """Plain values as they are, other objects by identity."""
+        return [v if isinstance(v, PLAIN) else _Same(v) for v in self._objects()]
+
+    def modules(self) -> Iterator[nn.Module]:
+        """The modules among them, with all below."""
+        seen: set[int] = set()
+        for value in self._objects():
+            for root in _modules_in(value):
+                for m in root.modules():
+                    if id(m) not in seen:
+                        seen.add(id(m))
+                        yield m
+
+
+def _matters(value: Any) -> bool:
+    return not isinstance(value, (types.ModuleType, type, types.BuiltinFunctionType))
+
+
+def _modules_in(value: Any) -> Iterator[nn.Module]:
+    if isinstance(value, nn.Module):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _modules_in(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _modules_in(part)

@@ -1,0 +1,98 @@
+"""``chainrule.compile``: what it takes, and what it gives back."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from chainrule import nn
+from chainrule.compiler.compiled import Compiled
+
+__all__ = ["compile"]
+
+BACKENDS = ("inductor", "eager", "tape", "reference")
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "reference")
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str = "tape",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """A function or module that runs from a record of its kernels, with the same bits.
+
+    The first call runs as it is, the next two or three are recorded while they run. From then on
+    calls whose arguments have the same form repeat the record from compiled code: without the
+    Python of the function, of its operations and of their derivatives. For a whole training step
+    that is where small networks gain most::
+
+        @chainrule.compile
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = loss_function(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        losses = step.epoch(x, y, batch_size=32, order=chainrule.randperm(len(x)))
+
+    What a record cannot hold (numbers that Python reads, hooks, sizes that follow from values) runs
+    as it is after one warning, which says the line and the reason. ``print(step.program)`` shows
+    the record, ``step.verify(x, y)`` compares both ways.
+
+    Args:
+        model: a function, or a module, which is compiled for evaluation: the result has its
+            parameters, and runs from the record under ``no_grad`` or ``inference_mode``.
+        fullgraph: whether it is an error where the function cannot be repeated.
+        dynamic: False or None; every form of arguments has a record of its own, at most 8.
+        backend: "tape" (PyTorch's "inductor" means the same), "reference" for a loop in Python over
+            the record, or "eager" for the function as it is.
+        mode: PyTorch's modes, which mean the same here, or "reference".
+        options: none are known.
+        disable: whether to leave the function as it is.
+
+    >>> import chainrule
+    >>> @chainrule.compile
+    ... def f(x):
+    ...     return (x * x).sum()
+    >>> for i in range(5):
+    ...     y = f(chainrule.full((3,), float(i)))
+    >>> y, f.repeated
+    (tensor(48.), 2)
+    """
+    if dynamic:
+        raise ValueError(
+            "compile: dynamic=True is not possible: every form of arguments has a record of its own"
+        )
+    if options:
+        raise ValueError(f"compile: there are no options; got {sorted(options)}")
+    if backend not in BACKENDS:
+        raise ValueError(f"compile: backend must be one of {BACKENDS}, got {backend!r}")
+    if mode is not None and mode not in MODES:
+        raise ValueError(f"compile: mode must be one of {MODES}, got {mode!r}")
+    way = "reference" if "reference" in (backend, mode) else "tape"
+    leave = disable or backend == "eager"
+
+    def compiled(function: Any) -> Any:
+        return function if leave else _compiled(function, fullgraph, way)
+
+    return compiled if model is None else compiled(model)
+
+
+def _compiled(function: Callable[..., Any], fullgraph: bool, way: str) -> Any:
+    if isinstance(function, Compiled):
+        return function
+    if isinstance(function, nn.Module):
+        twin = copy.copy(function)  # with the same parameters, buffers and modules
+        twin.__dict__["_calls_forward_alone"] = False
+        twin.__dict__["forward"] = Compiled(function.forward, fullgraph, way)
+        return twin
+    if not callable(function):
+        raise TypeError(f"compile: expected a function or a module, got {type(function).__name__}")
+    return Compiled(function, fullgraph, way)

@@ -1,0 +1,166 @@
+"""A program in memory of its own, run from one call of the compiled module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chainrule.backend import K, native_module
+from chainrule.backend.recorded import place_of, view_at
+from chainrule.compiler.memory import LINE, planned
+from chainrule.compiler.program import Instruction, Program, Ref, Update, map_arrays
+from chainrule.random import Generator
+
+__all__ = ["Tape"]
+
+COPIES = {"copy", "numpy.copy", "owned", "to_contiguous", "astype", "numpy.astype", "cast"}
+
+
+class Tape:
+    """The steps of a program with their arrays, built while they are computed for the first time.
+
+    Where a kernel is not compiled, or leaves a call to NumPy, the step calls Python and copies.
+    """
+
+    def __init__(self, program: Program):
+        self.program = program
+        plan = planned(program)
+        self.plan = plan
+        self.arena = K.zeros((plan.size + LINE,), "uint8")
+        self._first = -place_of(self.arena) % LINE
+        self.values: list[Any] = [s.value for s in program.slots]
+        for slot, offset in plan.offsets.items():
+            self.values[slot] = self._place(slot, offset)
+        self.tape = native_module().Tape()  # type: ignore[union-attr]
+        self.marks: list[Any] = []  # what Python does between ranges of steps
+        self.in_python: list[int] = []  # instructions that call Python
+        self.generators: list[Any] = []  # steps that draw, which argument, and from what
+        self.updates: list[Any] = []  # steps of the tape, and whose they are
+
+    def _place(self, number: int, offset: int) -> Any:
+        slot = self.program.slots[number]
+        return view_at(self.arena, self._first + offset, slot.shape, slot.strides, slot.dtype)
+
+    def value(self, number: int) -> Any:
+        """The array of a slot."""
+        array = self.values[number]
+        if array is None:
+            slot = self.program.slots[number]
+            base = self.value(slot.base)
+            array = view_at(base, slot.offset, slot.shape, slot.strides, slot.dtype)
+            self.values[number] = array
+        return array
+
+    def _filled(self, tree: Any) -> Any:
+        return map_arrays(tree, Ref, lambda ref: self.value(ref.slot))
+
+    def feed(self, inputs: Sequence[Any]) -> None:
+        """Copies the inputs to where the program reads them."""
+        for slot, array in zip(self.program.inputs, inputs, strict=True):
+            K.write(self.values[slot], array)
+
+    # --- building ---------------------------------------------------------------------------------
+
+    def build(self, inputs: Sequence[Any]) -> int:
+        """Computes the program once, and keeps its steps. -1, or the instruction that failed."""
+        self.feed(inputs)
+        for number, step in enumerate(self.program.instructions):
+            if step.update is not None:
+                self._add_update(number, step, step.update)
+            elif step.effect == "python":
+                self._add_mark(number, step)
+            elif not self._add(number, step):
+                return number
+        return -1
+
+    def _add(self, number: int, step: Instruction) -> bool:
+        args, kwargs = self._filled(step.args), self._filled(step.kwargs)
+        if step.effect == "checks":
+            if step.function(*args, **kwargs) != step.answer:
+                return False
+            self.tape.add_check(step.function, args, kwargs, step.answer)
+            return True
+        places = tuple([self.value(slot) for slot in step.makes()])
+        if step.kernel in COPIES and len(places) == 1:
+            self.tape.add_copy(places[0], args[0])
+            return True
+        for place, g in enumerate(args):
+            if isinstance(g, Generator):
+                self.generators.append((len(self.tape), place, g))
+        args = tuple([g.raw if isinstance(g, Generator) else g for g in args])
+        if not self.tape.add(step.function, args, kwargs, places if step.makes_values else ()):
+            self.in_python.append(number)
+        return True
+
+    def _add_update(self, number: int, step: Instruction, u: Update) -> None:
+        """An update: kept if it is the compiled kernel's, else called by Python each time."""
+        rule, params, grads, _, states, _ = step.args
+        keys, constants, rates = u.next()
+        values = (rule, *self._filled((params, grads)), rates, self._filled(states), constants)
+        kept = self.tape.add_update(values)
+        if kept is None:
+            self.marks.append((len(self.tape), number, values))
+            self.in_python.append(number)
+            step.function(*values)
+        else:
+            self.updates.append((kept, u))
+            self.tape.run(kept, kept + 1)
+        u.advance(keys)
+
+    def _add_mark(self, number: int, step: Instruction) -> None:
+        """A call of Python's between steps."""
+        self.marks.append((len(self.tape), number, None))
+        self.in_python.append(number)
+        step.function(*step.args)
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """All steps. -1, or the number of a step of the tape whose check failed."""
+        tape = self.tape
+        for number, place, g in self.generators:
+            tape.set_argument(number, place, g.raw)
+        keys = []
+        for number, u in self.updates:
+            key, constants, rates = u.next()
+            keys.append(key)
+            if not tape.set_numbers(number, rates, constants):
+                raise ZeroDivisionError("compile: an update divides by zero")
+        at = 0
+        for stop, number, values in self.marks:
+            failed = tape.run(at, stop)
+            if failed >= 0:
+                return failed
+            self._between(self.program.instructions[number], values)
+            at = stop
+        failed = tape.run(at, len(tape))
+        for (_, u), key in zip(self.updates, keys, strict=True):
+            u.advance(key) if failed < 0 else u.back()
+        return failed
+
+    def _between(self, step: Instruction, values: Any) -> None:
+        u = step.update
+        if u is None:
+            step.function(*step.args)
+            return
+        keys, constants, rates = u.next()
+        rule, params, grads, _, states, _ = values
+        step.function(rule, params, grads, rates, states, constants)
+        u.advance(keys)
+
+    def runs_alone(self) -> bool:
+        """Whether it can run many times without Python in between."""
+        return not self.marks and all([u.moving() is not None for _, u in self.updates])
+
+    def epoch(self, times: int, sources: Sequence[Any], order: Any, loss: Any, losses: Any) -> Any:
+        """Runs all steps so many times; how often it was done, and the check that failed or -1."""
+        tape = self.tape
+        for number, place, g in self.generators:
+            tape.set_argument(number, place, g.raw)
+        for number, u in self.updates:
+            u.prepare(tape, number)
+        targets = tuple([self.values[i] for i in self.program.inputs])
+        done, failed = tape.epoch(times, targets, tuple(sources), order, loss, losses, None)
+        for _, u in self.updates:
+            u.skip(done)
+        return done, failed
