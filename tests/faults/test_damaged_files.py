@@ -217,6 +217,7 @@ def trainer(width: int = 3) -> train.Trainer:
         {"history": [3]},
         {"loader": {"x": 1}},
         {"random": None},
+        {"stop": chainrule.zeros(2)},
         {"optimizer": {"state": {}, "param_groups": []}},
         {"model": {"weight": chainrule.zeros(1)}},
     ],

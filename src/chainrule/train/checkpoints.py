@@ -95,6 +95,8 @@ def _check(trainer: Trainer, kept: Mapping[str, Any], path: str | os.PathLike[st
     epoch, best = kept["epoch"], kept["best"]
     if type(epoch) is not int or epoch < 0 or not (best is None or _fits(trainer, best)):
         raise ValueError(f"fit: the checkpoint {path} is damaged: its epoch or best epoch is wrong")
+    if not isinstance(kept.get("stop", ""), str):
+        raise ValueError(f"fit: the checkpoint {path} is damaged: why it stopped is no text")
 
 
 def _fits(trainer: Trainer, best: Mapping[str, Any]) -> bool:
