@@ -53,6 +53,14 @@ def test_nothing_is_said_of_a_sound_run(name: str) -> None:
     assert HEALTHY[name]() == []
 
 
+@pytest.mark.parametrize("name", ["iris", "wine", "diabetes"])
+def test_nothing_is_said_of_the_network_that_is_chosen_for_a_table(name: str) -> None:
+    table = data.embedded(name)
+    settings = train.Settings(doctor=True)
+    network = train.fit_table(table.table, table.target, settings=settings, progress=False)
+    assert network.about["findings"] == []
+
+
 def test_there_are_as_many_as_were_asked_for() -> None:
     assert len(MISTAKES) == 26
     assert len(HEALTHY) >= 30

@@ -257,7 +257,7 @@ def _unused(seen: Pass, threshold: float) -> Iterator[Seen]:
     "network",
     2,
     "units with equal weights and equal gradients stay equal: two count as one; weights that are "
-    "all 0 with gradients that differ are no mistake",
+    "all 0, or scales that are all 1, with gradients that differ are no mistake",
     "error",
 )
 def _equal(seen: Pass, threshold: float) -> Iterator[Seen]:
@@ -268,7 +268,8 @@ def _equal(seen: Pass, threshold: float) -> Iterator[Seen]:
             continue
         rows, back = p.reshape(p.shape[0], -1), gradient.detach().reshape(p.shape[0], -1)
         alike = bool((back == back[:1]).all())
-        if bool((rows == rows[:1]).all()) and (alike or bool((rows != 0).any())):
+        plain = bool((rows == 0).all()) or bool((rows == 1).all())  # nothing, or scales
+        if bool((rows == rows[:1]).all()) and (alike or not plain):
             yield Seen(
                 name,
                 p.shape[0],
