@@ -229,6 +229,8 @@ bool constants_of(const KnownRule& rule, PyObject* given, UpdateConstants* c) {
         if (value == Py_None && which != constants::trust) return false;
         if (!number(value, &(c->*PLACES[which])) || divides_by_zero(which, c->*PLACES[which]))
             return false;
+        // Bounds of NaN make everything NaN, which comparisons alone do not.
+        if (std::isnan(c->*PLACES[which]) && which != constants::trust) return false;
     }
     return true;
 }

@@ -311,6 +311,18 @@ def test_in_a_forked_process() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+def test_the_step_of_a_dimension_of_one_element_is_any_number() -> None:
+    x = np.arange(12.0).reshape(3, 1, 4)
+    far = np.lib.stride_tricks.as_strided(x, x.shape, (32, 2**62, 8))
+    w = np.ones((2, 1, 2))
+    settings: dict[str, Any] = {"stride": (3,), "padding": (0,), "dilation": (2,)}
+    for kernels in (reference, native):
+        columns = kernels.im2col(far, size=(1,), kernel=(2,), **settings)
+        np.testing.assert_array_equal(columns.reshape(3, 2), x[:, 0, [0, 2]])
+        out = kernels.convolution(far, w, size=(1,), groups=1, **settings)
+        np.testing.assert_array_equal(out[:, 0, 0], x[:, 0, 0] + x[:, 0, 2])
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.usefixtures("alone")
 def test_columns(dtype: Any) -> None:

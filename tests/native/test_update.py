@@ -321,6 +321,21 @@ def test_other_kinds_of_arguments() -> None:
     np.testing.assert_array_equal(p, [0.75 - 0.25 * 1.75] * 3)
 
 
+@pytest.mark.parametrize("name", ["smallest", "largest"])
+def test_a_bound_that_is_nan(name: str) -> None:
+    p, g = np.full(3, 0.5), np.ones(3)
+    rprop = Update(optim.Rprop, {}, [p])
+    outcomes = []
+    for kernels in (reference, native):
+        arrays = [p.copy(), np.ones(3), np.full(3, 0.1)]
+        constants = {**rprop.constants, name: math.nan}
+        states = [[arrays[1]], [arrays[2]]]
+        kernels.write_updates(rprop.rule, [arrays[0]], [g], 0.1, states, constants)
+        outcomes.append(arrays)
+    np.testing.assert_array_equal(outcomes[0], outcomes[1])
+    assert np.isnan(outcomes[0][0]).all()
+
+
 def test_wrong_calls_raise_and_write_nothing() -> None:
     update = Update(optim.Adam, {}, [np.ones(3)])
     p, g, states = np.ones(3), np.ones(3), [[np.zeros(3)], [np.zeros(3)]]

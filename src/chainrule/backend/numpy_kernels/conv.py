@@ -62,14 +62,16 @@ def padded(x: np.ndarray, extent: Ints, padding: Ints, value: float = 0) -> np.n
 def windows(x: np.ndarray, size: Ints, kernel: Ints, stride: Ints, dilation: Ints) -> np.ndarray:
     """A view (..., *kernel, *size) of the contiguous x: the places of the kernel, the outputs."""
     lead = x.ndim - len(size)
-    steps = x.strides[lead:]
+    # Not those of x: the step of a dimension with one element may be any number.
+    every = [x.itemsize * math.prod(x.shape[i + 1 :]) for i in range(x.ndim)]
+    steps = every[lead:]
     inner = [s * d for s, d in zip(steps, dilation, strict=True)]
     outer = [s * d for s, d in zip(steps, stride, strict=True)]
     shape = (*x.shape[:lead], *kernel, *size)
     if not x.size and math.prod(shape):
         # NumPy checks that a view lies within its array, but not within one of no elements.
         raise ValueError(f"windows: {kernel} at {size} places reach beyond an array of no elements")
-    return np.ndarray(shape, x.dtype, x, 0, (*x.strides[:lead], *inner, *outer))
+    return np.ndarray(shape, x.dtype, x, 0, (*every[:lead], *inner, *outer))
 
 
 def strided(place: Ints, size: Ints, stride: Ints, dilation: Ints) -> tuple[Any, ...]:
