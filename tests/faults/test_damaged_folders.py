@@ -148,7 +148,7 @@ def test_what_is_wrong_is_said(
 ) -> None:
     told = json.loads((model / "model.json").read_text())
     del told["digest"], told["files"]
-    pairs = told["value"]["dict"]
+    pairs = told["value"]["object"]["parts"]
     for name in place[:-1]:
         pairs = next(v for k, v in pairs if k == name)["dict"]
     at = next(i for i, (k, _) in enumerate(pairs) if k == place[-1])

@@ -57,6 +57,15 @@ READY: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
     "ResNet": lambda: (models.ResNet(8), randn(1, 3, 16, 16)),
     "SelfNormalizingMLP": lambda: (models.SelfNormalizingMLP(4, [5], 2), randn(3, 4)),
     "SequenceModel": lambda: (models.SequenceModel(3, 4, 2, bidirectional=True), randn(2, 5, 3)),
+    "MemberLinear": lambda: (models.MemberLinear(2, 3, 4), randn(5, 3)),
+    "TabularNetwork": lambda: (
+        models.TabularNetwork(4, 3, (8,), members=2, index_sizes=[5], pieces=[2, 0, 3]),
+        chainrule.cat([randn(6, 3), chainrule.ones(6, 1)], 1),
+    ),
+    "WeightedNetworks": lambda: (
+        models.WeightedNetworks([nn.Linear(3, 2), nn.Linear(3, 2)], [0.25, 0.75]),
+        randn(4, 3),
+    ),
     "SoftmaxRegression": lambda: (models.SoftmaxRegression(3, 4), randn(2, 3)),
     "transformer": lambda: (
         nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2),
