@@ -18,7 +18,15 @@ try:
 except ImportError:  # Windows: two writers are not kept apart there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["BINARY", "Buffer", "check_room", "locked", "sync_folder", "write_atomically"]
+__all__ = [
+    "BINARY",
+    "Buffer",
+    "check_room",
+    "locked",
+    "remove_begun",
+    "sync_folder",
+    "write_atomically",
+]
 
 BINARY = getattr(os, "O_BINARY", 0)  # without it, Windows changes the ends of lines
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -35,7 +43,7 @@ def write_atomically(path: Path, content: Buffer | Iterable[Buffer]) -> None:
     parts = [content] if isinstance(content, (bytes, bytearray, memoryview)) else content
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_begun(path)
+        remove_begun(path)
         handle, temporary = _begin(path)
     except OSError as error:
         raise type(error)(error.errno, f"save: cannot write: {error.strerror}", str(path)) from None
@@ -74,7 +82,7 @@ def _begin(path: Path) -> tuple[int, Path]:
     return handle, temporary
 
 
-def _remove_begun(path: Path) -> None:
+def remove_begun(path: Path) -> None:
     """Removes what writers of this file left that are no more: nobody holds the lock on it."""
     if fcntl is None:
         return

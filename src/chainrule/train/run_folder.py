@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chainrule import backend, nn
 from chainrule.backend import K
 from chainrule.files import check_room, load, save
+from chainrule.files.atomic import remove_begun
 from chainrule.tensor import Tensor
 from chainrule.train.callbacks import Checkpoint
 from chainrule.train.checkpoints import state_of
@@ -81,6 +82,7 @@ class RunFolder:
         """Removes the checkpoint of this run, whose results are saved."""
         if self.checkpoint is not None:
             self.checkpoint.unlink(missing_ok=True)
+            remove_begun(self.checkpoint)  # of a run that was killed while it wrote one
 
     def _others(self) -> list[Path]:
         """The checkpoints that are there, the newest first."""
