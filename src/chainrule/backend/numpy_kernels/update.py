@@ -9,7 +9,15 @@ import numpy as np
 
 from chainrule.backend.numpy_kernels.narrow import narrowed, widened
 
-__all__ = ["all_finite", "total_norm", "write_clamped", "write_scaled", "write_updates"]
+__all__ = [
+    "all_finite",
+    "norm_of_all",
+    "total_norm",
+    "write_clamped",
+    "write_clipped",
+    "write_scaled",
+    "write_updates",
+]
 
 # Elements that are updated at once: a dozen temporaries of this size stay in the cache.
 BLOCK = 16384
@@ -145,3 +153,28 @@ def write_clamped(arrays: Sequence[np.ndarray], low: float, high: float) -> None
     """Moves all elements of all arrays into [low, high], in place."""
     for a in arrays:
         np.clip(a, low, high, out=a)
+
+
+def norm_of_all(
+    arrays: Sequence[np.ndarray],
+    order: float,
+    dtype: np.dtype,
+    total_norm: Callable[[Sequence[np.ndarray], float], float],
+) -> np.ndarray:
+    """The norm by the kernel ``total_norm`` that is in use, as an array of this dtype."""
+    return np.asarray(total_norm(arrays, order), dtype)
+
+
+def write_clipped(
+    arrays: Sequence[np.ndarray],
+    norm: np.ndarray,
+    limit: float,
+    write_scaled: Callable[[Sequence[np.ndarray], float], None],
+) -> None:
+    """Multiplies all arrays by limit / (norm + 1e-6) where that is below 1, in place.
+
+    The last argument is the kernel ``write_scaled`` that is in use.
+    """
+    factor = limit / (float(norm) + 1e-6)
+    if not factor >= 1:  # NaN then is in every array
+        write_scaled(arrays, factor)

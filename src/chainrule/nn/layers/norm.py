@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from chainrule.backend import dtypes
 from chainrule.nn.layers.norm_functions import batch_norm, instance_norm
@@ -95,11 +96,11 @@ class _Running(Affine):
 class _BatchNorm(_Running):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        momentum = 0.0 if self.momentum is None else self.momentum
+        momentum: Any = 0.0 if self.momentum is None else self.momentum
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # the mean of all batches so far
-                momentum = 1.0 / self.num_batches_tracked.item()
+                momentum = 1.0 / self.num_batches_tracked.double()
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
         tracked = not self.training or self.track_running_stats
         return batch_norm(

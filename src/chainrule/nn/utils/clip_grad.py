@@ -14,7 +14,7 @@ from chainrule.backend import K
 from chainrule.backend.dtypes import float32, float64
 from chainrule.linalg import vector_norm
 from chainrule.ops.creation.patterns import zeros
-from chainrule.ops.core.inplace import touch
+from chainrule.ops.core.inplace import touch, touch_all
 from chainrule.ops.shape.stacking import stack
 from chainrule.ops.core.promotion import promote, result_type
 from chainrule.graph import Box
@@ -49,8 +49,8 @@ def get_total_norm(
     if not given:
         return zeros(())
     if order in (2, math.inf) and all([_is_plain(t) for t in given]):
-        norm = K.total_norm([t.array for t in given], order)
-        total = of_array(K.asarray(norm, dtype=result_type(*given).array_dtype))
+        arrays, dtype = [t.array for t in given], result_type(*given).array_dtype
+        total = of_array(K.norm_of_all(arrays, order, dtype, K.total_norm))
     else:
         with no_grad():
             norms = [vector_norm(t, order) for t in given]
@@ -89,10 +89,15 @@ def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Multiplies all gradients by min(1, max_norm / (total_norm + 1e-6)), in place."""
-    factor = float(max_norm) / (float(total_norm) + 1e-6)
+    limit, gradients = float(max_norm), _gradients(parameters)
+    if _is_plain(total_norm) and all([_can_write(g) for g in gradients]):
+        touch_all(gradients)
+        K.write_clipped([g.array for g in gradients], total_norm.array, limit, K.write_scaled)
+        return
+    factor = limit / (float(total_norm) + 1e-6)
     if factor >= 1:  # false for NaN, which then is in every gradient
         return
-    arrays = _each(_gradients(parameters), lambda g: operator.imul(g, factor))
+    arrays = _each(gradients, lambda g: operator.imul(g, factor))
     K.write_scaled(arrays, factor)
 
 

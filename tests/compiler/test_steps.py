@@ -1,0 +1,60 @@
+"""Parts of training steps beside the network: clipping, moments of all batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import chainrule
+from chainrule import backend, nn, optim
+from tests.compiler.nets import batches
+from tests.compiler.test_equal import bits
+
+MODES = ["reference"] if backend.why_not_native else ["tape", "reference"]
+
+
+def clipped(net: nn.Module, optimizer: Any, clip: Any) -> Any:
+    """A step with clipping, which returns its loss and what clipping returned."""
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        norm = clip(net.parameters())
+        optimizer.step()
+        return loss, norm
+
+    return step
+
+
+CLIPS = {
+    "norm": lambda p: nn.utils.clip_grad_norm_(p, 0.1),
+    "norm that is hardly reached": lambda p: nn.utils.clip_grad_norm_(p, 1.0),
+    "largest": lambda p: nn.utils.clip_grad_norm_(p, 0.1, float("inf")),
+    "value": lambda p: nn.utils.clip_grad_value_(p, 0.01),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("label", CLIPS)
+def test_clipping(label: str, mode: str) -> None:
+    outcomes = []
+    for compiled in (False, True):
+        chainrule.manual_seed(0)
+        net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8, momentum=None), nn.Linear(8, 3))
+        optimizer = optim.Adam(net.parameters(), lr=0.05)
+        step = clipped(net, optimizer, CLIPS[label])
+        if compiled:
+            step = chainrule.compile(step, mode=mode if mode == "reference" else None)
+        values = []
+        for x, y in batches((4,), 12):
+            loss, norm = step(x, y)
+            values.append((loss.item(), None if norm is None else norm.item()))
+        outcomes.append((values, bits(net, optimizer)))
+        if compiled:
+            assert step.repeated >= 8
+    assert outcomes[0] == outcomes[1]
+    norms = [n for _, n in outcomes[0][0]]
+    if label == "norm that is hardly reached":
+        assert min(norms) < 1 < max(norms)  # both ways were taken
