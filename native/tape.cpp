@@ -99,6 +99,8 @@ struct Step {
 
 struct Tape {
     PyObject_HEAD std::vector<std::unique_ptr<Step>>* steps;
+    Py_ssize_t done;  // repetitions of the last epoch
+    Py_ssize_t at;    // the step that runs, or where the last run has ended
 };
 
 Tape* as_tape(PyObject* o) { return reinterpret_cast<Tape*>(o); }
@@ -318,10 +320,10 @@ constexpr Py_ssize_t DONE = -1, FAILED = -2;
 
 // Runs the steps of a range: DONE, FAILED with a Python error, or the number of a check whose
 // answer is another one than recorded.
-Py_ssize_t run_range(const std::vector<std::unique_ptr<Step>>& steps, Py_ssize_t first,
-                     Py_ssize_t last, Supply* mine) {
+Py_ssize_t run_range(Tape* tape, Py_ssize_t first, Py_ssize_t last, Supply* mine) {
     for (Py_ssize_t i = first; i < last; ++i) {
-        const Step& step = *steps[static_cast<std::size_t>(i)];
+        const Step& step = *(*tape->steps)[static_cast<std::size_t>(i)];
+        tape->at = i;
         bool done = true;
         switch (step.kind) {
             case Kind::native: done = run_native(step, mine); break;
@@ -338,6 +340,7 @@ Py_ssize_t run_range(const std::vector<std::unique_ptr<Step>>& steps, Py_ssize_t
         }
         if (!done) return FAILED;
     }
+    tape->at = last;
     return DONE;
 }
 
@@ -357,7 +360,13 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
         return nullptr;
     }
     Supply mine{false, {}};
-    return outcome(run_range(steps, first, last, &mine));
+    return outcome(run_range(as_tape(self), first, last, &mine));
+}
+
+// position(): repetitions of the last epoch that are done, and the step of the next one at which it
+// stopped; after run() the step at which that stopped
+PyObject* position(PyObject* self, PyObject*) {
+    return Py_BuildValue("nn", as_tape(self)->done, as_tape(self)->at);
 }
 
 // --- updates -------------------------------------------------------------------------------------
@@ -489,6 +498,7 @@ bool feeds_of(PyObject* targets, PyObject* sources, std::vector<Feed>* out) {
 // time with the next rows, the next rate of each update and the next numbers; keeps each loss.
 // Returns (repetitions done, the check that failed or -1).
 PyObject* epoch(PyObject* self, PyObject* given) {
+    as_tape(self)->done = as_tape(self)->at = 0;
     Py_ssize_t times;
     PyObject *targets, *sources, *order, *loss, *losses, *rates;
     if (!PyArg_ParseTuple(given, "nO!O!OOOO", &times, &PyTuple_Type, &targets, &PyTuple_Type,
@@ -548,9 +558,12 @@ PyObject* epoch(PyObject* self, PyObject* given) {
                 return nullptr;
             }
         }
-        const Py_ssize_t code = run_range(steps, 0, static_cast<Py_ssize_t>(steps.size()), &mine);
+        const Py_ssize_t code =
+            run_range(as_tape(self), 0, static_cast<Py_ssize_t>(steps.size()), &mine);
         if (code == FAILED) return nullptr;
         if (code != DONE) return Py_BuildValue("nn", k, code);
+        as_tape(self)->done = k + 1;
+        as_tape(self)->at = 0;
         if (keeps) {
             const int size = static_cast<int>(PyArray_ITEMSIZE(from));
             std::memcpy(PyArray_BYTES(to) + k * size, PyArray_DATA(from),
@@ -596,6 +609,7 @@ PyMethodDef methods[] = {
     {"set_moving", set_moving, METH_VARARGS, "Constants that follow from the step."},
     {"set_argument", set_argument, METH_VARARGS, "Another argument of a call of Python's."},
     {"run", fast(run), METH_FASTCALL, "Runs a range of steps; the check that failed, or -1."},
+    {"position", position, METH_NOARGS, "Repetitions done, and the step after them."},
     {"epoch", epoch, METH_VARARGS, "Runs all steps many times, with the rows of arrays."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,6 +27,7 @@ __all__ = [
     "place_of",
     "plain",
     "recording",
+    "thread",
     "view_at",
 ]
 
@@ -49,20 +50,27 @@ class Recorder(Protocol):
         ...
 
 
+class Thread(threading.local):
+    """What is recorded by this thread; others go on without notice."""
+
+    recorder: Recorder | None = None
+
+
+thread = Thread()
+
+
 class Recorded(np.ndarray):
     """An array that was made during a recording; without one, an array like any other."""
 
-    recorder: ClassVar[Recorder | None] = None
-
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         function = getattr(ufunc, method)
-        if self.recorder is None:
+        if thread.recorder is None:
             out = kwargs.pop("out", None)
             if out is not None:
                 kwargs["out"] = tuple([plain(a) for a in out])
             return function(*[plain(a) for a in inputs], **kwargs)
         name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-        return self.recorder.call(name, function, inputs, kwargs)
+        return thread.recorder.call(name, function, inputs, kwargs)
 
     def __getitem__(self, index: Any) -> Any:
         """A view also of a single element, whose number would otherwise be frozen."""
@@ -74,15 +82,15 @@ class Recorded(np.ndarray):
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """As a kernel, so that it is seen."""
-        if self.recorder is None:
+        if thread.recorder is None:
             return plain(self).astype(dtype, *args, **kwargs)
-        return self.recorder.call("numpy.astype", _astype, (self, dtype, *args), kwargs)
+        return thread.recorder.call("numpy.astype", _astype, (self, dtype, *args), kwargs)
 
     def copy(self, order: Any = "C") -> Any:
         """As a kernel, so that it is seen."""
-        if self.recorder is None:
+        if thread.recorder is None:
             return plain(self).copy(order)
-        return self.recorder.call("numpy.copy", _copy, (self, order), {})
+        return thread.recorder.call("numpy.copy", _copy, (self, order), {})
 
     def _read(self) -> np.ndarray:
         """The array for what takes its numbers, which a program that is repeated cannot know."""
@@ -119,17 +127,17 @@ class Recorded(np.ndarray):
 
 def cannot_repeat(reason: str) -> None:
     """Says, if a step is being recorded, why it cannot be repeated from its record."""
-    if Recorded.recorder is not None:
-        Recorded.recorder.refuse(reason)
+    if thread.recorder is not None:
+        thread.recorder.refuse(reason)
 
 
 def called_again(
     function: Callable[..., Any], *args: Any
 ) -> contextlib.AbstractContextManager[Any]:
     """Around what a function does that has to be called again when a step is repeated."""
-    if Recorded.recorder is None:
+    if thread.recorder is None:
         return _nothing
-    return Recorded.recorder.again(function, args)
+    return thread.recorder.again(function, args)
 
 
 _nothing = contextlib.nullcontext()
@@ -175,7 +183,9 @@ class _Memory:
 
 def view_at(base: np.ndarray, offset: int, shape: Any, strides: Any, dtype: Any) -> np.ndarray:
     """The elements so many bytes behind the first one of ``base``, and on by the strides."""
-    return np.asarray(_Memory(base, place_of(base) + offset, (shape, strides, np.dtype(dtype))))
+    dtype = np.dtype(dtype)
+    array = np.asarray(_Memory(base, place_of(base) + offset, (shape, strides, dtype)))
+    return array if array.dtype == dtype else array.view(dtype)  # bfloat16 and its like
 
 
 _one_at_a_time = threading.RLock()
@@ -185,32 +195,32 @@ _one_at_a_time = threading.RLock()
 def recording(recorder: Recorder) -> Iterator[None]:
     """Hands all calls of kernels by this thread to the recorder."""
     with _one_at_a_time:
-        if Recorded.recorder is not None:
+        if thread.recorder is not None:
             raise RuntimeError("compile: a recording is under way in this thread")
-        name, thread = backend.current(), threading.get_ident()
-        _replace(recorder, thread)
-        Recorded.recorder = recorder
+        name = backend.current()
+        _replace(recorder, threading.get_ident())
+        thread.recorder = recorder
         try:
             yield
         finally:
-            Recorded.recorder = None
+            thread.recorder = None
             backend.use(name)
 
 
-def _replace(recorder: Recorder, thread: int) -> None:
+def _replace(recorder: Recorder, number: int) -> None:
     for kernel, function in list(vars(K).items()):
         if effect_of(kernel) == "static" and isinstance(function, (type, tuple)):
             continue
-        setattr(K, kernel, _handed(kernel, function, recorder, thread))
+        setattr(K, kernel, _handed(kernel, function, recorder, number))
     backend.rebind()
 
 
-def _handed(kernel: str, function: Any, recorder: Recorder, thread: int) -> Callable[..., Any]:
+def _handed(kernel: str, function: Any, recorder: Recorder, number: int) -> Callable[..., Any]:
     """A kernel that hands its calls on."""
     here = threading.get_ident
 
     def handed(*args: Any, **kwargs: Any) -> Any:
-        if here() != thread:
+        if here() != number:
             return function(*args, **kwargs)
         return recorder.call(kernel, function, args, kwargs)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from chainrule.absent import absent
-from chainrule.backend.recorded import Recorded, cannot_repeat
+from chainrule.backend.recorded import cannot_repeat, thread
 from chainrule.compiler.compiled import Compiled, NotRepeatable, stance
 from chainrule.compiler.making import compile
 from chainrule.compiler.program import Program
@@ -64,7 +64,7 @@ def assume_constant_result(fn: F) -> F:
 
 def is_compiling() -> bool:
     """Whether a function is being recorded."""
-    return Recorded.recorder is not None
+    return thread.recorder is not None
 
 
 def is_dynamo_compiling() -> bool:

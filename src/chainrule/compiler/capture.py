@@ -18,7 +18,15 @@ from typing import Any
 from chainrule.autograd import walk
 from chainrule.backend import K
 from chainrule.backend.effects import WRITES, effect_of
-from chainrule.backend.recorded import Recorded, as_array, cannot_repeat, place_of, plain, recording
+from chainrule.backend.recorded import (
+    Recorded,
+    as_array,
+    cannot_repeat,
+    place_of,
+    plain,
+    recording,
+    thread,
+)
 from chainrule.compiler.program import (
     Instruction,
     Program,
@@ -86,7 +94,11 @@ class Recording:
             _watching(walk.watchers, self._before_walk),
             _watching(optimizer.watchers, self._before_update),
         ):
-            return function()
+            try:
+                return function()
+            except BaseException:
+                self._unwatch(tensors_with(self._all_watched()))
+                raise
 
     def call(self, kernel: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Computes a call of a kernel on plain arrays, and notes it."""
@@ -154,13 +166,16 @@ class Recording:
     def _note_written(self, kernel: str, args: tuple[Any, ...]) -> None:
         for place in WRITES[kernel]:
             for slot in refs_in(args[place]):
-                self.program.slots[self._root(slot)].written = True
+                self.program.slots[self.program.root(slot)].written = True
 
     def _before_update(self, *facts: Any) -> None:
-        self._update = Update(*facts)
+        if thread.recorder is self:
+            self._update = Update(*facts)
 
     def _before_walk(self, gradients: dict[Any, Any], order: list[Node], tensors: bool) -> None:
         """Has the rules of derivatives compute with arrays that are watched."""
+        if thread.recorder is not self:
+            return
         self._walked.update([id(node) for node in order])
         self._kept += order
         if tensors:
@@ -228,11 +243,6 @@ class Recording:
         self._keep(a, found)
         return found
 
-    def _root(self, number: int) -> int:
-        """The slot whose memory a slot shows."""
-        slot = self.program.slots[number]
-        return slot.base if slot.kind == "view" else number
-
     def _ref(self, a: Any) -> Any:
         """What stands for an array among the arguments of an instruction."""
         if not isinstance(a, ARRAY):
@@ -268,8 +278,7 @@ class Recording:
         for t in self._inputs:
             self._note_gradient(t)
         arrays = [s.value for s in program.slots if s.kind == "state"]
-        watched = [a for a in self._kept if isinstance(a, Recorded)]
-        holders = tensors_with([*arrays, *watched])
+        holders = tensors_with([*arrays, *self._all_watched()])
         for slot in program.slots:
             if slot.kind != "state":
                 continue
@@ -283,16 +292,24 @@ class Recording:
                 program.written += tensors
             for t in tensors:
                 self._note_gradient(t)
-        for a in watched:
-            for t in holders.get(id(a), ()):
-                t.array = self._plainly(t.array)
+        self._unwatch(holders)
         if any([s.kind == "input" and s.written for s in program.slots]):
             self.refuse("it changes an argument in place")
         if any([min(s.strides, default=0) < 0 for s in program.slots]):
             self.refuse("it steps through memory backwards")
         self._fold()
+        program.check_early()
         program.reason = self.reason
         return program
+
+    def _all_watched(self) -> list[Recorded]:
+        return [a for a in self._kept if isinstance(a, Recorded)]
+
+    def _unwatch(self, holders: dict[int, list[Tensor]]) -> None:
+        """Tensors that live on hold plain arrays again."""
+        for a in self._all_watched():
+            for t in holders.get(id(a), ()):
+                t.array = self._plainly(t.array)
 
     def _fold(self) -> None:
         """What is made of nothing that changes, and never changed, becomes a constant."""
@@ -323,7 +340,7 @@ class Recording:
         """A gradient that the step made; one that it added to is state, changed in place."""
         g = leaf._grad
         known = self._known(g.array) if isinstance(g, Tensor) else None
-        if known is not None and self.program.slots[self._root(known)].kind == "made":
+        if known is not None and self.program.slots[self.program.root(known)].kind == "made":
             self.program.grads.append((leaf, known))
 
 
@@ -331,7 +348,7 @@ def _is_lasting(program: Program, number: int) -> bool:
     """Whether a value is made by its kernel, never written to and not handed out."""
     slot = program.slots[number]
     out = [*refs_in(program.result), *[s for _, s in program.grads]]
-    roots = [program.slots[s].base if program.slots[s].kind == "view" else s for s in out]
+    roots = [program.root(s) for s in out]
     return slot.kind == "made" and not slot.written and number not in roots
 
 

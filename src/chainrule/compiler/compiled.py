@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from chainrule.backend import K, why_not_native
-from chainrule.backend.recorded import Recorded
+from chainrule.backend.recorded import thread
 from chainrule.compiler.batches import Batches
 from chainrule.compiler.capture import Recording
 from chainrule.compiler.guards import Guards, form_of, tensors_in
@@ -28,6 +28,7 @@ __all__ = ["Compiled", "NotRepeatable", "Stance", "stance"]
 
 TRIES = 4  # calls after which two recordings have to agree
 MOST = 8  # programs of one function
+WORTH = 20  # calls that a recording has to serve
 
 
 class NotRepeatable(RuntimeError):
@@ -55,10 +56,14 @@ class _Entry:
     runner: Tape | Reference | None = None
     reason: str = ""  # why it runs as it is
     changes: list[str] = field(default_factory=list)  # why it was recorded again
+    repeated: int = 0  # how often the program was
+    in_vain: int = 0  # programs after each other that were hardly used
 
     def forget(self, change: str) -> None:
         """Something that the program depends on has changed."""
+        self.in_vain = self.in_vain + 1 if self.repeated < WORTH else 0
         self.program, self.last, self.runner, self.calls = None, None, None, 1
+        self.repeated = 0
         self.changes.append(change)
 
 
@@ -95,7 +100,7 @@ class Compiled:
         return self._used.program
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if stance.name != "default" or Recorded.recorder is not None:
+        if stance.name != "default" or thread.recorder is not None:
             return self.function(*args, **kwargs)
         with self._lock:
             entry = self._entry((args, kwargs))
@@ -105,11 +110,18 @@ class Compiled:
                 changed = entry.guards.changed() if entry.guards is not None else ""
                 if not changed:
                     return self._repeat(entry, entry.program, args, kwargs)
-                entry.forget(changed)
+                self._forget(entry, changed)
             entry.calls += 1
-            if entry.calls == 1:
+            if entry.calls == 1 or entry.reason:
                 return self.function(*args, **kwargs)
             return self._record(entry, args, kwargs)
+
+    def _forget(self, entry: _Entry, change: str) -> None:
+        entry.forget(change)
+        if entry.in_vain >= MOST:
+            entry.reason = f"it was recorded {MOST} times in vain; the last time this changed: "
+            entry.reason += change
+            self._tell(entry.reason)
 
     def _entry(self, arguments: Any) -> _Entry:
         form = form_of(arguments)
@@ -162,8 +174,9 @@ class Compiled:
         if failed >= 0:
             return self._failed(entry, program, runner, args, kwargs)
         self.repeated += 1
+        entry.repeated += 1
         self._used = entry
-        _leave(program, runner)
+        _leave(program, runner, 1)
         return map_arrays(program.result, Ref, lambda ref: _returned(program, runner, ref.slot))
 
     def _failed(
@@ -171,10 +184,13 @@ class Compiled:
     ) -> Any:
         """A check came out otherwise than recorded: the error that the function itself raises."""
         entry.runner = None
-        _set_gradients(program, runner)
-        for optimizer in program.optimizers:
-            optimizer.check_gradients()
-        return self.function(*args, **kwargs)
+        if program.grads:
+            _set_gradients(program, runner)
+            for optimizer in program.optimizers:
+                optimizer.check_gradients()
+        result = self.function(*args, **kwargs)
+        self._forget(entry, "a check of values, whose answer is no error")
+        return result
 
     # --- many calls -------------------------------------------------------------------------------
 
@@ -200,18 +216,23 @@ class Compiled:
         if times < 1:
             raise ValueError(f"compile: there is not one whole call to be made (calls: {times})")
         losses: list[Tensor] = []
+        first = 0
         with self._lock:
-            while len(losses) < times:
-                args = () if taken is None else taken[len(losses)]
+            while first < times:
+                args = () if taken is None else taken[first]
                 entry = self._entry((args, {}))
                 alone = self._alone(entry)
-                if alone is not None:
-                    rest = times - len(losses)
-                    losses.append(self._at_once(entry, *alone, rest, taken, len(losses)))
-                    break
-                losses.append(self(*args))
-        if not all([isinstance(t, Tensor) and t.ndim <= 1 for t in losses]):
-            raise TypeError(f"compile: {self.__name__} has to return one number, its loss")
+                if alone is None:
+                    loss = self(*args)
+                    if not isinstance(loss, Tensor) or loss.numel() != 1:
+                        raise TypeError(
+                            f"compile: {self.__name__} has to return one number, its loss"
+                        )
+                    losses.append(loss)
+                    first += 1
+                else:
+                    losses += self._at_once(entry, *alone, times - first, taken, first)
+                    first = sum([t.numel() for t in losses])
         return cat([t.detach().reshape(-1) for t in losses])
 
     def _alone(self, entry: _Entry) -> tuple[Program, Tape] | None:
@@ -233,27 +254,29 @@ class Compiled:
         times: int,
         taken: Batches | None,
         first: int,
-    ) -> Tensor:
+    ) -> list[Tensor]:
+        """As many calls as come to their end, and one more where a check fails without an error."""
         loss = tape.value(program.result.slot)
         losses = K.zeros((times,), loss.dtype)
         sources, order = ((), None) if taken is None else taken.rest(first)
         try:
             done, failed = tape.epoch(times, sources, order, loss, losses)
-        except BaseException:
+        except BaseException as error:
             entry.runner = None  # its memory holds the half of a step
+            error.add_note(_place(first + tape.steps_done, first + times))
             raise
-        _leave(program, tape)
-        for optimizer in program.optimizers:
-            optimizer._steps_taken += done - 1
-        if failed >= 0:
-            args = () if taken is None else taken[first + done]
-            try:
-                self._failed(entry, program, tape, args, {})
-            except Exception as error:
-                error.add_note(f"in call {first + done} of {first + times}, counted from 0")
-                raise
-        self.repeated += done
-        return of_array(losses)
+        finally:
+            _leave(program, tape, tape.steps_done)
+            self.repeated += tape.steps_done
+            entry.repeated += tape.steps_done
+        if failed < 0:
+            return [of_array(losses)]
+        args = () if taken is None else taken[first + done]
+        try:
+            return [of_array(losses[:done]), self._failed(entry, program, tape, args, {})]
+        except Exception as error:
+            error.add_note(_place(first + done, first + times))
+            raise
 
     def verify(self, *args: Any, **kwargs: Any) -> str:
         """Compares a call from the record with one that runs as it is, bit for bit.
@@ -272,12 +295,17 @@ class Compiled:
         return verified(self, entry.program, args, kwargs)
 
 
-def _leave(program: Program, runner: Tape | Reference) -> None:
-    """What a call leaves behind besides its result."""
-    _set_gradients(program, runner)
+def _place(call: int, calls: int) -> str:
+    return f"in call {call} of {calls}, counted from 0"
+
+
+def _leave(program: Program, runner: Tape | Reference, calls: int) -> None:
+    """What calls leave behind besides their results."""
+    if calls:
+        _set_gradients(program, runner)
     touch_all(program.written)
     for optimizer in program.optimizers:
-        optimizer._steps_taken += 1
+        optimizer._steps_taken += calls
 
 
 def _set_gradients(program: Program, runner: Tape | Reference) -> None:

@@ -66,12 +66,17 @@ class Guards:
         self.settings = _settings(self.modules)
         self.changes = changes.count
         self.state = [
-            (ref, slot.value, ref().needs_grad)
+            (ref, slot.value, t is not None and t.needs_grad)
             for slot in program.slots
             if slot.kind == "state"
-            for ref in slot.holders
+            for ref, t in [(ref, ref()) for ref in slot.holders]
         ]
         self.without_grads = program.without_grads
+
+    def _still_held(self, value: Any) -> bool:
+        """Whether a tensor holds an array of the state; those that are gone were passing by."""
+        self.state = [held for held in self.state if held[0]() is not None]
+        return any([array is value for _, array, _ in self.state])
 
     def changed(self) -> str:
         """What has changed, in words; "" if nothing has."""
@@ -79,6 +84,8 @@ class Guards:
             return "the mode of gradients, the kernels or the default dtype"
         for ref, value, needs_grad in self.state:
             t = ref()
+            if t is None and self._still_held(value):
+                continue
             if t is None or t.array is not value:
                 return "a tensor that the step uses was replaced"
             if t.needs_grad is not needs_grad:
@@ -95,13 +102,15 @@ class Guards:
 
 
 def _settings(modules: list[nn.Module]) -> list[Any]:
-    """The settings of modules: what they hold besides tensors and modules."""
+    """What modules hold: settings as they are, tensors and modules by identity."""
     found: list[Any] = []
     for m in modules:
         found.append(_Same(m))
         for name, value in vars(m).items():
             if isinstance(value, PLAIN):
                 found.append((name, value))
+            elif name in ("_parameters", "_buffers", "_modules"):
+                found += [(key, _Same(part)) for key, part in value.items()]
             elif name.endswith("_hooks") and value:
                 found.append((name, tuple(value)))
             elif isinstance(value, tuple):

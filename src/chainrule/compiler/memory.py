@@ -27,9 +27,7 @@ def lifetimes(program: Program) -> dict[int, tuple[int, int]]:
     first: dict[int, int] = dict.fromkeys(program.inputs, -1)
     last: dict[int, int] = dict.fromkeys(program.inputs, -1)
 
-    def root(slot: int) -> int:
-        return program.slots[slot].base if program.slots[slot].kind == "view" else slot
-
+    root = program.root
     for number, step in enumerate(program.instructions):
         for slot in step.makes():
             if program.slots[root(slot)].kind == "made":

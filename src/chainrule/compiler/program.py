@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -87,6 +88,17 @@ class Update:
         """The scalar states after the step."""
         if self.optimizer.scalar_states:
             self.optimizer.advance_scalars(self.group, self.held, key)
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[tuple[dict[str, Any], Any]]:
+        """Around a step: its constants and rates; it does not count if it raises an error."""
+        key, constants, rates = self.next()
+        try:
+            yield constants, rates
+        except BaseException:
+            self.back()
+            raise
+        self.advance(key)
 
     def back(self) -> None:
         """Takes back a step that was counted, and not taken."""
@@ -202,6 +214,32 @@ class Program:
     reason: str = ""  # why it cannot be repeated
     recorded: int = 0  # calls of kernels, those included that no instruction is left of
     folded: int = 0  # instructions that became constants
+
+    def check_early(self) -> None:
+        """Moves checks up to behind what makes their values.
+
+        A check of arguments comes first, then: where it fails nothing has been drawn or written,
+        and the function itself can run from the beginning, up to its error.
+        """
+        order: list[Instruction] = []
+        for step in self.instructions:
+            place = len(order)
+            if step.effect == "checks":
+                needed = {self.root(slot) for slot in step.reads()}
+                while place and not self._concerns(order[place - 1], needed):
+                    place -= 1
+            order.insert(place, step)
+        self.instructions = order
+
+    def _concerns(self, step: Instruction, roots: set[int]) -> bool:
+        """Whether an instruction makes or changes a value, or is another check."""
+        touched = [*step.makes(), *(step.reads() if step.effect in ("writes", "python") else ())]
+        return step.effect in ("checks", "python") or bool(roots & {*map(self.root, touched)})
+
+    def root(self, number: int) -> int:
+        """The slot whose memory a slot shows."""
+        slot = self.slots[number]
+        return slot.base if slot.kind == "view" else number
 
     @property
     def state(self) -> list[int]:

@@ -9,19 +9,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.backend.recorded import view_at
 from chainrule.compiler.program import Instruction, Program, Ref, Update, map_arrays
+from chainrule.compiler.values import Values
 from chainrule.random import Generator
 
 __all__ = ["Reference"]
 
 
-class Reference:
+class Reference(Values):
     """The values of a program, and a loop over its instructions."""
 
     def __init__(self, program: Program):
-        self.program = program
-        self.arrays: list[Any] = []
+        super().__init__(program)
         self._inputs: Sequence[Any] = ()
 
     def feed(self, inputs: Sequence[Any]) -> None:
@@ -32,16 +31,6 @@ class Reference:
         """The first run."""
         self.feed(inputs)
         return self.run()
-
-    def value(self, number: int) -> Any:
-        """The array of a slot; a view is made when it is first asked for."""
-        array = self.arrays[number]
-        if array is None:
-            slot = self.program.slots[number]
-            base = self.value(slot.base)
-            array = view_at(base, slot.offset, slot.shape, slot.strides, slot.dtype)
-            self.arrays[number] = array
-        return array
 
     def run(self) -> int:
         """All instructions. -1, or the number of one whose check failed."""
@@ -57,17 +46,16 @@ class Reference:
         if step.update is not None:
             self._update(step, step.update)
             return True
-        out = step.function(*self._filled(step.args), **self._filled(step.kwargs))
+        out = step.function(*self._called(step.args), **self._called(step.kwargs))
         if step.effect == "checks":
             return bool(out == step.answer)
         if step.effect not in ("writes", "python"):
             self._keep(out, step.out)
         return True
 
-    def _filled(self, tree: Any) -> Any:
-        """Arguments with the arrays in their places."""
-        tree = map_arrays(tree, Ref, lambda ref: self.value(ref.slot))
-        return map_arrays(tree, Generator, lambda g: g.raw)
+    def _called(self, tree: Any) -> Any:
+        """Arguments as the kernel gets them."""
+        return map_arrays(self.filled(tree), Generator, lambda g: g.raw)
 
     def _keep(self, out: Any, slots: Any) -> None:
         """Puts results into their slots."""
@@ -79,8 +67,7 @@ class Reference:
 
     def _update(self, step: Instruction, update: Update) -> None:
         """The update of an optimizer, with the numbers of this step."""
-        key, constants, rates = update.next()
         rule, params, grads, _, states, _ = step.args
-        values = self._filled((params, grads, states))
-        step.function(rule, values[0], values[1], rates, values[2], constants)
-        update.advance(key)
+        params, grads, states = self.filled((params, grads, states))
+        with update.counted() as (constants, rates):
+            step.function(rule, params, grads, rates, states, constants)

@@ -8,7 +8,8 @@ from typing import Any
 from chainrule.backend import K, native_module
 from chainrule.backend.recorded import place_of, view_at
 from chainrule.compiler.memory import LINE, planned
-from chainrule.compiler.program import Instruction, Program, Ref, Update, map_arrays
+from chainrule.compiler.program import Instruction, Program, Update
+from chainrule.compiler.values import Values
 from chainrule.random import Generator
 
 __all__ = ["Tape"]
@@ -16,21 +17,20 @@ __all__ = ["Tape"]
 COPIES = {"copy", "numpy.copy", "owned", "to_contiguous", "astype", "numpy.astype", "cast"}
 
 
-class Tape:
+class Tape(Values):
     """The steps of a program with their arrays, built while they are computed for the first time.
 
     Where a kernel is not compiled, or leaves a call to NumPy, the step calls Python and copies.
     """
 
     def __init__(self, program: Program):
-        self.program = program
+        super().__init__(program)
         plan = planned(program)
         self.plan = plan
         self.arena = K.zeros((plan.size + LINE,), "uint8")
         self._first = -place_of(self.arena) % LINE
-        self.values: list[Any] = [s.value for s in program.slots]
         for slot, offset in plan.offsets.items():
-            self.values[slot] = self._place(slot, offset)
+            self.arrays[slot] = self._place(slot, offset)
         self.tape = native_module().Tape()  # type: ignore[union-attr]
         self.marks: list[Any] = []  # what Python does between ranges of steps
         self.in_python: list[int] = []  # instructions that call Python
@@ -41,23 +41,10 @@ class Tape:
         slot = self.program.slots[number]
         return view_at(self.arena, self._first + offset, slot.shape, slot.strides, slot.dtype)
 
-    def value(self, number: int) -> Any:
-        """The array of a slot."""
-        array = self.values[number]
-        if array is None:
-            slot = self.program.slots[number]
-            base = self.value(slot.base)
-            array = view_at(base, slot.offset, slot.shape, slot.strides, slot.dtype)
-            self.values[number] = array
-        return array
-
-    def _filled(self, tree: Any) -> Any:
-        return map_arrays(tree, Ref, lambda ref: self.value(ref.slot))
-
     def feed(self, inputs: Sequence[Any]) -> None:
         """Copies the inputs to where the program reads them."""
         for slot, array in zip(self.program.inputs, inputs, strict=True):
-            K.write(self.values[slot], array)
+            K.write(self.arrays[slot], array)
 
     # --- building ---------------------------------------------------------------------------------
 
@@ -74,7 +61,7 @@ class Tape:
         return -1
 
     def _add(self, number: int, step: Instruction) -> bool:
-        args, kwargs = self._filled(step.args), self._filled(step.kwargs)
+        args, kwargs = self.filled(step.args), self.filled(step.kwargs)
         if step.effect == "checks":
             if step.function(*args, **kwargs) != step.answer:
                 return False
@@ -95,17 +82,21 @@ class Tape:
     def _add_update(self, number: int, step: Instruction, u: Update) -> None:
         """An update: kept if it is the compiled kernel's, else called by Python each time."""
         rule, params, grads, _, states, _ = step.args
-        keys, constants, rates = u.next()
-        values = (rule, *self._filled((params, grads)), rates, self._filled(states), constants)
-        kept = self.tape.add_update(values)
-        if kept is None:
-            self.marks.append((len(self.tape), number, values))
-            self.in_python.append(number)
-            step.function(*values)
-        else:
-            self.updates.append((kept, u))
-            self.tape.run(kept, kept + 1)
-        u.advance(keys)
+        with u.counted() as (constants, rates):
+            values = (rule, *self.filled((params, grads)), rates, self.filled(states), constants)
+            kept = None if self._follows_from_another(u) else self.tape.add_update(values)
+            if kept is None:
+                self.marks.append((len(self.tape), number, values))
+                self.in_python.append(number)
+                step.function(*values)
+            else:
+                self.updates.append((kept, u))
+                self.tape.run(kept, kept + 1)
+
+    def _follows_from_another(self, u: Update) -> bool:
+        """Whether its numbers are known only when an earlier update of the program is done."""
+        held = {id(state) for _, other in self.updates for state in other.held}
+        return bool(u.optimizer.scalar_states) and not held.isdisjoint([id(s) for s in u.held])
 
     def _add_mark(self, number: int, step: Instruction) -> None:
         """A call of Python's between steps."""
@@ -120,47 +111,70 @@ class Tape:
         tape = self.tape
         for number, place, g in self.generators:
             tape.set_argument(number, place, g.raw)
-        keys = []
-        for number, u in self.updates:
-            key, constants, rates = u.next()
-            keys.append(key)
-            if not tape.set_numbers(number, rates, constants):
-                raise ZeroDivisionError("compile: an update divides by zero")
-        at = 0
+        keys = self._count()
+        try:
+            return self._run_steps()
+        finally:
+            end = tape.position()[1]  # steps from here on were not taken
+            for (number, u), key in zip(self.updates, keys, strict=True):
+                u.advance(key) if number < end else u.back()
+
+    def _count(self) -> list[Any]:
+        """Counts the steps of optimizers, and sets their numbers."""
+        keys: list[Any] = []
+        try:
+            for number, u in self.updates:
+                key, constants, rates = u.next()
+                keys.append(key)
+                if not self.tape.set_numbers(number, rates, constants):
+                    raise ZeroDivisionError("compile: an update divides by zero")
+        except BaseException:
+            for _, u in self.updates[: len(keys)]:
+                u.back()
+            raise
+        return keys
+
+    def _run_steps(self) -> int:
+        tape, at = self.tape, 0
         for stop, number, values in self.marks:
             failed = tape.run(at, stop)
             if failed >= 0:
-                return failed
+                return int(failed)
             self._between(self.program.instructions[number], values)
             at = stop
-        failed = tape.run(at, len(tape))
-        for (_, u), key in zip(self.updates, keys, strict=True):
-            u.advance(key) if failed < 0 else u.back()
-        return failed
+        return int(tape.run(at, len(tape)))
 
     def _between(self, step: Instruction, values: Any) -> None:
-        u = step.update
-        if u is None:
+        if step.update is None:
             step.function(*step.args)
             return
-        keys, constants, rates = u.next()
         rule, params, grads, _, states, _ = values
-        step.function(rule, params, grads, rates, states, constants)
-        u.advance(keys)
+        with step.update.counted() as (constants, rates):
+            step.function(rule, params, grads, rates, states, constants)
 
     def runs_alone(self) -> bool:
         """Whether it can run many times without Python in between."""
         return not self.marks and all([u.moving() is not None for _, u in self.updates])
 
     def epoch(self, times: int, sources: Sequence[Any], order: Any, loss: Any, losses: Any) -> Any:
-        """Runs all steps so many times; how often it was done, and the check that failed or -1."""
+        """Runs all steps so many times; how often it was done, and the check that failed or -1.
+
+        After an error ``steps_done`` says how often.
+        """
         tape = self.tape
         for number, place, g in self.generators:
             tape.set_argument(number, place, g.raw)
         for number, u in self.updates:
             u.prepare(tape, number)
-        targets = tuple([self.values[i] for i in self.program.inputs])
-        done, failed = tape.epoch(times, targets, tuple(sources), order, loss, losses, None)
-        for _, u in self.updates:
-            u.skip(done)
-        return done, failed
+        targets = tuple([self.arrays[i] for i in self.program.inputs])
+        try:
+            return tape.epoch(times, targets, tuple(sources), order, loss, losses, None)
+        finally:
+            done, at = tape.position()
+            for number, u in self.updates:
+                u.skip(done + (number < at))
+
+    @property
+    def steps_done(self) -> int:
+        """How often the last epoch ran its steps to the end."""
+        return int(self.tape.position()[0])
