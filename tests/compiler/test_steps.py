@@ -8,6 +8,8 @@ import pytest
 
 import chainrule
 from chainrule import backend, nn, optim
+from chainrule.backend import K
+from chainrule.backend.recorded import check_fails_with
 from tests.compiler.nets import batches
 from tests.compiler.test_equal import bits
 
@@ -58,3 +60,53 @@ def test_clipping(label: str, mode: str) -> None:
     norms = [n for _, n in outcomes[0][0]]
     if label == "norm that is hardly reached":
         assert min(norms) < 1 < max(norms)  # both ways were taken
+
+
+class Wrong(Exception):
+    """What a step says of its loss."""
+
+
+def checked(net: nn.Module, optimizer: Any) -> Any:
+    """A step that looks at its loss, and returns more than that."""
+
+    def step(x: Any, y: Any) -> Any:
+        optimizer.zero_grad()
+        output = net(x)
+        loss = nn.functional.cross_entropy(output, y)
+        if not K.all_finite([loss.array]):
+            raise Wrong("no number")
+        check_fails_with(lambda: Wrong("no number"))
+        loss.backward()
+        optimizer.step()
+        return chainrule.cat([loss.detach().reshape(1), output.detach().reshape(-1)])
+
+    return step
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_epochs_of_vectors_and_the_error_of_a_check(bad: bool) -> None:
+    (x, y), *_ = batches((4,), 1, size=60)
+    if bad:
+        x[38] = float("nan")
+    outcomes = []
+    for compiled in (False, True):
+        chainrule.manual_seed(0)
+        net = nn.Sequential(
+            nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.3), nn.ReLU(), nn.Linear(8, 3)
+        )
+        optimizer = optim.Adam(net.parameters(), lr=0.05)
+        step = checked(net, optimizer)
+        rows: Any = None
+        try:
+            if compiled:
+                step = chainrule.compile(step)
+                rows = step.epoch(x, y, batch_size=5).tolist()
+            else:
+                rows = [step(x[i : i + 5], y[i : i + 5]).tolist() for i in range(0, 60, 5)]
+        except Wrong:
+            assert bad
+        state = chainrule.get_rng_state().tolist()
+        outcomes.append((rows, bits(net, optim.SGD([chainrule.ones(1)], lr=1)), state))
+    net_bits = [(rows, found[: len(net.state_dict())], state) for rows, found, state in outcomes]
+    assert net_bits[0] == net_bits[1]
+    assert (outcomes[0][0] is None) == bad

@@ -24,6 +24,7 @@ __all__ = [
     "as_array",
     "called_again",
     "cannot_repeat",
+    "check_fails_with",
     "place_of",
     "plain",
     "recording",
@@ -41,6 +42,10 @@ class Recorder(Protocol):
 
     def refuse(self, reason: str) -> None:
         """Notes why the step cannot be repeated; it goes on as if nothing were recorded."""
+        ...
+
+    def fails_with(self, error: Callable[[], Exception]) -> None:
+        """Notes which error follows where the check that was made last fails."""
         ...
 
     def again(
@@ -131,6 +136,12 @@ def cannot_repeat(reason: str) -> None:
         thread.recorder.refuse(reason)
 
 
+def check_fails_with(error: Callable[[], Exception]) -> None:
+    """Says, if a step is being recorded, which error follows if the last check fails later on."""
+    if thread.recorder is not None:
+        thread.recorder.fails_with(error)
+
+
 def called_again(
     function: Callable[..., Any], *args: Any
 ) -> contextlib.AbstractContextManager[Any]:
@@ -198,7 +209,7 @@ def recording(recorder: Recorder) -> Iterator[None]:
         if thread.recorder is not None:
             raise RuntimeError("compile: a recording is under way in this thread")
         name = backend.current()
-        _replace(recorder, threading.get_ident())
+        _replace()
         thread.recorder = recorder
         try:
             yield
@@ -207,20 +218,26 @@ def recording(recorder: Recorder) -> Iterator[None]:
             backend.use(name)
 
 
-def _replace(recorder: Recorder, number: int) -> None:
+def _replace() -> None:
     for kernel, function in list(vars(K).items()):
-        if effect_of(kernel) == "static" and isinstance(function, (type, tuple)):
-            continue
-        setattr(K, kernel, _handed(kernel, function, recorder, number))
+        known = _handing.get(kernel)
+        if known is None or known.recorded is not function:
+            if effect_of(kernel) == "static" and isinstance(function, (type, tuple)):
+                continue
+            known = _handing[kernel] = _handed(kernel, function)
+        setattr(K, kernel, known)
     backend.rebind()
 
 
-def _handed(kernel: str, function: Any, recorder: Recorder, number: int) -> Callable[..., Any]:
-    """A kernel that hands its calls on."""
-    here = threading.get_ident
+_handing: dict[str, Any] = {}  # made once: there are hundreds
+
+
+def _handed(kernel: str, function: Any) -> Any:
+    """A kernel that hands its calls on to what records in this thread."""
 
     def handed(*args: Any, **kwargs: Any) -> Any:
-        if here() != number:
+        recorder = thread.recorder
+        if recorder is None:
             return function(*args, **kwargs)
         return recorder.call(kernel, function, args, kwargs)
 

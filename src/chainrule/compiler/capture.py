@@ -8,10 +8,11 @@ which of the two shows when the tensors that hold it are looked for.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from chainrule.backend.recorded import (
     recording,
     thread,
 )
+from chainrule.compiler.guards import tensors_in
 from chainrule.compiler.program import (
     Instruction,
     Program,
@@ -37,6 +39,7 @@ from chainrule.compiler.program import (
     refs_in,
 )
 from chainrule.graph import Node
+from chainrule.ops.core.pointwise import is_constant
 from chainrule.optim import optimizer
 from chainrule.random import Generator, Streams, default_generator
 from chainrule.tensor import Tensor, of_array
@@ -52,11 +55,16 @@ def user_line() -> str:
     """The innermost line on the stack that is not the library's own."""
     frame = sys._getframe(1)
     while frame is not None:
-        name = Path(frame.f_code.co_filename)
-        if HERE not in name.parents and "contextlib" not in name.name:
-            return f"{name.name} line {frame.f_lineno}"
+        if not _is_own(frame.f_code.co_filename):
+            return f"{Path(frame.f_code.co_filename).name} line {frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return "the step"
+
+
+@functools.cache
+def _is_own(filename: str) -> bool:
+    path = Path(filename)
+    return HERE in path.parents or "contextlib" in path.name
 
 
 _REASONS = {
@@ -70,8 +78,9 @@ _UNNOTED = ("static", *_REASONS)
 class Recording:
     """Notes the calls of one run of a step."""
 
-    def __init__(self) -> None:
-        self.program = Program()
+    def __init__(self, owned: Callable[[], Iterable[Tensor]] = tuple) -> None:
+        """``owned`` gives tensors that the step is likely to use."""
+        self.program, self._owned = Program(), owned
         self._slots: dict[int, int] = {}  # by the identity of arrays
         self._kept: list[Any] = []  # whose identities these are
         self._made: dict[int, Any] = {}  # what kernels made, by slot
@@ -118,6 +127,12 @@ class Recording:
     def refuse(self, reason: str) -> None:
         """Notes why the step cannot be repeated, if that is not known yet."""
         self.reason = self.reason or f"{user_line()}: {reason}"
+
+    def fails_with(self, error: Callable[[], Exception]) -> None:
+        """Notes which error follows where the check that was made last fails."""
+        steps = self.program.instructions
+        if not (self._inside or self.reason) and steps and steps[-1].effect == "checks":
+            steps[-1].error = error
 
     @contextlib.contextmanager
     def again(self, function: Callable[..., Any], args: Any) -> Iterator[None]:
@@ -277,8 +292,7 @@ class Recording:
         program.result = map_arrays(result, Tensor, self._returned)
         for t in self._inputs:
             self._note_gradient(t)
-        arrays = [s.value for s in program.slots if s.kind == "state"]
-        holders = tensors_with([*arrays, *self._all_watched()])
+        holders = self._holders()
         for slot in program.slots:
             if slot.kind != "state":
                 continue
@@ -292,7 +306,12 @@ class Recording:
                 program.written += tensors
             for t in tensors:
                 self._note_gradient(t)
-        self._unwatch(holders)
+        for t in [*tensors_in(result), *self._inputs, *[leaf for leaf, _ in program.grads]]:
+            self._show_plainly(t)
+            self._show_plainly(t._grad)
+        for tensors in holders.values():
+            for t in tensors:
+                self._show_plainly(t)
         if any([s.kind == "input" and s.written for s in program.slots]):
             self.refuse("it changes an argument in place")
         if any([min(s.strides, default=0) < 0 for s in program.slots]):
@@ -300,7 +319,39 @@ class Recording:
         self._fold()
         program.check_early()
         program.reason = self.reason
+        self._let_go()
         return program
+
+    def _holders(self) -> dict[int, list[Tensor]]:
+        """The tensors that hold the arrays that live on, by the identity of the array.
+
+        Those of the optimizers and of what the step names come first: a search among all objects
+        of the program takes longer than everything else.
+        """
+        arrays = {id(s.value): s.value for s in self.program.slots if s.kind == "state"}
+        found: dict[int, list[Tensor]] = {}
+        updates = [step.update for step in self.program.instructions if step.update is not None]
+        states = [t for u in updates for held in u.held for t in held.values()]
+        params = [p for u in updates for p in u.params]
+        for t in {id(t): t for t in [*params, *states, *self._owned()]}.values():
+            for candidate in (t, t._grad) if isinstance(t, Tensor) else ():
+                if isinstance(candidate, Tensor) and id(candidate.array) in arrays:
+                    found.setdefault(id(candidate.array), []).append(candidate)
+        left = [a for key, a in arrays.items() if key not in found and not is_constant(a)]
+        return found | tensors_with(left)
+
+    def _show_plainly(self, t: Tensor | None) -> None:
+        if isinstance(t, Tensor) and isinstance(t.array, Recorded):
+            t.array = self._plainly(t.array)
+
+    def _let_go(self) -> None:
+        """Forgets all arrays; the watched ones that are still there have holders of their own."""
+        watched = [weakref.ref(a) for a in self._all_watched()]
+        self._kept, self._made, self._inputs = [], {}, []
+        there = [a for ref in watched if (a := ref()) is not None]
+        for tensors in tensors_with(there).values():
+            for t in tensors:
+                self._show_plainly(t)
 
     def _all_watched(self) -> list[Recorded]:
         return [a for a in self._kept if isinstance(a, Recorded)]

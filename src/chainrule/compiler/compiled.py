@@ -15,7 +15,7 @@ from chainrule.backend import K, why_not_native
 from chainrule.backend.recorded import thread
 from chainrule.compiler.batches import Batches
 from chainrule.compiler.capture import Recording
-from chainrule.compiler.guards import Guards, form_of, tensors_in
+from chainrule.compiler.guards import Guards, form_of, owned_by, tensors_in
 from chainrule.compiler.program import Program, Ref, map_arrays
 from chainrule.compiler.reference import Reference
 from chainrule.compiler.tape import Tape
@@ -144,7 +144,7 @@ class Compiled:
     # --- recording and repeating ------------------------------------------------------------------
 
     def _record(self, entry: _Entry, args: Any, kwargs: Any) -> Any:
-        recording = Recording()
+        recording = Recording(lambda: owned_by(self.function))
         before = [] if entry.last is None else [leaf for leaf, _ in entry.last.grads]
         had = {id(leaf) for leaf in before if leaf._grad is not None}
         inputs = list(tensors_in((args, kwargs)))
@@ -172,7 +172,7 @@ class Compiled:
             runner.feed(arrays)
             failed = runner.run()
         if failed >= 0:
-            return self._failed(entry, program, runner, args, kwargs)
+            return self._failed(entry, program, runner, failed, args, kwargs)
         self.repeated += 1
         entry.repeated += 1
         self._used = entry
@@ -180,10 +180,18 @@ class Compiled:
         return map_arrays(program.result, Ref, lambda ref: _returned(program, runner, ref.slot))
 
     def _failed(
-        self, entry: _Entry, program: Program, runner: Tape | Reference, args: Any, kwargs: Any
+        self,
+        entry: _Entry,
+        program: Program,
+        runner: Tape | Reference,
+        number: int,
+        args: Any,
+        kwargs: Any,
     ) -> Any:
         """A check came out otherwise than recorded: the error that the function itself raises."""
-        entry.runner = None
+        entry.runner, error = None, program.instructions[number].error
+        if error is not None:
+            raise error()
         if program.grads:
             _set_gradients(program, runner)
             for optimizer in program.optimizers:
@@ -203,7 +211,8 @@ class Compiled:
             order: the numbers of the samples in the order in which they are taken.
 
         Returns:
-            What the step returns, its loss, for each call: a tensor (calls,).
+            What the step returns, its loss, for each call: a tensor (calls,). Where it returns a
+            vector, they are the rows of (calls, n).
         """
         taken = Batches(data, batch_size, order)
         return self._many(len(taken), taken)
@@ -224,16 +233,18 @@ class Compiled:
                 alone = self._alone(entry)
                 if alone is None:
                     loss = self(*args)
-                    if not isinstance(loss, Tensor) or loss.numel() != 1:
+                    if not isinstance(loss, Tensor) or loss.ndim > 1:
                         raise TypeError(
-                            f"compile: {self.__name__} has to return one number, its loss"
+                            f"compile: {self.__name__} has to return one number, its loss, or a "
+                            "vector"
                         )
-                    losses.append(loss)
+                    losses.append(loss.detach().reshape(1, -1))
                     first += 1
                 else:
                     losses += self._at_once(entry, *alone, times - first, taken, first)
-                    first = sum([t.numel() for t in losses])
-        return cat([t.detach().reshape(-1) for t in losses])
+                    first = sum([len(t) for t in losses])
+        table = cat(losses)
+        return table[:, 0] if table.shape[1] == 1 else table
 
     def _alone(self, entry: _Entry) -> tuple[Program, Tape] | None:
         """A program that can run many times without a look at Python in between."""
@@ -243,8 +254,8 @@ class Compiled:
         if program.without_grads or entry.guards.changed() or not tape.runs_alone():
             return None
         ref = program.result
-        single = isinstance(ref, Ref) and program.slots[ref.slot].shape in ((), (1,))
-        return (program, tape) if single else None
+        whole = isinstance(ref, Ref) and K.is_contiguous(tape.value(ref.slot))
+        return (program, tape) if whole and len(program.slots[ref.slot].shape) <= 1 else None
 
     def _at_once(
         self,
@@ -257,7 +268,7 @@ class Compiled:
     ) -> list[Tensor]:
         """As many calls as come to their end, and one more where a check fails without an error."""
         loss = tape.value(program.result.slot)
-        losses = K.zeros((times,), loss.dtype)
+        losses = K.zeros((times, loss.size), loss.dtype)
         sources, order = ((), None) if taken is None else taken.rest(first)
         try:
             done, failed = tape.epoch(times, sources, order, loss, losses)
@@ -273,7 +284,8 @@ class Compiled:
             return [of_array(losses)]
         args = () if taken is None else taken[first + done]
         try:
-            return [of_array(losses[:done]), self._failed(entry, program, tape, args, {})]
+            rest = self._failed(entry, program, tape, failed, args, {})
+            return [of_array(losses[:done]), rest.detach().reshape(1, -1)]
         except Exception as error:
             error.add_note(_place(first + done, first + times))
             raise

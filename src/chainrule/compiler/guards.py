@@ -13,7 +13,7 @@ from chainrule.graph import mode
 from chainrule.nn.module.hooks import changes
 from chainrule.tensor import Tensor
 
-__all__ = ["Guards", "form_of", "tensors_in"]
+__all__ = ["Guards", "form_of", "owned_by", "tensors_in"]
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -155,6 +155,16 @@ class _Names:
                     if id(m) not in seen:
                         seen.add(id(m))
                         yield m
+
+
+def owned_by(function: Callable[..., Any]) -> Iterator[Tensor]:
+    """Tensors among what the code of a function names, and those of its modules."""
+    names = _Names(function)
+    for value in names._objects():
+        yield from tensors_in(value)
+    for m in names.modules():
+        for part in vars(m).values():
+            yield from tensors_in(part)
 
 
 def _matters(value: Any) -> bool:

@@ -149,6 +149,7 @@ class Instruction:
     out: Any  # the slots of its results, in the structure in which they come
     effect: str
     answer: Any = None  # of a check
+    error: Callable[[], Exception] | None = None  # where a check fails, if that is known
     update: Update | None = None
     line: str = ""  # of the user's program
 

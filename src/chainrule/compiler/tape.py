@@ -35,6 +35,7 @@ class Tape(Values):
         self.marks: list[Any] = []  # what Python does between ranges of steps
         self.in_python: list[int] = []  # instructions that call Python
         self.generators: list[Any] = []  # steps that draw, which argument, and from what
+        self.checks: dict[int, int] = {-1: -1}  # steps that check, and which instructions they are
         self.updates: list[Any] = []  # steps of the tape, and whose they are
 
     def _place(self, number: int, offset: int) -> Any:
@@ -65,6 +66,7 @@ class Tape(Values):
         if step.effect == "checks":
             if step.function(*args, **kwargs) != step.answer:
                 return False
+            self.checks[len(self.tape)] = number
             self.tape.add_check(step.function, args, kwargs, step.answer)
             return True
         places = tuple([self.value(slot) for slot in step.makes()])
@@ -107,13 +109,13 @@ class Tape(Values):
     # --- running ----------------------------------------------------------------------------------
 
     def run(self) -> int:
-        """All steps. -1, or the number of a step of the tape whose check failed."""
+        """All steps. -1, or the number of an instruction whose check failed."""
         tape = self.tape
         for number, place, g in self.generators:
             tape.set_argument(number, place, g.raw)
         keys = self._count()
         try:
-            return self._run_steps()
+            return self.checks[self._run_steps()]
         finally:
             end = tape.position()[1]  # steps from here on were not taken
             for (number, u), key in zip(self.updates, keys, strict=True):
@@ -168,7 +170,11 @@ class Tape(Values):
             u.prepare(tape, number)
         targets = tuple([self.arrays[i] for i in self.program.inputs])
         try:
-            return tape.epoch(times, targets, tuple(sources), order, loss, losses, None)
+            # The numbers of a step as one element: they are only copied.
+            form = f"V{loss.nbytes}"
+            one, all_ = view_at(loss, 0, (), (), form), view_at(losses, 0, (times,), None, form)
+            done, failed = tape.epoch(times, targets, tuple(sources), order, one, all_, None)
+            return done, self.checks[failed]
         finally:
             done, at = tape.position()
             for number, u in self.updates:

@@ -397,6 +397,11 @@ def constant(number: Number, dtype: ArrayDType) -> Array:
     return (_constants.get((number, dtype)) or _new_constant(number, dtype))[0]
 
 
+def is_constant(a: Array) -> bool:
+    """Whether an array is a Python number that is kept for the next time."""
+    return not a.shape and any([kept is a for kept, _ in _constants.values()])
+
+
 def _new_constant(number: Number, dtype: ArrayDType) -> tuple[Array, dict[str, Any]]:
     if len(_constants) > 1000:
         _constants.clear()
