@@ -20,6 +20,7 @@ F64 = chainrule.float64
 
 
 SEEDS = range(4)
+TRAINERS = ("metrics", "penalties", "clip_norm", "schedule", "schedule_each")
 
 
 def alone(
@@ -52,7 +53,7 @@ def compare(
     make: Any, data: Any, loss: Any, optimizer: Any, *, tolerance: float = 1e-9, **options: Any
 ) -> train.ManyFits:
     """Trains both ways and compares weights, buffers and histories."""
-    own = {k: options.pop(k) for k in ("metrics", "penalties", "clip_norm") if k in options}
+    own = {k: options.pop(k) for k in TRAINERS if k in options}
     seeds = options.pop("seeds", SEEDS)
     networks, histories = alone(make, data, loss, optimizer, seeds, trainer=own, **options)
     fits = train.fit_many(make, data, loss, optimizer, seeds=seeds, **own, **options)

@@ -20,15 +20,16 @@ from chainrule.ops.creation.conversion import clone
 from chainrule.ops.elementwise.functions import sqrt
 from chainrule.ops.elementwise.logic import isfinite, where
 from chainrule.ops.elementwise.options import clamp
-from chainrule.ops.creation.from_data import as_tensor, tensor
+from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.reduce.reductions import all as all_of, sum as sum_of
-from chainrule.ops.shape.views import expand, flatten, reshape
+from chainrule.ops.shape.views import flatten, reshape
 from chainrule.ops.shape.stacking import cat, stack
 from chainrule.optim.names import OptimizerLike, make_optimizer
 from chainrule.random import Streams
 from chainrule.tensor import Tensor
 from chainrule.train.callbacks import EarlyStopping
 from chainrule.train.batched.columns import Columns
+from chainrule.train.batched.rates import OwnRates, ScheduleMaker, StackedRates
 from chainrule.train.history import Ending, History
 from chainrule.train.losses import LossLike, WeightedLoss
 from chainrule.train.batched.networks import Maker, Network, make_networks
@@ -84,6 +85,8 @@ def fit_many(
     shuffle: bool = True,
     early_stopping: int | EarlyStopping | None = None,
     restore_best: bool | None = None,
+    schedule: ScheduleMaker | None = None,
+    schedule_each: str = "epoch",
 ) -> ManyFits:
     """Trains many networks at once, each as if it were trained alone.
 
@@ -106,7 +109,8 @@ def fit_many(
         loss: see :class:`Trainer`.
         optimizer: a name, a class, or a function that makes one for parameters; or a list.
         seeds: one for each network, by default 0, 1, 2, ...
-        lr: the learning rate, or a list with one for each network, in place of the optimizer's.
+        lr: the learning rate, or a list with one for each network, in place of the optimizer's (of
+            its first group; those of others are scaled with it).
         validation: like ``data``.
         metrics: see :class:`Trainer`.
         penalties: see :class:`Trainer`; functions of the model alone.
@@ -117,6 +121,8 @@ def fit_many(
         early_stopping: after how many epochs without improvement a network stops, or a callback.
         restore_best: whether a network ends with the weights of its best epoch, by what early
             stopping monitors, else by validation loss; by default if ``early_stopping`` is given.
+        schedule: makes a learning-rate schedule for an optimizer; each network has its own.
+        schedule_each: whether the schedules step each "epoch" or each "batch".
 
     >>> from chainrule import models, problems, train
     >>> xor = problems.boolean("xor")
@@ -128,16 +134,11 @@ def fit_many(
     (3, 1, True)
     """
     weighted = WeightedLoss(loss)
-    recipe = _Recipe(
-        weighted,
-        metric_functions(metrics, weighted.scores),
-        named_penalties(penalties),
-        clip_norm,
-        epochs,
-        batch_size,
-        shuffle,
-        early_stopping is not None if restore_best is None else restore_best,
-    )
+    scores = metric_functions(metrics, weighted.scores)
+    restores = early_stopping is not None if restore_best is None else restore_best
+    added = named_penalties(penalties)
+    same = (clip_norm, epochs, batch_size, shuffle, restores, schedule, schedule_each)
+    recipe = _Recipe(weighted, scores, added, *same)
     recipe.check()
     networks = make_networks(model, data, optimizer, seeds, lr, validation, early_stopping)
     kinds: dict[Any, list[Network]] = {}
@@ -163,6 +164,8 @@ class _Recipe:
     batch_size: int
     shuffle: bool
     restore_best: bool
+    schedule: ScheduleMaker | None
+    schedule_each: str
 
     def check(self) -> None:
         """Raises ValueError for what networks cannot be trained with together."""
@@ -173,6 +176,16 @@ class _Recipe:
             )
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise ValueError(f"fit_many: clip_norm must be positive, got {self.clip_norm}")
+        if self.schedule_each not in ("epoch", "batch"):
+            raise ValueError(
+                f"fit_many: schedule_each must be 'epoch' or 'batch', got {self.schedule_each!r}"
+            )
+        if self.schedule is not None and not callable(self.schedule):
+            raise TypeError(
+                "fit_many: schedule must be a function that makes one for an optimizer, such as "
+                "lambda o: optim.lr_scheduler.StepLR(o, 10), got "
+                f"{type(self.schedule).__name__}"
+            )
         check_stackable(self.penalties)
 
 
@@ -185,6 +198,7 @@ class _Job:
         models = [n.model for n in networks]
         self.stack = Stack(models, steady=is_steady(models[0], called))
         self.streams = Streams([n.generator for n in networks])
+        self.rates: StackedRates | None = None
         self.optimizer = self._optimizer() if self.stack.learned else None
         self.best: dict[str, Tensor] | None = None
         self._gather()
@@ -204,20 +218,14 @@ class _Job:
                 "Adam, Rprop, ...), or a loop over Trainer.fit"
             )
         made.check_finite = False  # seen to here, network by network
-        self._set_rates(made)
+        if self.networks[0].lr is not None or self.recipe.schedule is not None:
+            self.rates = StackedRates(made, [self._own_rates(n) for n in self.networks])
         return made
 
-    def _set_rates(self, made: optim.Optimizer) -> None:
-        rates = [n.lr for n in self.networks]
-        if rates[0] is None:
-            return
-        for group in made.param_groups:
-            if "lr" not in group:
-                raise ValueError(f"fit_many: {type(made).__name__} has no learning rate to set")
-            group["lr"] = (
-                rates[0] if len(set(rates)) == 1 else [_spread(rates, p) for p in group["params"]]
-            )
-            made.check_settings(group)
+    def _own_rates(self, n: Network) -> OwnRates:
+        if n.rates is None:
+            n.rates = OwnRates(n.model, n.optimizer, n.lr, self.recipe.schedule)
+        return n.rates
 
     def run(self) -> None:
         """All epochs, or as many as there are networks left."""
@@ -252,9 +260,16 @@ class _Job:
                 n.history.append({"epoch": epoch + 1, **row, "lr": lr, "seconds": share})
                 if n.stopping is not None:
                     n.stopping.on_epoch_end(n)
+        self._step_schedules("epoch", [row.get("val_loss", row["loss"]) for row in rows])
+
+    def _step_schedules(self, when: str, losses: list[float]) -> None:
+        if self.rates is not None and self.recipe.schedule and self.recipe.schedule_each == when:
+            self.rates.step(losses)
 
     def _rate(self, network: Network) -> float | None:
-        if network.lr is not None or self.optimizer is None:
+        if network.rates is not None:
+            return network.rates.now[0]
+        if self.optimizer is None:
             return network.lr
         lr = self.optimizer.param_groups[0].get("lr")
         return lr if isinstance(lr, (int, float)) else None
@@ -280,10 +295,12 @@ class _Job:
         for number, (args, shared) in enumerate(table.batches(recipe.batch_size, order)):
             size = args[0].array.shape[0 if shared[0] else 1]
             parts, outputs = self.stack.differentiate(self._losses, args, shared, self.streams)
-            for total, part in zip(totals, parts, strict=True):
-                for i, value in enumerate(part.tolist()):
+            losses = [part.tolist() for part in parts]
+            for total, part in zip(totals, losses, strict=True):
+                for i, value in enumerate(part):
                     total[i] += value * size
             self._update(totals[0], number, epoch)
+            self._step_schedules("batch", losses[0])
             seen += outputs
         rows = [
             {name: total[i] / table.n for name, total in zip(names, totals, strict=True)}
@@ -402,11 +419,6 @@ class _Job:
             chosen = as_tensor(left)
             self.best = {name: t[chosen] for name, t in self.best.items()}
         self._gather()
-
-
-def _spread(rates: Sequence[Any], p: Tensor) -> Tensor:
-    """One learning rate for each network, along the first dimension of its stacked parameter."""
-    return expand(reshape(tensor(rates, dtype=p.dtype), (-1, *[1] * (p.ndim - 1))), *p.shape)
 
 
 def _hand_over(before: Any, after: Any, left: list[int]) -> None:

@@ -15,6 +15,7 @@ from chainrule.tensor import Tensor
 from chainrule.train.batches import floating_dtype, to_features, to_tensor
 from chainrule.train.callbacks import EarlyStopping
 from chainrule.train.batched.columns import Data
+from chainrule.train.batched.rates import OwnRates
 from chainrule.train.history import Ending, History
 from chainrule.train.batched.stacking import architecture
 from chainrule.typing import HasArray
@@ -40,6 +41,7 @@ class Network:
     ending: Ending = ""
     best: float = math.inf
     finished: bool = False
+    rates: OwnRates | None = None
 
     def stop(self, reason: str, ending: Ending = "stopped") -> None:
         """Ends the training of this network; the first reason counts."""
