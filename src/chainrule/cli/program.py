@@ -177,13 +177,33 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit status: 2 for a user's mistake, 130 for Ctrl-C."""
+    """Runs the command; returns its exit status.
+
+    2 is a user's mistake, 130 Ctrl-C, and 141 that nobody reads the output any more (``| head``).
+    """
     with _interrupts(is_program=arguments is None):
         try:
-            return _run(list(sys.argv[1:] if arguments is None else arguments))
+            status = _run(list(sys.argv[1:] if arguments is None else arguments))
+            sys.stdout.flush()
+            return status
+        except BrokenPipeError:
+            _leave_output()
+            return 141
         except KeyboardInterrupt:
             print("chainrule: interrupted", file=sys.stderr)
             return 130
+
+
+def _leave_output() -> None:
+    """What is still to be written goes nowhere, so that the end of the program does not fail."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            with contextlib.suppress(OSError, ValueError):  # a stream that is no file
+                os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 @contextlib.contextmanager
@@ -221,6 +241,8 @@ def _run(given: list[str]) -> int:
             # Of what Pillow warns, an error follows.
             warnings.filterwarnings("ignore", "Image size .* pixels")
             result = options.run(options)
+    except BrokenPipeError:
+        raise  # of the output, not of what was asked for
     except (UserError, ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if options.debug:
             traceback.print_exc()
