@@ -94,6 +94,7 @@ def test_the_page_is_whole(kind: str, request: pytest.FixtureRequest) -> None:
     wanted += ["Worst cases", "Learning", "Data", "Network", "Settings", "Code"]
     if kind == "numbers":
         wanted = [name for name in wanted if name not in ("Thresholds", "Calibration")]
+        wanted.insert(2, "Intervals")
     assert [name for _, name in sections] == wanted
     assert "chainrule fit &lt;data&gt;" in page
     assert len(page.encode()) < 100_000

@@ -46,7 +46,7 @@ def test_the_network_wins() -> None:
     assert found.level == "better"
     assert found.sentence == (
         "The network is right on 95.0% of 1,000 held-out rows, better than a linear model "
-        "(90.0%; majority class 50.0%)."
+        "(90.0%; always the majority class 50.0%)."
     )
     assert found.advice == []
 
@@ -55,7 +55,8 @@ def test_the_linear_model_wins_and_what_to_try_then() -> None:
     found = verdict(network({"r2": 0.5, "mae": 12.0}, {"r2": 0.8}, {"r2": -0.01}))
     assert found.level == "worse"
     assert found.sentence == (
-        "A linear model wins: 0.800 against 0.500 in R2 on 1,000 held-out rows (mean -0.010); "
+        "A linear model wins: 0.800 against 0.500 in R2 on 1,000 held-out rows (always the mean "
+        "-0.010); "
         "predictions of the network are off by 12 in the mean."
     )
     assert found.advice[0].startswith('Use the linear model: `--hidden ""`')
@@ -81,10 +82,17 @@ def test_nothing_was_learned() -> None:
 
 def test_a_good_ranking_behind_a_bad_threshold() -> None:
     scores = {"accuracy": 0.9, "roc_auc": 0.85}
-    found = verdict(network(scores, {"accuracy": 0.9}, {"accuracy": 0.9}))
-    assert found.level == "nothing"
-    assert "ranks rows well (ROC AUC 0.85" in found.sentence
-    assert "choose another threshold" in found.sentence
+    for linear, level in ((0.7, "better"), (0.851, "even"), (0.95, "worse")):
+        own = {"accuracy": 0.9, "roc_auc": linear}
+        found = verdict(network(scores, own, {"accuracy": 0.9}))
+        assert found.level == level
+        assert (
+            f"ranks rows well (ROC AUC 0.85 on 1,000 held-out rows, a linear model {linear:.2f})"
+            in (found.sentence)
+        )
+        assert "choose another threshold" in found.sentence
+        assert len(found.advice) == 1
+        assert "`--class-weight balanced`" in found.advice[0]
 
 
 def test_a_score_that_is_not_a_number_is_no_success() -> None:
@@ -114,6 +122,6 @@ def test_the_terminal_hears_the_verdict_and_the_warnings_first() -> None:
     one = network({"accuracy": 0.95}, None, {"accuracy": 0.5}, warnings=["y is in x"])
     lines = train.text_report(one).split("\n")
     assert lines[0] == (
-        "The network is right on 95.0% of 1,000 held-out rows (majority class 50.0%)."
+        "The network is right on 95.0% of 1,000 held-out rows (always the majority class 50.0%)."
     )
     assert lines[1] == "warning: y is in x"

@@ -45,9 +45,10 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
     _write(network, out, html_report(network, shlex.join(["chainrule", *given]), str(out)))
     if network.history.ending != "interrupted":
         folder.remove_checkpoint()
-    for text in network.about.get("warnings", []):
-        _notice(f"warning: {text}")
-    if not options.json:
+    if options.json:
+        for text in network.about.get("warnings", []):
+            _notice(f"warning: {text}")
+    else:
         print(text_report(network))
         print(f"model, history.csv and report.html are in {out}{os.sep}")
     return {**network.about, "out": str(out)}
@@ -128,13 +129,17 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
     with words_for_warnings("evaluate"):
         found = network.evaluation(rows, target)
     if not options.json:
+        from chainrule.train.reporting.verdict import measure
+
         if found.left_out:
-            print(f"left out, as the target is missing there: {found.left_out} rows")
-        print(f"{found.rows} rows of {options.data} (95 % interval):")
+            print(f"left out, as the target is missing there: {found.left_out:,} rows")
+        what = "images" if network.about.get("images") else "rows"
+        print(f"{found.rows:,} {what} of {options.data} (95 % interval):")
         width = max(map(len, found.scores))
         for name, value in found.scores.items():
-            low, high = found.intervals[name]
-            print(f"  {name:<{width}}  {value:.4f}  ({low:.4f} to {high:.4f})")
+            plain = measure(name).plain
+            low, high = map(plain, found.intervals[name])
+            print(f"  {name:<{width}}  {plain(value)}  ({low} to {high})")
     return {
         "rows": found.rows,
         "left_out": found.left_out,

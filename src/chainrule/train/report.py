@@ -18,12 +18,13 @@ from chainrule.train.reporting.dependence import dependence
 from chainrule.train.reporting.health import health
 from chainrule.train.reporting.html import STYLE, note, section, table
 from chainrule.train.reporting.importance import IMPORTANCES, importance
+from chainrule.train.reporting.intervals import intervals
 from chainrule.train.reporting.network import architecture
 from chainrule.train.reporting.predictions import calibration, predictions
 from chainrule.train.reporting.scores import answer, scores
 from chainrule.train.reporting.thresholds import SCRIPT as SLIDER
 from chainrule.train.reporting.thresholds import thresholds
-from chainrule.train.reporting.verdict import verdict
+from chainrule.train.reporting.verdict import measure, verdict
 
 __all__ = ["html_report", "python_code", "text_report"]
 
@@ -33,23 +34,41 @@ def text_report(network: FittedNetwork) -> str:
     about = network.about
     split, found = about["split"], verdict(network)
     kind = f"{about['task']} of {about['target']!r}"
+    what = "images" if about.get("images") else "rows"
     if about["classes"]:
-        kind += f" ({len(about['classes'])} classes)"
+        named = "labels" if about["task"] == "multilabel" else "classes"
+        kind += f" ({len(about['classes'])} {named})"
     lines = [found.sentence]
     lines += [f"warning: {text}" for text in about.get("warnings", [])]
     lines += [f"note: {text}" for text in about.get("notes", [])]
     lines += [f"try: {text}" for text in found.advice]
     lines += [
-        f"{about['source']}: {about['rows']} rows, {len(about['features'])} features, {kind}",
-        f"network: {about['parameters']} parameters; best epoch {about['best_epoch']} of "
+        f"{about['source']}: {about['rows']:,} {what}, {_inputs(about)}, {kind}",
+        f"network: {about['parameters']:,} parameters; best epoch {about['best_epoch']} of "
         f"{len(network.history)} ({about['stopped']})",
-        f"held-out scores on {split['test']} rows ({_learned_from(about)}):",
+        f"held-out scores on {split['test']:,} {what} ({_learned_from(about)}):",
         *_score_lines(about),
     ]
-    for name, why in list(about["left_out"].items())[:5]:
-        lines.append(f"left out column {name!r}: {why}")
-    lines += _role_lines(about)
+    lines += _left_out_lines(about) + _role_lines(about)
     return "\n".join(lines + doctors_lines(about))
+
+
+def _inputs(about: dict[str, Any]) -> str:
+    if about.get("images"):
+        return str(about["features"][0])
+    return f"{len(about['features']):,} feature{'s' * (len(about['features']) > 1)}"
+
+
+def _left_out_lines(about: dict[str, Any]) -> list[str]:
+    """The columns that were left out without anybody saying so."""
+    roles = about.get("roles", {})
+    found = [
+        f"left out column {name!r}: {why}"
+        for name, why in about["left_out"].items()
+        if not roles.get(name, {}).get("given")
+    ]
+    more = [f"and {len(found) - 5} more are left out"] if len(found) > 5 else []
+    return found[:5] + more
 
 
 def _role_lines(about: dict[str, Any]) -> list[str]:
@@ -66,7 +85,7 @@ def _role_lines(about: dict[str, Any]) -> list[str]:
 def _score_lines(about: dict[str, Any]) -> list[str]:
     names = list(about["scores"])
     rows = [
-        [f"  {label}", *[f"{scores[n]:.4f}" if n in scores else "" for n in names]]
+        [f"  {label}", *[measure(n).plain(scores[n]) if n in scores else "" for n in names]]
         for label, scores in {"network": about["scores"], **about["baselines"]}.items()
     ]
     return text_table(["", *names], rows, left=1).split("\n")
@@ -104,6 +123,7 @@ def html_report(network: FittedNetwork, command: str = "", place: str = "model")
     title = f"{about['source']}: {about['task']} of {about['target']}"
     held: dict[str, Callable[[FittedNetwork], str]] = {
         "Predictions": predictions,
+        "Intervals": intervals,
         "Thresholds": thresholds,
         "Calibration": calibration,
         "Importance": importance,
@@ -126,8 +146,9 @@ def html_report(network: FittedNetwork, command: str = "", place: str = "model")
     shown = [(name, text) for name, text in made if text]
     links = "".join(f'<a href="#{_anchor(name)}">{name}</a>' for name, _ in shown[1:])
     split = about["split"]
+    what = "images" if about.get("images") else "rows"
     top = note(
-        f"{about['rows']:,} rows; {_learned_from(about)}, scored on {split['test']:,} held out."
+        f"{about['rows']:,} {what}; {_learned_from(about)}, scored on {split['test']:,} held out."
     )
     rest = [f'<section id="{_anchor(n)}"><h2>{n}</h2>{text}</section>' for n, text in shown[1:]]
     body = [

@@ -10,6 +10,7 @@ from chainrule.charts import COLORS
 
 __all__ = [
     "bar_chart",
+    "color_of",
     "confusion_chart",
     "curve_chart",
     "heat_chart",
@@ -19,8 +20,18 @@ __all__ = [
 ]
 
 WIDTH, HEIGHT = 520, 300
-LEFT, RIGHT, TOP, BOTTOM = 62, 14, 30, 42
+LEFT, RIGHT, TOP, BOTTOM = 72, 14, 30, 42
 LEGEND = 18  # the height of a row of names below the chart
+
+
+def color_of(i: int) -> str:
+    """The color of curve i; what would be black has the color of the text, light on a dark page.
+
+    >>> color_of(0), color_of(7)
+    ('#0072B2', 'currentColor')
+    """
+    color = COLORS[i % len(COLORS)]
+    return "currentColor" if color == "#000000" else color
 
 
 def _ticks(low: float, high: float, count: int = 5, whole: bool = False) -> list[float]:
@@ -150,11 +161,13 @@ def curve_chart(
     faint: Collection[str] = (),
     dots: Mapping[str, tuple[float, float]] | None = None,
     span: Sequence[float] = (),
+    whole: bool = False,
 ) -> str:
     """Curves through points (x, y); those named in ``faint`` are drawn thin, behind the others.
 
     ``dots`` are points on curves, by the names of these; ``span`` are values that the vertical axis
-    reaches in any case.
+    reaches in any case; ``whole`` says that x are numbered things, like years. One curve with the
+    name "" has no legend.
     """
     points = [p for some in curves.values() for p in some]
     if not points:
@@ -162,7 +175,7 @@ def curve_chart(
     xs = [a for a, _ in points]
     # One point gets room on both sides, as in a curve that has only begun.
     x = _Axis(xs if len(set(xs)) > 1 else [*xs, xs[0] + 1], LEFT, WIDTH - RIGHT)
-    x.whole = xlabel == "epoch"
+    x.whole = whole or xlabel == "epoch"
     y = _Axis([*span, *[b for _, b in points]], HEIGHT - BOTTOM, TOP, log)
     plot = _grid(x, y)
     if mark is not None:
@@ -171,14 +184,14 @@ def curve_chart(
             'stroke="#888" stroke-dasharray="4 3" class="mark"/>'
         )
     for i, (name, some) in enumerate(curves.items()):
-        color = COLORS[i % len(COLORS)]
+        color = color_of(i)
         plot.append(_curve(x, y, some, color, name in faint))
         if dots and name in dots:
             at, height = dots[name]
             plot.append(
                 f'<circle cx="{x(at):.1f}" cy="{y(height):.1f}" r="5" fill="{color}" class="at"/>'
             )
-    legend, rows = _legend(list(curves))
+    legend, rows = _legend(list(curves)) if any(curves) else ([], 0)
     parts = [*_titles(title, xlabel, ylabel), '<g class="plot">', *plot, "</g>", *legend]
     return _page(parts, title, height=HEIGHT + 4 + LEGEND * rows)
 
@@ -207,9 +220,8 @@ def _legend(names: Sequence[str]) -> tuple[list[str], int]:
         if at + width > WIDTH and at > LEFT:
             at, row = float(LEFT), row + 1
         y = HEIGHT + 12 + LEGEND * row
-        color = COLORS[i % len(COLORS)]
         parts.append(
-            f'<rect x="{at}" y="{y - 5}" width="16" height="3" fill="{color}"/>'
+            f'<rect x="{at}" y="{y - 5}" width="16" height="3" fill="{color_of(i)}"/>'
             f'<text x="{at + 21}" y="{y}">{escape(_short(name))}</text>'
         )
         at += width
@@ -224,10 +236,12 @@ def scatter_chart(
     ylabel: str,
     line: str = "equal",
     sizes: Sequence[float] | None = None,
+    band: float | None = None,
 ) -> str:
     """Points, and the line on which both coordinates are equal, or y is zero (``line="zero"``).
 
-    ``sizes`` are what the areas of the points are proportional to.
+    ``sizes`` are what the areas of the points are proportional to; ``band`` is how far from the
+    line two more are drawn.
     """
     if not xs or len(xs) != len(ys):
         raise ValueError(
@@ -237,14 +251,19 @@ def scatter_chart(
         raise ValueError(f"scatter_chart: line must be 'equal' or 'zero', got {line!r}")
     both = [*xs, *ys] if line == "equal" else [*ys, 0.0]
     x = _Axis(both if line == "equal" else xs, LEFT, WIDTH - RIGHT)
-    y = _Axis(both, HEIGHT - BOTTOM, TOP)
-    low, high = (min(both), max(both)) if line == "equal" else (min(xs), max(xs))
-    ends = (low, high) if line == "equal" else (0.0, 0.0)
+    reach = [band, -band] if band is not None and line == "zero" else []
+    y = _Axis([*both, *reach], HEIGHT - BOTTOM, TOP)
+    slope = 1.0 if line == "equal" else 0.0
+    low, high = (min(both), max(both)) if slope else (min(xs), max(xs))
     parts = [*_titles(title, xlabel, ylabel), *_grid(x, y)]
-    parts.append(
-        f'<line x1="{x(low):.1f}" y1="{y(ends[0]):.1f}" x2="{x(high):.1f}" y2="{y(ends[1]):.1f}" '
-        'stroke="#888" stroke-dasharray="4 3"/>'
-    )
+    for shift in (0.0, *([] if band is None else [band, -band])):
+        first, last = low + slope * max(0.0, -shift), high - slope * max(0.0, shift)
+        if first <= last:
+            parts.append(
+                f'<line x1="{x(first):.1f}" y1="{y(slope * first + shift):.1f}" '
+                f'x2="{x(last):.1f}" y2="{y(slope * last + shift):.1f}" stroke="#888" '
+                f'stroke-dasharray="{"1 3" if shift else "4 3"}"/>'
+            )
     largest = max(sizes) if sizes else 1.0
     parts += [
         f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" '
@@ -308,8 +327,12 @@ def heat_chart(rows: Sequence[Sequence[float]], title: str, caption: str) -> str
     return _page(parts, title, WIDTH, bottom + 28)
 
 
-def bar_chart(values: Mapping[str, float], title: str, xlabel: str) -> str:
+def bar_chart(
+    values: Mapping[str, float], title: str, xlabel: str, span: Sequence[float] = ()
+) -> str:
     """A bar to the right for each value, or to the left for one below zero, from above.
+
+    ``span`` are values that the axis reaches in any case.
 
     >>> bar_chart({"width": 0.5, "length": 2.0}, "Importance", "increase of the error")[:4]
     '<svg'
@@ -318,7 +341,7 @@ def bar_chart(values: Mapping[str, float], title: str, xlabel: str) -> str:
         raise ValueError(f"bar_chart: {title!r} has no values to draw")
     left = 24 + 7 * min(24, max(len(name) for name in values))
     bottom = TOP + 22 * len(values)
-    x = _Axis([0.0, *values.values()], left, WIDTH - RIGHT)
+    x = _Axis([0.0, *span, *values.values()], left, WIDTH - RIGHT)
     parts = [
         f'<text x="{WIDTH / 2}" y="18" text-anchor="middle" font-weight="600">'
         f"{escape(title)}</text>",

@@ -9,12 +9,14 @@ from typing import Any
 from chainrule import nn
 from chainrule.backend import dtypes
 from chainrule.data import Column, Table, TableEncoder, TableError, TargetEncoder
+from chainrule.data.tabular.dates import moments
 from chainrule.data.tabular.guessing import guess_roles
-from chainrule.data.tabular.roles import Roles
+from chainrule.data.tabular.roles import DATE, Role, Roles
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.reduce.order import aminmax
 from chainrule.ops.reduce.reductions import mean
+from chainrule.ops.reduce.sort import argsort
 from chainrule.printing import readable
 from chainrule.tensor import Tensor
 from chainrule.train.automatic.choice import Choice
@@ -116,11 +118,13 @@ def _three(parts: list[Tensor | None]) -> tuple[Tensor | None, Tensor | None, Te
     return train, validation, test
 
 
-def summary(column: Column) -> dict[str, Any]:
+def summary(column: Column, role: Role | None = None) -> dict[str, Any]:
     """A line about a column for the report."""
     present = column.where_present()
     if not len(present):
         values = "none"
+    elif role is not None and role.kind == DATE and "form" in role.how:
+        values = _span(present, role.how["form"])
     elif column.kind == "number":
         low, high = aminmax(present.numbers)
         center = float(mean(present.numbers))
@@ -135,3 +139,11 @@ def summary(column: Column) -> dict[str, Any]:
         "missing": column.missing,
         "values": values,
     }
+
+
+def _span(column: Column, form: str) -> str:
+    """From the first to the last moment of a column, as they are written there."""
+    order = argsort(moments(column, form)[0])
+    first, last = column.take([int(order[0]), int(order[-1])]).as_category().values
+    different = len(column.as_category().counts())
+    return f"{first} to {last}, {different:,} different ones"

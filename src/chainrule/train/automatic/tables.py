@@ -87,7 +87,7 @@ def fit_table(
         "features": parts.inputs.feature_names,
         "left_out": parts.inputs.left_out,
         "roles": {name: role.told() for name, role in parts.inputs.roles.items()},
-        "summary": [summary(c) for c in table],
+        "summary": [summary(c, parts.inputs.roles.get(c.name)) for c in table],
         "targets": list(choice.targets),
         "notes": notes,
         "warnings": warnings_of(table, choice, parts),

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from chainrule.data import Table
+from chainrule.data import Column, Table
 from chainrule.data.image_encoder import ImageEncoder
 from chainrule.inspect.results.worst import Case, top_losses
 from chainrule.nn.functional import interpolate
@@ -22,6 +22,7 @@ from chainrule.utils.tensorboard.pictures import in_bytes, png
 __all__ = ["worst_cases"]
 
 CASES, COLUMNS, PIXELS = 8, 10, 64
+LONG = 14  # letters of a cell, above which it may be cut off
 
 
 def worst_cases(network: FittedNetwork) -> str:
@@ -33,9 +34,10 @@ def worst_cases(network: FittedNetwork) -> str:
     share = float(losses[worst].sum()) / total if total > 0 else 0.0
     nearest = _nearest(network, worst)
     shown = "".join(_case(network, seen, i, nearest.get(i)) for i in worst)
-    beside = " Beside each is the training row that is most like it." if nearest else ""
+    one, many = ("image", "images") if network.about.get("images") else ("row", "rows")
+    beside = f" Beside each is the training {one} that is most like it." if nearest else ""
     return (
-        "<p>The held-out rows on which the network is most wrong: look here for mistakes in the "
+        f"<p>The held-out {many} on which the network is most wrong: look here for mistakes in the "
         f"data, and for what is missing in it. These {len(worst)} make {share:.0%} of the loss."
         f'{beside}</p><div class="cases">{shown}</div>'
     )
@@ -134,14 +136,24 @@ def _compared(network: FittedNetwork, rows: Table, i: int, near: Case | None) ->
     target = [n for n in network.target.names if all(n in t for t in tables)]
     lines = []
     for name in [*target, *names[:COLUMNS]]:
-        cells = [number(t[name].values[0]) for t in tables]
-        lines.append(
-            [escape(c) for c in (name, *["" if c in ("nan", "None") else c for c in cells])]
-        )
+        cells = [_shown(t[name]) for t in tables]
+        lines.append([_cell(c) for c in (name, *cells)])
     more = len(names) - COLUMNS
     rest = f'<div class="soft">and {more} more columns</div>' if more > 0 else ""
     head = ["", "this", "nearest"][: 1 + len(tables)]
     return table_of(head, lines) + rest
+
+
+def _cell(text: str) -> str:
+    """Text that may be cut off where it is long, and is whole under the mouse."""
+    return (
+        escape(text) if len(text) <= LONG else f'<span title="{escape(text)}">{escape(text)}</span>'
+    )
+
+
+def _shown(column: Column) -> str:
+    """The one value of a column, or that there is none."""
+    return "missing" if column.missing else number(column.values[0])
 
 
 def _thumbnail(network: FittedNetwork, rows: Any, x: Tensor, i: int, words: str) -> str:

@@ -6,6 +6,7 @@ import shlex
 from html import escape
 from typing import Any
 
+from chainrule.train.automatic.settings import Settings
 from chainrule.train.fitted import FittedNetwork
 
 __all__ = ["code", "commands", "python_code", "use_code"]
@@ -16,9 +17,11 @@ WIDTH = 88  # columns of a program
 def python_code(network: FittedNetwork) -> str:
     """The Python program that does the same."""
     about = network.about
+    usual = vars(Settings())
     settings = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in about["settings"].items()
+        if name == "seed" or value != usual.get(name)
     }
     if about.get("images"):
         first = [repr(about["source"]), "settings"]
@@ -63,6 +66,8 @@ def use_code(network: FittedNetwork, place: str = "model") -> str:
     else:
         named = _reading(about)
     more = "print(network.predict_proba(rows)[:5])\n" if network.target.classes else ""
+    if _has_intervals(network):
+        more = "print(network.predict_interval(rows, 0.9)[:5])\n"
     return (
         "from chainrule import data, train\n\n"
         f"network = train.FittedNetwork.load({place!r})\n"
@@ -75,13 +80,21 @@ def commands(network: FittedNetwork, place: str = "model") -> str:
     """The commands that use the network in the folder ``place``."""
     where = shlex.quote(place)
     new = "new_images/" if network.about.get("images") else "new.csv"
+    sure = " --probabilities" if network.target.classes else ""
+    if _has_intervals(network):
+        sure = " --interval 0.9"
     return "\n".join(
         [
-            f"chainrule predict {where} {new} --out predictions.csv",
+            f"chainrule predict {where} {new}{sure} --out predictions.csv",
             f"chainrule evaluate {where} {new}",
+            f"chainrule serve {where}  # answers over HTTP at http://127.0.0.1:8000/",
             f"chainrule inspect {where}",
         ]
     )
+
+
+def _has_intervals(network: FittedNetwork) -> bool:
+    return network.task == "regression" and "errors" in network.about.get("calibration", {})
 
 
 def code(network: FittedNetwork, command: str, place: str) -> str:

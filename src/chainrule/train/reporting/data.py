@@ -11,6 +11,8 @@ from chainrule.train.reporting.html import note, table
 __all__ = ["columns"]
 
 SHOWN = 60  # columns in the page
+# Reasons that say no more than the kind does.
+PLAIN = {"all values are numbers": ("number",)}
 OPEN = 12  # up to which all are shown at once
 
 
@@ -33,14 +35,14 @@ def columns(network: FittedNetwork) -> str:
 def _role(about: dict[str, Any], column: dict[str, Any]) -> str:
     """What a column is taken for, and why where that is known."""
     name = column["column"]
-    if name == about["target"]:
+    if name in about.get("targets", [about["target"]]):
         return f"target ({column['kind']})"
     if name in about["left_out"]:
         return f"left out: {about['left_out'][name]}"
     role = about.get("roles", {}).get(name)
     if isinstance(role, dict):
-        why = "as given" if role.get("given") else role.get("reason", "")
-        return str(role.get("kind", column["kind"])) + (f" ({why})" if why else "")
+        kind, why = str(role.get("kind", column["kind"])), str(role.get("why", ""))
+        return f"{kind}: {why}" if why and kind not in PLAIN.get(why, ()) else kind
     return str(role or column["kind"])
 
 

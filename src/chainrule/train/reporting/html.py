@@ -43,9 +43,9 @@ output{display:block;min-height:1.4em;font-size:.85rem;color:var(--soft);
 font-variant-numeric:tabular-nums}
 .cases{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:.8rem}
 .case{border:1px solid var(--line);border-radius:8px;padding:.6rem .8rem;font-size:.9rem}
-.case>*{overflow-wrap:anywhere}.case table{width:100%}
-.case td,.case th{padding:.05rem .3rem}.case th,.case .n{white-space:nowrap;overflow-wrap:normal;
-max-width:9rem;overflow:hidden;text-overflow:ellipsis}
+.case>*{overflow-wrap:anywhere}.case table{width:100%;overflow-wrap:normal}
+.case td,.case th{padding:.05rem .3rem;white-space:nowrap;max-width:7.5rem;overflow:hidden;
+text-overflow:ellipsis}
 .case .n:last-child,.case td:first-child{color:var(--soft)}
 .pair{display:flex;gap:.8rem;margin-top:.4rem}
 .pair img{width:6rem;height:6rem;object-fit:contain;image-rendering:pixelated;

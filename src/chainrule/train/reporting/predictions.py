@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 
 from chainrule.inspect.core.svg import confusion_chart, histogram_chart, scatter_chart
 from chainrule.inspect.results.calibration import Calibration
 from chainrule.inspect.results.confusion import Confusion
 from chainrule.inspect.results.residuals import Residuals
+from chainrule.ops.shape.stacking import stack
 from chainrule.printing import readable
 from chainrule.tensor import Tensor
 from chainrule.train.fitted import FittedNetwork
 from chainrule.train.reporting.html import framed, note, table_of
+from chainrule.train.reporting.intervals import USUAL, half_widths
 from chainrule.train.reporting.seen import CLASSES, LABELS, Seen, seen_of
 
 __all__ = ["calibration", "predictions"]
@@ -33,7 +36,8 @@ def predictions(network: FittedNetwork) -> str:
         return _classes(seen)
     if seen.kind == LABELS:
         return _labels(seen)
-    texts = [_numbers(seen, k) for k in range(min(NUMBERS, len(seen.names)))]
+    reach = half_widths(network, USUAL) or [math.inf] * len(seen.names)
+    texts = [_numbers(seen, k, reach[k]) for k in range(min(NUMBERS, len(seen.names)))]
     if len(seen.names) == 1:
         return _coverage(seen) + texts[0]
     return "".join(f"<h3>{escape(n)}</h3>{t}" for n, t in zip(seen.names, texts, strict=False))
@@ -73,20 +77,22 @@ def _labels(seen: Seen) -> str:
         hits, total, all_said = (int(t.sum()) for t in (own & said, own, said))
         cells = [f"{total:,}", f"{all_said:,}"]
         cells += [f"{hits / n:.1%}" if n else "" for n in (total, all_said)]
-        rows.append([name, *cells])
-    head = ["label", "rows", "said", "recall", "precision"]
+        f1 = f"{2 * hits / (total + all_said):.2f}" if total + all_said else ""
+        rows.append([name, *cells, f1])
+    head = ["label", "rows", "said", "recall", "precision", "F1"]
     whole = float(((seen.said > 0.5) == (seen.true > 0.5)).double().min(1)[0].mean())
     return (
         f"<p>All labels of a row are right in {whole:.1%} of the {len(seen):,} held-out rows.</p>"
         + table_of(head, [[escape(c) for c in row] for row in rows])
-        + MEANINGS
+        + MEANINGS.replace("a class", "a label")
     )
 
 
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _numbers(seen: Seen, k: int) -> str:
+def _numbers(seen: Seen, k: int, reach: float = math.inf) -> str:
+    """The errors of one number; ``reach`` is how far its interval goes to both sides."""
     said, true = seen.centers[:, k], seen.true[:, k]
     found = Residuals.from_predictions(true, said)
     sizes = sorted(found.residuals.abs().tolist())
@@ -98,10 +104,13 @@ def _numbers(seen: Seen, k: int) -> str:
     told = "".join(f"<li>{escape(text)}</li>" for text in found.verdicts)
     some = _thinned(said, true)
     left = [t - s for s, t in zip(*some, strict=True)]
-    name = seen.names[k]
+    name, band = seen.names[k], reach if math.isfinite(reach) else None
+    words += f" Dotted among the residuals: the interval of {USUAL:.0%}." if band else ""
     return f"<p>{escape(words)}</p>{f'<ul>{told}</ul>' if told else ''}" + framed(
         scatter_chart(some[1], some[0], "Predicted against true", f"true {name}", "predicted"),
-        scatter_chart(some[0], left, "Residuals", "predicted", "true - predicted", "zero"),
+        scatter_chart(
+            some[0], left, "Residuals", "predicted", "true - predicted", "zero", band=band
+        ),
         _histogram(found.residuals),
     )
 
@@ -140,30 +149,64 @@ def _histogram(left: Tensor) -> str:
 
 
 def calibration(network: FittedNetwork) -> str:
-    """Whether the network is right as often as it says."""
+    """Whether what is said with a probability is true as often as that."""
     seen = seen_of(network)
-    if seen.kind != CLASSES:
+    if seen.kind not in (CLASSES, LABELS):
         return ""
+    if seen.kind == LABELS:
+        return _of_labels(seen) + _softened(network)
     found = Calibration.from_predictions(
         seen.true, seen.said, classes=seen.names, bins=BINS, of="predicted"
     )
-    filled = found.counts > 0
-    confidences, hits, counts = (
-        t[filled] for t in (found.confidences, found.hits, found.counts.double())
-    )
-    chart = scatter_chart(
-        confidences.tolist(),
-        hits.tolist(),
-        "Calibration",
-        "confidence in the predicted class",
-        "share that is right",
-        sizes=counts.tolist(),
-    )
-    rows = len(seen)
-    mean, share = (float((t * counts).sum()) / rows for t in (confidences, hits))
+    chart, mean, share = _shares(found, "confidence in the predicted class", "share that is right")
+    charts = [chart]
+    if len(seen.names) == 2:
+        name = seen.names[1]
+        one = Calibration.from_predictions(
+            seen.true, seen.said, classes=seen.names, bins=BINS, of=name
+        )
+        charts.append(_shares(one, f"probability of {name}", f"share that is {name}")[0])
     return (
         f"<p>The network is {escape(found.verdict)}. Mean confidence {mean:.1%}, right "
         f"{share:.1%}; expected calibration error {found.error:.3f}.</p>"
-        f"{framed(chart)}<p class='soft'>Points below the line: the network is surer than it "
-        f"should be. The larger a point, the more of the {rows:,} rows are in it.</p>"
+        f"{framed(*charts)}<p class='soft'>Points below the line: the network is surer than it "
+        f"should be. The larger a point, the more of the {len(seen):,} rows are in it.</p>"
+    ) + _softened(network)
+
+
+def _of_labels(seen: Seen) -> str:
+    """The same of the probabilities of all labels, each against not having it."""
+    flat = seen.said.reshape(-1)
+    pairs = stack([1 - flat, flat], 1)
+    found = Calibration.from_predictions(
+        seen.true.reshape(-1).long(), pairs, classes=["no", "yes"], bins=BINS, of="yes"
+    )
+    chart, mean, share = _shares(found, "probability of a label", "share that has it")
+    return (
+        f"<p>Mean probability of a label {mean:.1%}, rows that have it {share:.1%}; expected "
+        f"calibration error {found.error:.3f}.</p>{framed(chart)}"
+        "<p class='soft'>Points below the line: the labels are rarer than the network says. The "
+        f"larger a point, the more of the {len(flat):,} labels are in it.</p>"
+    )
+
+
+def _shares(found: Calibration, xlabel: str, ylabel: str) -> tuple[str, float, float]:
+    """The chart of what is true at each probability, and the means of both."""
+    filled = found.counts > 0
+    said, hits, counts = (t[filled] for t in (found.confidences, found.hits, found.counts.double()))
+    points = said.tolist(), hits.tolist()
+    chart = scatter_chart(*points, "Calibration", xlabel, ylabel, sizes=counts.tolist())
+    mean, share = (float((t * counts).sum()) / float(counts.sum()) for t in (said, hits))
+    return chart, mean, share
+
+
+def _softened(network: FittedNetwork) -> str:
+    """What was done so that probabilities are right, where it was."""
+    kept = network.about.get("calibration", {})
+    temperature = kept.get("temperature", 1.0)
+    if temperature == 1.0:
+        return ""
+    return note(
+        f"The outputs are divided by {temperature:.2g}, which suited the {kept['rows']:,} "
+        "validation rows best."
     )

@@ -60,7 +60,12 @@ def thresholds(network: FittedNetwork) -> str:
     one = names[0] if len(names) == 1 else None
     charts = _charts(roc, precise, names)
     if one is None:
-        return f"<p>Each class against all others.</p>{framed(*charts)}{listed}"
+        what = (
+            "label against the rows without it"
+            if seen.kind == LABELS
+            else "class against all others"
+        )
+        return f"<p>Each {what}.</p>{framed(*charts)}{listed}"
     k = seen.names.index(one)
     told = _chosen(seen.said[:, k], seen.true == k, one)
     return f'<div class="threshold">{told}{framed(*charts)}</div>{listed}'

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from chainrule.inspect.results.predictions import Predictions
+from chainrule.inspect.results.thresholds import PrecisionRecall
 from chainrule.printing import readable
 from chainrule.train.fitted import FittedNetwork
+from chainrule.train.reporting.seen import seen_of
 
 __all__ = ["LINEAR", "MEASURES", "Measure", "Verdict", "measure", "verdict"]
 
@@ -31,6 +34,10 @@ class Measure:
     def __call__(self, value: float) -> str:
         """A value as text."""
         return format(value, self.style) if self.style else readable(value)
+
+    def plain(self, value: float) -> str:
+        """A value for a column of numbers in a terminal."""
+        return f"{value:.4f}" if self.style else readable(value)
 
     def claim(self, value: float) -> str:
         """A value as what the network does."""
@@ -66,8 +73,15 @@ MAIN = {
 
 
 def measure(name: str) -> Measure:
-    """What is known of a score; of others their own names."""
-    return MEASURES.get(name) or Measure(name, "")
+    """What is known of a score, also of one of several targets; of others their own names.
+
+    >>> measure("rmse price").name
+    'RMSE of price'
+    """
+    kind, _, target = name.partition(" ")
+    if name in MEASURES or not target or kind not in MEASURES:
+        return MEASURES.get(name) or Measure(name, "")
+    return replace(MEASURES[kind], name=f"{MEASURES[kind].name} of {target}")
 
 
 @dataclass
@@ -91,7 +105,11 @@ def verdict(network: FittedNetwork) -> Verdict:
     linear = others.pop(LINEAR, None)
     guess = max(others, key=lambda n: sign * others[n], default="")
     margin = _margin(about, main)
-    if guess and not sign * (own - others[guess]) > margin:
+    learned = not guess or sign * (own - others[guess]) > margin
+    if not learned and _ranks(about):
+        level, sentence = _ranked(about, shown, own, guess, others[guess])
+        return Verdict(level, sentence + ".", _advice_to_rank(network))
+    if not learned:
         level, sentence = "nothing", _nothing(about, shown, own, guess, others[guess])
     else:
         lead = math.inf if linear is None else sign * (own - linear)
@@ -123,9 +141,12 @@ def _unit(about: dict[str, Any]) -> str:
     return f"; predictions of the network are off by {off} in the mean"
 
 
+def _what(about: dict[str, Any]) -> str:
+    return "images" if about.get("images") else "rows"
+
+
 def _held_out(about: dict[str, Any]) -> str:
-    what = "images" if about.get("images") else "rows"
-    return f"{about['split']['test']:,} held-out {what}"
+    return f"{about['split']['test']:,} held-out {_what(about)}"
 
 
 def _compared(
@@ -137,7 +158,7 @@ def _compared(
     guess: dict[str, float],
 ) -> str:
     rows = _held_out(about)
-    guessed = "".join(f"{name} {shown(value)}" for name, value in guess.items())
+    guessed = "".join(f"always the {name} {shown(value)}" for name, value in guess.items())
     if linear is None:
         return f"The network {shown.claim(own)} {rows}" + (f" ({guessed})" if guess else "")
     if level == "worse":
@@ -153,20 +174,57 @@ def _of(shown: Measure, rows: str) -> str:
 
 
 def _nothing(about: dict[str, Any], shown: Measure, own: float, guess: str, value: float) -> str:
-    area, rows = about["scores"].get("roc_auc", 0.0), _held_out(about)
-    if area >= 0.7:
-        return (
-            f"The network ranks rows well (ROC AUC {area:.2f} on {rows}), but at a threshold of "
-            f"50% it is right no more often than the {guess} ({shown(own)} against "
-            f"{shown(value)}): choose another threshold"
-        )
     return (
-        f"Little was learned: {shown.name} {shown(own)} on {rows} is no better than the {guess} "
-        f"({shown(value)})"
+        f"Little was learned: {shown.name} {shown(own)} on {_held_out(about)} is no better than "
+        f"always the {guess} ({shown(value)})"
+    )
+
+
+def _ranks(about: dict[str, Any]) -> bool:
+    """Whether the rows of a class come before the others, whatever the threshold makes of it."""
+    return bool(about["scores"].get("roc_auc", 0.0) >= 0.7)
+
+
+def _ranked(
+    about: dict[str, Any], shown: Measure, own: float, guess: str, value: float
+) -> tuple[str, str]:
+    """The level and the sentence of a network that ranks well behind a bad threshold."""
+    area = about["scores"]["roc_auc"]
+    linear = about["baselines"].get(LINEAR, {}).get("roc_auc")
+    level, beside = "better", ""
+    if linear is not None:
+        lead, margin = area - linear, _margin(about, "roc_auc")
+        level = "even" if abs(lead) <= margin else "better" if lead > 0 else "worse"
+        beside = f", a linear model {linear:.2f}"
+    return level, (
+        f"The network ranks rows well (ROC AUC {area:.2f} on {_held_out(about)}{beside}), but at a "
+        f"threshold of 50% it is right no more often than always the {guess} ({shown(own)} "
+        f"against {shown(value)}): choose another threshold"
     )
 
 
 # --- what to try ----------------------------------------------------------------------------------
+
+
+def _advice_to_rank(network: FittedNetwork) -> list[str]:
+    """What to do with probabilities that are right in their order."""
+    best = _best_threshold(network)
+    found = [f"F1 is best with a threshold of {best:.0%} (see Thresholds)."] if best else []
+    if not network.about["settings"].get("class_weight"):
+        found.append(
+            "`--class-weight balanced` moves the threshold of the classes that are predicted; the "
+            "probabilities are then no shares any more."
+        )
+    return found + _on_few_rows(network.about)
+
+
+def _best_threshold(network: FittedNetwork) -> float | None:
+    """The threshold of the best F1 of the second of two classes, where rows were held out."""
+    if "output" not in network.held_out or len(network.about["classes"]) != 2:
+        return None
+    seen = seen_of(network)
+    found = Predictions("classification", seen.said, seen.true, seen.names)
+    return next(iter(PrecisionRecall._of(found).best.values()))
 
 
 def _advice(network: FittedNetwork, level: str) -> list[str]:
@@ -192,8 +250,9 @@ def _advice(network: FittedNetwork, level: str) -> list[str]:
             f"{2 * about['settings']['epochs']}`)."
         )
     if overfits:
+        what = _what(about)
         found.append(
-            f"It knows the training rows better than others ({overfits}): more rows help most, "
+            f"It knows the training {what} better than others ({overfits}): more {what} help most, "
             "then `--weight-decay 0.01`, `--dropout 0.2`, or fewer units (`--hidden 16`)."
         )
     elif level in ("worse", "nothing") and not unfinished:
@@ -203,13 +262,17 @@ def _advice(network: FittedNetwork, level: str) -> list[str]:
             'A linear model is simpler and as good here: `--hidden ""` trains one. The network '
             "may pull ahead with more rows."
         )
-    if about["split"]["test"] < FEW:
-        word = "" if about.get("images") else "; `chainrule cv` scores all rows in turn"
-        found.append(
-            f"The scores rest on {about['split']['test']} rows, and another split would change "
-            f"them{word}."
-        )
-    return found
+    return found + _on_few_rows(about)
+
+
+def _on_few_rows(about: dict[str, Any]) -> list[str]:
+    if about["split"]["test"] >= FEW:
+        return []
+    word = "" if about.get("images") else "; `chainrule cv` scores all rows in turn"
+    return [
+        f"The scores rest on {about['split']['test']} {_what(about)}, and another split would "
+        f"change them{word}."
+    ]
 
 
 def _overfits(network: FittedNetwork) -> str:
