@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,18 +12,10 @@ import pytest
 import chainrule
 from chainrule import nn, optim
 
-COURSE = Path(__file__).parent.parent / "examples" / "course"
-
 
 @pytest.fixture
-def example(monkeypatch: pytest.MonkeyPatch) -> object:
-    monkeypatch.syspath_prepend(str(COURSE))
-
-    def load(name: str) -> ModuleType:
-        sys.modules.pop(name, None)
-        return importlib.import_module(name)
-
-    return load
+def example() -> object:
+    return lambda name: importlib.import_module(f"chainrule.atlas.course.{name}")
 
 
 def test_example_1_a_layer_of_neurons(example) -> None:  # type: ignore[no-untyped-def]

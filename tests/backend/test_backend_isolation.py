@@ -24,6 +24,7 @@ from chainrule import backend
 
 ARRAY_LIBRARIES = {"numpy", "scipy"}
 MAY_NAME_THEM = {"backend", "random"}
+PROGRAM = "atlas.course.ex09_x07_exponential"  # its data are drawn as the course draws them
 MAY_NOT_WRITE = {"ops", "autograd", "nn", "optim"}
 
 WRITING_METHODS = {"fill", "sort", "put", "partition", "resize", "byteswap"}  # of an array
@@ -33,7 +34,7 @@ WRITING_CALLS = {"copyto", "itemset", "setflags", "putmask", "place", "put_along
 
 
 def foreign_imports(module: str, tree: ast.AST) -> list[str]:
-    if module.split(".")[0] in MAY_NAME_THEM:
+    if module.split(".")[0] in MAY_NAME_THEM or module == PROGRAM:
         return []
     return [
         f"{module}:{line} imports {name}"

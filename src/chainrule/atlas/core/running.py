@@ -1,0 +1,196 @@
+"""Computing entries: one after another or several at once, each kept as soon as it is done."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import json
+import math
+import multiprocessing
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chainrule import random
+from chainrule.atlas.core.claims import Judged
+from chainrule.atlas.core.pictures import close_all, files_of
+from chainrule.atlas.core.registry import Entry, Outcome, entries
+from chainrule.atlas.core.sources import key_of
+from chainrule.backend.threads import get_num_threads, set_num_threads
+from chainrule.files import write_atomically
+from chainrule.inspect.core.results import plain
+
+__all__ = ["Record", "compute", "kept_record", "run"]
+
+FILES = "files"  # the folder with what entries computed and drew
+RECORD = "record.json"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is kept of an entry: its findings, and the names of its pictures.
+
+    ``error`` has the traceback of an entry that could not be computed; nothing of it is kept.
+    """
+
+    id: str
+    key: str
+    full: bool
+    settings: dict[str, Any]
+    verdict: str
+    judged: list[Judged]
+    obtained: dict[str, Any]
+    pictures: list[str] = field(default_factory=list)
+    films: list[str] = field(default_factory=list)
+    note: str = ""
+    seconds: float = 0.0
+    error: str = ""
+
+
+def compute(entry: Entry, full: bool = False, data: Path | None = None) -> Outcome:
+    """Runs an entry from the seed 0, silently; the random numbers of others are not touched."""
+    settings = entry.settings(full)
+    if "data" in entry.function.__annotations__:
+        settings["data"] = data
+    # Programs of the courses print their tables.
+    with random.fork_rng(), contextlib.redirect_stdout(io.StringIO()):
+        random.manual_seed(0)
+        return entry.function(**settings)
+
+
+def kept_record(out: Path, id: str) -> Record | None:
+    """What the folder has of an entry; None if that is nothing, or not whole."""
+    folder = out / FILES / id
+    try:
+        told = json.loads((folder / RECORD).read_text("utf-8"))
+        told["judged"] = [Judged(**j) for j in told["judged"]]
+        record = Record(**told)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    names = [*record.pictures, *record.films]
+    return record if all([(folder / name).is_file() for name in names]) else None
+
+
+def _is_done(entry: Entry, out: Path, full: bool) -> Record | None:
+    record = kept_record(out, entry.id)
+    return record if record is not None and record.key == key_of(entry, full) else None
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: such numbers are written as text."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _write(entry: Entry, outcome: Outcome, full: bool, out: Path, seconds: float) -> Record:
+    """Writes the pictures and, when they are whole, the record."""
+    files = [f for i, drawn in enumerate(outcome.pictures) for f in files_of(i, drawn)]
+    judged = entry.judge(outcome)
+    record = Record(
+        id=entry.id,
+        key=key_of(entry, full),
+        full=full,
+        settings=_finite(plain(entry.settings(full))),
+        verdict=entry.verdict(outcome),
+        judged=judged,
+        obtained=_finite(plain(dict(outcome.obtained))),
+        pictures=[f.name for f in files if not f.is_film],
+        films=[f.name for f in files if f.is_film],
+        note=outcome.note,
+        seconds=round(seconds, 3),
+    )
+    folder = out / FILES / entry.id
+    for file in files:
+        write_atomically(folder / file.name, file.content)
+    text = json.dumps(dataclasses.asdict(record), indent=1, ensure_ascii=False, allow_nan=False)
+    write_atomically(folder / RECORD, text.encode())
+    return record
+
+
+def _kept(id: str, full: bool, out: Path, data: Path | None) -> Record:
+    """Computes an entry and writes what it found."""
+    entry = entries()[id]
+    _draw_without_window()
+    start = time.perf_counter()
+    try:
+        outcome = compute(entry, full, data)
+        return _write(entry, outcome, full, out, time.perf_counter() - start)
+    except OSError:
+        raise
+    except Exception:  # noqa: BLE001  (of one entry: the others go on, and it is told at the end)
+        told = traceback.format_exc()
+        return Record(id, "", full, {}, "not checked", [], {}, error=told)
+    finally:
+        close_all()
+
+
+def _draw_without_window() -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+
+
+@contextlib.contextmanager
+def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that start clean; at an interrupt what has not begun is dropped."""
+    threads = max(1, get_num_threads() // jobs)
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, context, set_num_threads, (threads,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def run(
+    chosen: Sequence[Entry],
+    out: Path,
+    *,
+    full: bool = False,
+    jobs: int = 1,
+    data: Path | None = None,
+    done: Callable[[Record, bool], None] | None = None,
+) -> list[Record]:
+    """Computes the entries that are not done yet, and returns the records of all of them.
+
+    An entry is done if the folder holds what it computed from the same source, settings and
+    version. ``done`` is called with each record, and whether it was there already. Interrupted,
+    what is done is kept.
+    """
+    tell = done or (lambda record, was_there: None)
+    records: dict[str, Record] = {}
+    waiting = []
+    for entry in chosen:
+        there = _is_done(entry, out, full)
+        if there is None:
+            waiting.append(entry)
+        else:
+            records[entry.id] = there
+            tell(there, True)
+    for record in _computed(waiting, out, full, jobs, data):
+        records[record.id] = record
+        tell(record, False)
+    return [records[entry.id] for entry in chosen]
+
+
+def _computed(
+    waiting: Sequence[Entry], out: Path, full: bool, jobs: int, data: Path | None
+) -> Iterator[Record]:
+    if jobs == 1 or len(waiting) < 2:
+        for entry in waiting:
+            yield _kept(entry.id, full, out, data)
+        return
+    with _workers(min(jobs, len(waiting))) as pool:
+        left: set[Future[Record]] = {pool.submit(_kept, e.id, full, out, data) for e in waiting}
+        while left:
+            ended, left = wait(left, return_when=FIRST_COMPLETED)
+            for future in ended:
+                yield future.result()

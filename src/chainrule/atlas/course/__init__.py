@@ -1,0 +1,1 @@
+"""Programs after the examples and experiments of the courses; each prints a table when run."""

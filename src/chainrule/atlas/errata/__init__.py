@@ -1,0 +1,1 @@
+"""What the courses print and what is right, both evaluated."""

@@ -1,0 +1,1 @@
+"""Figures of the courses, drawn from what is computed."""

@@ -1,0 +1,1 @@
+"""Tables and closed forms with numbers."""

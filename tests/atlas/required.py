@@ -1,0 +1,42 @@
+"""The ids that the atlas has to have, from the lists of the courses' items and of the errata."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["MISSING", "VERDICTS", "missing", "required"]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MISSING = Path(__file__).parent / "missing.txt"  # ids without an entry: the list only shrinks
+VERDICTS = Path(__file__).parent / "verdicts"  # what entries found, a file for each of theirs
+
+# Tables and closed forms of which the courses or the syllabus give a number.
+NUMBERS = {
+    "A": (5, 11, 12, 13, 17),
+    "H": (3, 5, 14),
+    "I": (5, 8, 9, 10, 11, 14),
+    "L": (8, 15),
+    "M": (13, 20, 21, 22, 23, 24, 37),
+    "N": (6, 7, 8),
+    "O": (9, 23),
+    "R": (16,),
+    "S": (17,),
+    "T": (1, 10, 11, 16),
+}
+
+
+def required() -> list[str]:
+    """Figures and experiments of the syllabus, numbers, the examples of 000, and all errata."""
+    coverage = (ROOT / "docs" / "coverage.md").read_text("utf-8")
+    errata = (ROOT / "docs" / "errata.md").read_text("utf-8")
+    of_syllabus = re.findall(r"^\| ([VX]\d+) \|", coverage, re.M)
+    numbers = [f"{letter}{n:02}" for letter, items in NUMBERS.items() for n in items]
+    examples = [f"EX{n:02}" for n in range(1, 20)]
+    rows = [f"ERR{int(n):03}" for n in re.findall(r"^\| (\d+) \|", errata, re.M)]
+    return [*of_syllabus, *numbers, *examples, *rows]
+
+
+def missing() -> list[str]:
+    """The ids on the list of those without an entry."""
+    return MISSING.read_text("utf-8").split()

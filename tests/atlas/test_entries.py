@@ -1,0 +1,78 @@
+"""Every entry of the atlas, at its quick settings: verdict, tampered claims, pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from atlas.required import VERDICTS, missing, required
+from looking.drawn import assert_drawn_well
+
+from chainrule.atlas import Unchecked, compute, entries
+from chainrule.atlas.core.claims import tampered, verdict_of
+from chainrule.atlas.core.pictures import close_all, figure_of, files_of
+from chainrule.atlas.core.sources import code_of
+
+pytest.importorskip("matplotlib")
+RECORDED = {
+    id: verdict
+    for path in VERDICTS.glob("*.json")
+    for id, verdict in json.loads(path.read_text("utf-8")).items()
+}
+
+
+@pytest.fixture(autouse=True)
+def _figures() -> Iterator[None]:
+    import matplotlib
+
+    matplotlib.use("agg")
+    yield
+    close_all()
+
+
+@pytest.mark.parametrize("id", [*entries()])
+def test_entry(id: str) -> None:
+    """Its verdict is the recorded one (``python tools/verdicts.py ID`` records it)."""
+    entry = entries()[id]
+    outcome = compute(entry)
+    judged = entry.judge(outcome)
+    told = "\n".join(map(str, judged))
+    assert verdict_of(judged) == RECORDED.get(id, "not recorded"), told
+    for place, claim in enumerate(entry.claims):
+        if isinstance(claim, Unchecked):
+            continue
+        changed, obtained = tampered(claim, outcome.obtained[claim.name])
+        turned = changed.judge(obtained)  # type: ignore[arg-type]
+        assert turned.finding != judged[place].finding, f"{claim} is not decided by its number"
+        if verdict_of(judged) in ("reproduced", "erratum"):
+            others = [*judged[:place], turned, *judged[place + 1 :]]
+            assert verdict_of(others) != verdict_of(judged), claim
+    for number, drawn in enumerate(outcome.pictures):
+        figure = figure_of(drawn)
+        if figure is not None:
+            assert_drawn_well(figure)
+        assert all([file.content for file in files_of(number, drawn)])
+
+
+def test_every_id_has_an_entry_or_is_on_the_list() -> None:
+    """The list only shrinks: ``tools/verdicts.py`` takes ids off it, and nothing adds to it."""
+    assert missing() == [id for id in required() if id not in entries()]
+
+
+def test_every_recorded_verdict_is_of_an_entry() -> None:
+    assert {*RECORDED} == {*entries()}
+
+
+def test_nearly_all_claims_are_decided_by_numbers() -> None:
+    claims = [c for e in entries().values() for c in e.claims]
+    unchecked = [c for c in claims if isinstance(c, Unchecked)]
+    assert len(unchecked) <= 0.05 * len(claims), unchecked
+
+
+@pytest.mark.parametrize("id", [*entries()])
+def test_its_code_is_shown_whole(id: str) -> None:
+    code = code_of(entries()[id])
+    compile(code, id, "exec")
+    assert f'@entry(\n    "{id}"' in code
+    assert entries()[id].function.__name__ in code

@@ -1,0 +1,51 @@
+"""Records what the entries of the atlas find: ``python tools/verdicts.py [IDS | --missing]``.
+
+Computes the entries of these ids, or all, at their quick settings, writes their verdicts below
+tests/atlas/verdicts (a file for each file of entries), and takes ids that have an entry now off the
+list of missing ones, to which it never adds. ``--missing`` does the last alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import matplotlib  # noqa: E402
+from atlas.required import MISSING, VERDICTS, missing, required  # noqa: E402
+
+from chainrule.atlas import choose, compute, entries  # noqa: E402
+from chainrule.atlas.core.pictures import close_all  # noqa: E402
+
+
+def file_of(module: str) -> Path:
+    """Where the verdicts of a file of entries are recorded."""
+    return VERDICTS / f"{module.removeprefix('chainrule.atlas.')}.json"
+
+
+def main(ids: list[str]) -> None:
+    """Computes, records and tells."""
+    matplotlib.use("agg")
+    found: dict[Path, dict[str, str]] = {}
+    for entry in [] if ids == ["--missing"] else choose(ids):
+        outcome = compute(entry)
+        close_all()
+        found.setdefault(file_of(entry.function.__module__), {})[entry.id] = entry.verdict(outcome)
+        print(entry.id, entry.verdict(outcome))
+        for judged in entry.judge(outcome):
+            print(f"    {judged.finding}: {judged.name}: {judged.printed} | {judged.obtained}")
+    known = entries()
+    for path, verdicts in found.items():
+        before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        kept = {id: v for id, v in before.items() if id in known}
+        path.write_text(json.dumps(dict(sorted({**kept, **verdicts}.items())), indent=1) + "\n")
+    left = [id for id in required() if id in missing() and id not in known]
+    MISSING.write_text("\n".join(left) + ("\n" if left else ""), "utf-8")
+    print(f"{len(known)} entries, {len(left)} ids without one")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
