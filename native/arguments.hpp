@@ -3,6 +3,7 @@
 #pragma once
 
 #include "binding.hpp"
+#include "keep.hpp"
 
 namespace chainrule {
 
@@ -93,15 +94,23 @@ static inline bool as_number(PyObject* o, double* out) {
     return true;
 }
 
-// A Python number, or an array of the dtype with one element.
-static inline bool as_scalar(PyObject* o, int type, double* out) {
-    if (as_number(o, out)) return true;
-    PyArrayObject* a = o == nullptr ? nullptr : as_array(o);
-    if (a == nullptr || PyArray_TYPE(a) != type || PyArray_NDIM(a) != 0 || !is_plain(a))
-        return false;
-    *out = type == NPY_FLOAT ? static_cast<double>(*data<float>(a)) : *data<double>(a);
-    return true;
-}
+// A Python number, or an array of the dtype with one element, which is read when it is needed.
+template <class T>
+struct Scalar {
+    const T* place = nullptr;
+    double number = 0;
+
+    bool read(PyObject* o) {
+        if (as_number(o, &number)) return true;
+        PyArrayObject* a = o == nullptr ? nullptr : as_array(o);
+        if (a == nullptr || PyArray_TYPE(a) != (sizeof(T) == 4 ? NPY_FLOAT : NPY_DOUBLE) ||
+            PyArray_NDIM(a) != 0 || !is_plain(a))
+            return false;
+        place = data<T>(a);
+        return true;
+    }
+    double get() const { return place == nullptr ? number : static_cast<double>(*place); }
+};
 
 // --- arrays --------------------------------------------------------------------------------------
 

@@ -65,18 +65,23 @@ static inline T* data(PyArrayObject* a) {
 // An array for a result: a new one, or while a program is repeated (tape.hpp) its own.
 PyArrayObject* new_array(int ndim, const npy_intp* shape, int type);
 
-// The same, filled with zeros.
-PyArrayObject* new_zeros(int ndim, const npy_intp* shape, int type);
-
 // An array for a result of the same shape and dtype.
 static inline PyArrayObject* new_like(PyArrayObject* a) {
     return new_array(PyArray_NDIM(a), PyArray_DIMS(a), PyArray_TYPE(a));
 }
 
+// Whether this thread has released the GIL already, for a whole program (tape.hpp).
+extern thread_local bool gil_is_released;
+
 // Releases the GIL while kernels run.
 struct WithoutGil {
-    PyThreadState* state = PyEval_SaveThread();
-    ~WithoutGil() { PyEval_RestoreThread(state); }
+    PyThreadState* state = gil_is_released ? nullptr : PyEval_SaveThread();
+    WithoutGil() = default;
+    WithoutGil(const WithoutGil&) = delete;
+    WithoutGil& operator=(const WithoutGil&) = delete;
+    ~WithoutGil() {
+        if (state != nullptr) PyEval_RestoreThread(state);
+    }
 };
 
 // Fewer elements than this are not worth a second thread (nor letting other threads run).

@@ -13,8 +13,10 @@ PyObject* new_unary(Unary which, std::int64_t cost, PyArrayObject* x) {
     const auto f = which.in(elementwise_of<T>());
     const T* from = data<T>(x);
     T* to = data<T>(out);
-    share(PyArray_SIZE(x), cost,
-          [=](std::int64_t i, std::int64_t end) { f(end - i, from + i, to + i); });
+    const std::int64_t size = PyArray_SIZE(x);
+    run([=] {
+        share(size, cost, [=](std::int64_t i, std::int64_t end) { f(end - i, from + i, to + i); });
+    });
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -32,8 +34,11 @@ PyObject* new_binary(Binary which, std::int64_t cost, PyArrayObject* g, PyArrayO
     const auto f = which.in(elementwise_of<T>());
     const T *first = data<T>(g), *second = data<T>(y);
     T* to = data<T>(out);
-    share(PyArray_SIZE(y), cost,
-          [=](std::int64_t i, std::int64_t end) { f(end - i, first + i, second + i, to + i); });
+    const std::int64_t size = PyArray_SIZE(y);
+    run([=] {
+        share(size, cost,
+              [=](std::int64_t i, std::int64_t end) { f(end - i, first + i, second + i, to + i); });
+    });
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -77,16 +82,20 @@ PyObject* new_arithmetic(const Arithmetic& which, PyArrayObject* a, PyArrayObjec
     const bool one_a = PyArray_NDIM(a) == 0, one_b = PyArray_NDIM(b) == 0;
     PyArrayObject* out = new_like(one_a ? b : a);
     if (out == nullptr) return nullptr;
-    const auto& f = elementwise_of<T>();
     const T *as = data<T>(a), *bs = data<T>(b);
     T* to = data<T>(out);
-    share(PyArray_SIZE(out), LIGHT, [=, &f, &which](std::int64_t i, std::int64_t end) {
-        if (one_a)
-            which.from_number.in(f)(end - i, *as, bs + i, to + i);
-        else if (one_b)
-            which.with_number.in(f)(end - i, as + i, *bs, to + i);
-        else
-            which.pairs.in(f)(end - i, as + i, bs + i, to + i);
+    const std::int64_t size = PyArray_SIZE(out);
+    const Arithmetic* operation = &which;  // of static storage
+    run([=] {
+        const auto& f = elementwise_of<T>();
+        share(size, LIGHT, [=, &f](std::int64_t i, std::int64_t end) {
+            if (one_a)
+                operation->from_number.in(f)(end - i, *as, bs + i, to + i);
+            else if (one_b)
+                operation->with_number.in(f)(end - i, as + i, *bs, to + i);
+            else
+                operation->pairs.in(f)(end - i, as + i, bs + i, to + i);
+        });
     });
     return reinterpret_cast<PyObject*>(out);
 }
@@ -138,13 +147,9 @@ bool bring_together(PyArrayObject* a, PyArrayObject* b, Together* t) {
 }
 
 template <class T>
-PyObject* new_broadcast(const Arithmetic& which, PyArrayObject* a, PyArrayObject* b,
-                        const Together& t) {
-    PyArrayObject* out = new_array(t.ndim, t.shape, PyArray_TYPE(a));
-    if (out == nullptr) return nullptr;
+void compute_broadcast(const Arithmetic& which, const T* as, const T* bs, const Together& t,
+                       T* to) {
     const auto& f = elementwise_of<T>();
-    const T *as = data<T>(a), *bs = data<T>(b);
-    T* to = data<T>(out);
     share(t.size / t.span, t.span + 4, [=, &f, &t, &which](std::int64_t begin, std::int64_t end) {
         npy_intp place[NPY_MAXDIMS] = {};
         std::int64_t at_a = 0, at_b = 0, rest = begin;
@@ -171,6 +176,16 @@ PyObject* new_broadcast(const Arithmetic& which, PyArrayObject* a, PyArrayObject
             }
         }
     });
+}
+
+template <class T>
+PyObject* new_broadcast(const Arithmetic& which, PyArrayObject* a, PyArrayObject* b, Together& t) {
+    PyArrayObject* out = new_array(t.ndim, t.shape, PyArray_TYPE(a));
+    if (out == nullptr) return nullptr;
+    const T *as = data<T>(a), *bs = data<T>(b);
+    T* to = data<T>(out);
+    const Arithmetic* operation = &which;  // of static storage
+    run_with(t, [=](const Together& held) { compute_broadcast(*operation, as, bs, held, to); });
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -205,25 +220,44 @@ PyObject* arithmetic(const Call& call, const Arithmetic& which) {
     }
 CHAINRULE_ARITHMETIC(CHAINRULE_OPERATION, )
 
+template <class T>
+bool compute_square(std::int64_t size, const T* from, const T* exponent, T* to) {
+    if (*exponent != 2) return false;
+    const auto f = elementwise_of<T>().square;
+    share(size, LIGHT, [=](std::int64_t i, std::int64_t end) { f(end - i, from + i, to + i); });
+    return true;
+}
+
+template <class T>
+PyObject* new_power(const Call& call, PyArrayObject* a, PyArrayObject* b) {
+    const T* exponent = data<T>(b);
+    if (*exponent != 2) return call.by_reference();
+    PyArrayObject* out = new_like(a);
+    if (out == nullptr) return nullptr;
+    const T* from = data<T>(a);
+    T* to = data<T>(out);
+    const std::int64_t size = PyArray_SIZE(a);
+    run([=] { return compute_square(size, from, exponent, to); });
+    return reinterpret_cast<PyObject*>(out);
+}
+
 // (a, b): where b is one number of which the power needs no logarithm
 PyObject* pow(const Call& call) {
     PyArrayObject* a = call.has(2) ? plain_real(call[0]) : nullptr;
-    double exponent;
-    if (a == nullptr || !PyArray_Check(call[1]) ||
-        !as_scalar(call[1], PyArray_TYPE(a), &exponent) || exponent != 2)
-        return call.by_reference();
-    return square({"square", call.args, 1, nullptr});
+    PyArrayObject* b = a == nullptr ? nullptr : plain_of(call[1], PyArray_TYPE(a));
+    if (b == nullptr || PyArray_NDIM(b) != 0) return call.by_reference();
+    return PyArray_TYPE(a) == NPY_FLOAT ? new_power<float>(call, a, b)
+                                        : new_power<double>(call, a, b);
 }
 
 // --- squared errors ------------------------------------------------------------------------------
 
-// Blocks of one size, so that the sum does not depend on who adds them.
+// Blocks of one size, so that the sum does not depend on who adds them. False without memory.
 template <class T>
-bool squared_error_of(PyArrayObject* x, PyArrayObject* y, double* out) {
+bool compute_squared_error(std::int64_t n, const T* xs, const T* ys, double scale, T* out) {
     constexpr std::int64_t BLOCK = PART / 2;
     const auto f = elementwise_of<T>().squared_error;
-    const T *xs = data<T>(x), *ys = data<T>(y);
-    const std::int64_t n = PyArray_SIZE(x), blocks = (n + BLOCK - 1) / BLOCK;
+    const std::int64_t blocks = (n + BLOCK - 1) / BLOCK;
     const Scratch memory(0, static_cast<std::size_t>(blocks) * sizeof(double));
     double* parts = static_cast<double*>(memory.get());
     if (parts == nullptr) return false;
@@ -233,40 +267,47 @@ bool squared_error_of(PyArrayObject* x, PyArrayObject* y, double* out) {
             parts[b] = f(left < BLOCK ? left : BLOCK, xs + i, ys + i);
         }
     });
-    *out = 0;
-    for (std::int64_t b = 0; b < blocks; ++b) *out += parts[b];
+    double total = 0;
+    for (std::int64_t b = 0; b < blocks; ++b) total += parts[b];
+    *out = static_cast<T>(scale * total);
     return true;
+}
+
+template <class T>
+PyObject* new_squared_error(PyArrayObject* a, PyArrayObject* b, double scale) {
+    Kept out;
+    if ((out.a = new_array(0, nullptr, PyArray_TYPE(a))) == nullptr) return nullptr;
+    const T *xs = data<T>(a), *ys = data<T>(b);
+    T* to = data<T>(out.a);
+    const std::int64_t n = PyArray_SIZE(a);
+    if (!run([=] { return compute_squared_error(n, xs, ys, scale, to); })) return PyErr_NoMemory();
+    return out.release();
 }
 
 // (a, b, scale)
 PyObject* squared_error(const Call& call) {
     PyArrayObject* a = call.has(3) ? plain_real(call[0]) : nullptr;
     PyArrayObject* b = a == nullptr ? nullptr : plain_of(call[1], PyArray_TYPE(a));
-    double scale, total;
+    double scale;
     if (b == nullptr || !same_shape(a, b) || !as_number(call[2], &scale))
         return call.by_reference();
-    const int type = PyArray_TYPE(a);
-    if (!(type == NPY_FLOAT ? squared_error_of<float>(a, b, &total)
-                            : squared_error_of<double>(a, b, &total)))
-        return PyErr_NoMemory();
-    PyArrayObject* out = new_array(0, nullptr, type);
-    if (out == nullptr) return nullptr;
-    if (type == NPY_FLOAT)
-        *data<float>(out) = static_cast<float>(scale * total);
-    else
-        *data<double>(out) = scale * total;
-    return reinterpret_cast<PyObject*>(out);
+    return PyArray_TYPE(a) == NPY_FLOAT ? new_squared_error<float>(a, b, scale)
+                                        : new_squared_error<double>(a, b, scale);
 }
 
 template <class T>
-PyObject* new_difference(PyArrayObject* a, PyArrayObject* b, double factor) {
+PyObject* new_difference(PyArrayObject* a, PyArrayObject* b, double scale, const Scalar<T>& g) {
     PyArrayObject* out = new_like(a);
     if (out == nullptr) return nullptr;
-    const auto f = elementwise_of<T>().scaled_difference;
-    const T *as = data<T>(a), *bs = data<T>(b), by = static_cast<T>(factor);
+    const T *as = data<T>(a), *bs = data<T>(b);
     T* to = data<T>(out);
-    share(PyArray_SIZE(a), LIGHT,
-          [=](std::int64_t i, std::int64_t end) { f(end - i, as + i, bs + i, by, to + i); });
+    const std::int64_t size = PyArray_SIZE(a);
+    run([=] {
+        const auto f = elementwise_of<T>().scaled_difference;
+        const T by = static_cast<T>(2 * scale * g.get());
+        share(size, LIGHT,
+              [=](std::int64_t i, std::int64_t end) { f(end - i, as + i, bs + i, by, to + i); });
+    });
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -274,12 +315,15 @@ PyObject* new_difference(PyArrayObject* a, PyArrayObject* b, double factor) {
 PyObject* squared_error_backward(const Call& call) {
     PyArrayObject* a = call.has(4) ? plain_real(call[1]) : nullptr;
     PyArrayObject* b = a == nullptr ? nullptr : plain_of(call[2], PyArray_TYPE(a));
-    double g, scale;
-    if (b == nullptr || !same_shape(a, b) || !as_scalar(call[0], PyArray_TYPE(a), &g) ||
-        !as_number(call[3], &scale))
+    double scale;
+    if (b == nullptr || !same_shape(a, b) || !as_number(call[3], &scale))
         return call.by_reference();
-    return PyArray_TYPE(a) == NPY_FLOAT ? new_difference<float>(a, b, 2 * scale * g)
-                                        : new_difference<double>(a, b, 2 * scale * g);
+    if (PyArray_TYPE(a) == NPY_FLOAT) {
+        Scalar<float> g;
+        return g.read(call[0]) ? new_difference(a, b, scale, g) : call.by_reference();
+    }
+    Scalar<double> g;
+    return g.read(call[0]) ? new_difference(a, b, scale, g) : call.by_reference();
 }
 
 // --- with parameters -----------------------------------------------------------------------------
@@ -292,15 +336,18 @@ template <class T>
 PyObject* new_elu(PyArrayObject* g, PyArrayObject* x, const EluConstants& c) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
-    const auto& f = elementwise_of<T>();
     const T *gs = g == nullptr ? nullptr : data<T>(g), *xs = data<T>(x);
     T* to = data<T>(out);
     const T alpha = T(c.alpha), scale = T(c.scale), rate = T(c.rate);
-    share(PyArray_SIZE(x), HEAVY, [=, &f](std::int64_t i, std::int64_t end) {
-        if (gs == nullptr)
-            f.elu(end - i, xs + i, alpha, scale, rate, to + i);
-        else
-            f.elu_backward(end - i, gs + i, xs + i, alpha, scale, rate, to + i);
+    const std::int64_t size = PyArray_SIZE(x);
+    run([=] {
+        const auto& f = elementwise_of<T>();
+        share(size, HEAVY, [=, &f](std::int64_t i, std::int64_t end) {
+            if (gs == nullptr)
+                f.elu(end - i, xs + i, alpha, scale, rate, to + i);
+            else
+                f.elu_backward(end - i, gs + i, xs + i, alpha, scale, rate, to + i);
+        });
     });
     return reinterpret_cast<PyObject*>(out);
 }
@@ -334,50 +381,62 @@ PyObject* elu_backward(const Call& call) {
 }
 
 template <class T>
-PyObject* new_prelu(PyArrayObject* g, PyArrayObject* x, double slope) {
+PyObject* new_prelu(PyArrayObject* g, PyArrayObject* x, const Scalar<T>& slope) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
-    const auto& f = elementwise_of<T>();
     const T *gs = g == nullptr ? nullptr : data<T>(g), *xs = data<T>(x);
     T* to = data<T>(out);
-    share(PyArray_SIZE(x), LIGHT, [=, &f](std::int64_t i, std::int64_t end) {
-        if (gs == nullptr)
-            f.prelu(end - i, xs + i, T(slope), to + i);
-        else
-            f.prelu_backward(end - i, gs + i, xs + i, T(slope), to + i);
+    const std::int64_t size = PyArray_SIZE(x);
+    run([=] {
+        const auto& f = elementwise_of<T>();
+        const T by = static_cast<T>(slope.get());
+        share(size, LIGHT, [=, &f](std::int64_t i, std::int64_t end) {
+            if (gs == nullptr)
+                f.prelu(end - i, xs + i, by, to + i);
+            else
+                f.prelu_backward(end - i, gs + i, xs + i, by, to + i);
+        });
     });
     return reinterpret_cast<PyObject*>(out);
 }
 
-// (a, slope); one slope for all
+// One slope for all.
+PyObject* any_prelu(const Call& call, PyArrayObject* g, PyArrayObject* x, PyObject* slope) {
+    if (PyArray_TYPE(x) == NPY_FLOAT) {
+        Scalar<float> s;
+        return s.read(slope) ? new_prelu(g, x, s) : call.by_reference();
+    }
+    Scalar<double> s;
+    return s.read(slope) ? new_prelu(g, x, s) : call.by_reference();
+}
+
+// (a, slope)
 PyObject* prelu(const Call& call) {
     PyArrayObject* x = call.has(2) ? plain_real(call[0]) : nullptr;
-    double slope;
-    if (x == nullptr || !as_scalar(call[1], PyArray_TYPE(x), &slope)) return call.by_reference();
-    return PyArray_TYPE(x) == NPY_FLOAT ? new_prelu<float>(nullptr, x, slope)
-                                        : new_prelu<double>(nullptr, x, slope);
+    return x == nullptr ? call.by_reference() : any_prelu(call, nullptr, x, call[1]);
 }
 
 // (g, a, slope)
 PyObject* prelu_backward(const Call& call) {
     PyArrayObject* g = call.has(3) ? plain_real(call[0]) : nullptr;
     PyArrayObject* x = g == nullptr ? nullptr : plain_of(call[1], PyArray_TYPE(g));
-    double slope;
-    if (x == nullptr || !same_shape(g, x) || !as_scalar(call[2], PyArray_TYPE(x), &slope))
-        return call.by_reference();
-    return PyArray_TYPE(x) == NPY_FLOAT ? new_prelu<float>(g, x, slope)
-                                        : new_prelu<double>(g, x, slope);
+    if (x == nullptr || !same_shape(g, x)) return call.by_reference();
+    return any_prelu(call, g, x, call[2]);
 }
 
 template <class T>
 PyObject* new_logits_backward(PyArrayObject* g, PyArrayObject* x, PyArrayObject* y) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
-    const auto f = elementwise_of<T>().logits_backward;
     const T *gs = data<T>(g), *xs = data<T>(x), *ys = data<T>(y);
     T* to = data<T>(out);
-    share(PyArray_SIZE(x), HEAVY,
-          [=](std::int64_t i, std::int64_t end) { f(end - i, gs + i, xs + i, ys + i, to + i); });
+    const std::int64_t size = PyArray_SIZE(x);
+    run([=] {
+        const auto f = elementwise_of<T>().logits_backward;
+        share(size, HEAVY, [=](std::int64_t i, std::int64_t end) {
+            f(end - i, gs + i, xs + i, ys + i, to + i);
+        });
+    });
     return reinterpret_cast<PyObject*>(out);
 }
 

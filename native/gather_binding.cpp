@@ -12,9 +12,9 @@ enum class Where { last, first, elsewhere };
 
 struct Plan {
     Where where;
-    int ndim;  // of the result
-    npy_intp shape[NPY_MAXDIMS];
     std::int64_t outer, inner;  // a matrix whose rows (last) or columns (first) are summed
+    int ndim;                   // of the result
+    npy_intp shape[NPY_MAXDIMS];
 };
 
 bool plan_of(PyArrayObject* a, PyObject* dims, PyObject* keepdim, Plan* plan) {
@@ -66,29 +66,32 @@ T sum_of_all(std::int64_t n, const T* x) {
 }
 
 template <class T>
+void compute_sum(const T* x, bool last, std::int64_t outer, std::int64_t inner, bool mean, T* to) {
+    if (last && outer == 1) {
+        *to = sum_of_all(inner, x);
+    } else if (last) {
+        const auto f = gather_of<T>().row_sums;
+        share(outer, inner,
+              [=](std::int64_t i, std::int64_t end) { f(end - i, inner, x + i * inner, to + i); });
+    } else {
+        const auto f = linear_of<T>().sum_rows;
+        share(inner, outer,
+              [=](std::int64_t i, std::int64_t end) { f(outer, end - i, x + i, inner, to + i); });
+    }
+    if (!mean) return;
+    const T count = static_cast<T>(last ? inner : outer);
+    for (std::int64_t i = 0; i < (last ? outer : inner); ++i) to[i] /= count;
+}
+
+template <class T>
 PyObject* new_sum(PyArrayObject* a, const Plan& plan, bool mean) {
-    PyArrayObject* out = new_array(plan.ndim, const_cast<npy_intp*>(plan.shape), PyArray_TYPE(a));
+    PyArrayObject* out = new_array(plan.ndim, plan.shape, PyArray_TYPE(a));
     if (out == nullptr) return nullptr;
     const T* x = data<T>(a);
     T* to = data<T>(out);
-    if (plan.where == Where::last) {
-        const auto f = gather_of<T>().row_sums;
-        if (plan.outer == 1)
-            *to = sum_of_all(plan.inner, x);
-        else
-            share(plan.outer, plan.inner, [&](std::int64_t i, std::int64_t end) {
-                f(end - i, plan.inner, x + i * plan.inner, to + i);
-            });
-    } else {
-        const auto f = linear_of<T>().sum_rows;
-        share(plan.inner, plan.outer, [&](std::int64_t i, std::int64_t end) {
-            f(plan.outer, end - i, x + i, plan.inner, to + i);
-        });
-    }
-    if (mean) {
-        const T count = static_cast<T>(plan.where == Where::last ? plan.inner : plan.outer);
-        for (std::int64_t i = 0; i < PyArray_SIZE(out); ++i) to[i] /= count;
-    }
+    const bool last = plan.where == Where::last;
+    const std::int64_t outer = plan.outer, inner = plan.inner;
+    run([=] { compute_sum(x, last, outer, inner, mean, to); });
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -128,17 +131,42 @@ bool are_rows(PyObject* entries, Py_ssize_t ndim) {
     return true;
 }
 
-// Row numbers, all of which there are; a negative one, which counts from the end, is not taken.
-PyArrayObject* rows_of(PyObject* o, std::int64_t rows) {
+// Row numbers. Those that there are not are found when they are used.
+PyArrayObject* rows_of(PyObject* o) {
     PyArrayObject* at = o == nullptr ? nullptr : as_array(o);
-    if (at == nullptr || PyArray_TYPE(at) != NPY_INT64 || !is_plain(at)) return nullptr;
-    const std::int64_t* numbers = data<std::int64_t>(at);
+    return at != nullptr && PyArray_TYPE(at) == NPY_INT64 && is_plain(at) ? at : nullptr;
+}
+
+// Whether there are all these rows; a negative one, which counts from the end, is not taken.
+bool are_within(std::int64_t count, const std::int64_t* numbers, std::int64_t rows) {
     std::uint64_t most = 0;  // negative ones are huge
-    for (std::int64_t i = 0; i < PyArray_SIZE(at); ++i) {
+    for (std::int64_t i = 0; i < count; ++i) {
         const std::uint64_t u = static_cast<std::uint64_t>(numbers[i]);
         most = u > most ? u : most;
     }
-    return PyArray_SIZE(at) == 0 || most < static_cast<std::uint64_t>(rows) ? at : nullptr;
+    return count == 0 || most < static_cast<std::uint64_t>(rows);
+}
+
+// The rows of g, `width` wide each, added at rows of `out`. False if one is not there. Each thread
+// adds some columns of all rows, in their order.
+template <class T>
+bool add_rows(std::int64_t count, std::int64_t width, std::int64_t rows,
+              const std::int64_t* numbers, const T* g, T* out) {
+    if (!are_within(count, numbers, rows)) return false;
+    std::memset(out, 0, static_cast<std::size_t>(rows * width) * sizeof(T));
+    const auto f = gather_of<T>().add_rows;
+    share(width, count,
+          [=](std::int64_t i, std::int64_t end) { f(count, width, i, end, numbers, g, out); });
+    return true;
+}
+
+template <class T>
+bool run_add_rows(PyArrayObject* g, PyArrayObject* at, PyArrayObject* out) {
+    const std::int64_t count = PyArray_SIZE(at), width = PyArray_SIZE(g) / count;
+    const std::int64_t rows = PyArray_DIM(out, 0), *numbers = data<std::int64_t>(at);
+    const T* from = data<T>(g);
+    T* to = data<T>(out);
+    return run([=] { return add_rows(count, width, rows, numbers, from, to); });
 }
 
 // (g, *indices, entries, tail, shape, distinct): the rows of g added at the rows that are named
@@ -155,36 +183,25 @@ PyObject* index_place(const Call& call) {
     if (ndim > NPY_MAXDIMS || !are_rows(given[2], ndim) || tail != ndim - 1)
         return call.by_reference();
     npy_intp shape[NPY_MAXDIMS];
-    std::int64_t width = 1;
     for (Py_ssize_t i = 0; i < ndim; ++i) {
         std::int64_t n;
         if (!as_integer(PyTuple_GET_ITEM(given[4], i), &n) || n < 1) return call.by_reference();
         shape[i] = n;
     }
-    PyArrayObject* at = rows_of(given[1], shape[0]);
+    PyArrayObject* at = rows_of(given[1]);
     if (at == nullptr) return call.by_reference();
     const int before = PyArray_NDIM(g) - static_cast<int>(ndim - 1);
     if (before != PyArray_NDIM(at) ||
         !PyArray_CompareLists(PyArray_DIMS(g), PyArray_DIMS(at), before) ||
         !PyArray_CompareLists(PyArray_DIMS(g) + before, shape + 1, static_cast<int>(ndim - 1)))
         return call.by_reference();
-    const std::int64_t count = PyArray_SIZE(at);
-    width = PyArray_SIZE(g) / count;
-    PyArrayObject* out = new_zeros(static_cast<int>(ndim), shape, PyArray_TYPE(g));
-    if (out == nullptr) return nullptr;
-    const std::int64_t* numbers = data<std::int64_t>(at);
-    // Each thread adds some columns of all rows, in their order.
-    if (PyArray_TYPE(g) == NPY_FLOAT)
-        share(width, count, [&](std::int64_t i, std::int64_t end) {
-            gather_of<float>().add_rows(count, width, i, end, numbers, data<float>(g),
-                                        data<float>(out));
-        });
-    else
-        share(width, count, [&](std::int64_t i, std::int64_t end) {
-            gather_of<double>().add_rows(count, width, i, end, numbers, data<double>(g),
-                                         data<double>(out));
-        });
-    return reinterpret_cast<PyObject*>(out);
+    Kept out;
+    out.a = new_array(static_cast<int>(ndim), shape, PyArray_TYPE(g));
+    if (out.a == nullptr) return nullptr;
+    if (!(PyArray_TYPE(g) == NPY_FLOAT ? run_add_rows<float>(g, at, out.a)
+                                       : run_add_rows<double>(g, at, out.a)))
+        return call.by_reference();
+    return out.release();
 }
 
 // (a, *indices, entries, tail, distinct): the rows that are named
@@ -197,39 +214,33 @@ PyObject* index(const Call& call) {
     if (a == nullptr || PyArray_SIZE(a) == 0 || !are_rows(given[2], PyArray_NDIM(a)) ||
         !as_integer(given[3], &tail) || tail != PyArray_NDIM(a) - 1 || given[4] == nullptr)
         return call.by_reference();
-    PyArrayObject* at = rows_of(given[1], PyArray_DIM(a, 0));
+    PyArrayObject* at = rows_of(given[1]);
     if (at == nullptr || PyArray_NDIM(at) + PyArray_NDIM(a) - 1 > NPY_MAXDIMS)
         return call.by_reference();
     npy_intp shape[2 * NPY_MAXDIMS];
     int ndim = 0;
     for (int i = 0; i < PyArray_NDIM(at); ++i) shape[ndim++] = PyArray_DIM(at, i);
     for (int i = 1; i < PyArray_NDIM(a); ++i) shape[ndim++] = PyArray_DIM(a, i);
-    PyArrayObject* out = new_array(ndim, shape, PyArray_TYPE(a));
-    if (out == nullptr) return nullptr;
-    const std::int64_t* numbers = data<std::int64_t>(at);
-    const std::int64_t row = PyArray_SIZE(a) / PyArray_DIM(a, 0) * PyArray_ITEMSIZE(a);
+    Kept out;
+    out.a = new_array(ndim, shape, PyArray_TYPE(a));
+    if (out.a == nullptr) return nullptr;
+    const std::int64_t *numbers = data<std::int64_t>(at), count = PyArray_SIZE(at);
+    const std::int64_t rows = PyArray_DIM(a, 0);
+    const std::int64_t row = PyArray_SIZE(a) / rows * PyArray_ITEMSIZE(a);
     const char* from = PyArray_BYTES(a);
-    char* to = PyArray_BYTES(out);
-    share(PyArray_SIZE(at), row / 4 + 8, [=](std::int64_t i, std::int64_t end) {
-        for (; i < end; ++i)
-            std::memcpy(to + i * row, from + numbers[i] * row, static_cast<std::size_t>(row));
+    char* to = PyArray_BYTES(out.a);
+    const bool done = run([=] {
+        if (!are_within(count, numbers, rows)) return false;
+        share(count, row / 4 + 8, [=](std::int64_t i, std::int64_t end) {
+            for (; i < end; ++i)
+                std::memcpy(to + i * row, from + numbers[i] * row, static_cast<std::size_t>(row));
+        });
+        return true;
     });
-    return reinterpret_cast<PyObject*>(out);
+    return done ? out.release() : call.by_reference();
 }
 
 // --- dropout -------------------------------------------------------------------------------------
-
-// The next 64 bits of a generator of NumPy.
-bool next_key(PyObject* generator, std::uint64_t* key) {
-    PyObject* bits = PyObject_GetAttrString(generator, "bit_generator");
-    if (bits == nullptr) return false;
-    PyObject* number = PyObject_CallMethod(bits, "random_raw", nullptr);
-    Py_DECREF(bits);
-    if (number == nullptr) return false;
-    *key = PyLong_AsUnsignedLongLong(number);
-    Py_DECREF(number);
-    return !PyErr_Occurred();
-}
 
 // (g, shape, dtype, p, value)
 PyObject* random_mask(const Call& call) {
@@ -252,20 +263,23 @@ PyObject* random_mask(const Call& call) {
     }
     const double limit = std::nearbyint(p * 4294967296.0) - 1;
     if (limit < 0) return call.by_reference();
-    std::uint64_t key;
-    if (!next_key(call[0], &key)) return nullptr;
-    PyArrayObject* out = new_array(static_cast<int>(ndim), shape, type);
-    if (out == nullptr) return nullptr;
+    Kept out;
+    out.a = new_array(static_cast<int>(ndim), shape, type);
+    if (out.a == nullptr) return nullptr;
     const std::uint32_t last = static_cast<std::uint32_t>(limit);
-    share(size, 2, [=](std::int64_t i, std::int64_t end) {
-        const std::uint32_t first = static_cast<std::uint32_t>(i);
-        if (type == NPY_FLOAT)
-            gather_of<float>().mask(end - i, first, key, last, static_cast<float>(value),
-                                    data<float>(out) + i);
-        else
-            gather_of<double>().mask(end - i, first, key, last, value, data<double>(out) + i);
+    void* to = PyArray_DATA(out.a);
+    const bool drawn = run_drawn(call[0], [=](std::uint64_t key) {
+        share(size, 2, [=](std::int64_t i, std::int64_t end) {
+            const std::uint32_t first = static_cast<std::uint32_t>(i);
+            if (type == NPY_FLOAT)
+                gather_of<float>().mask(end - i, first, key, last, static_cast<float>(value),
+                                        static_cast<float*>(to) + i);
+            else
+                gather_of<double>().mask(end - i, first, key, last, value,
+                                         static_cast<double*>(to) + i);
+        });
     });
-    return reinterpret_cast<PyObject*>(out);
+    return drawn ? out.release() : nullptr;
 }
 
 // (a, shape): a view with steps of 0 where it is repeated, which cannot be written to

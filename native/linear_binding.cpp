@@ -167,20 +167,27 @@ bool can_multiply(const Matrix& a, const Matrix& b) {
     return false;
 }
 
-template <class T>
-void fill(const Matrix& a, const Matrix& b, PyArrayObject* start, PyArrayObject* out, Unary after) {
-    multiply<T>(a, b, start == nullptr ? nullptr : data<T>(start), data<T>(out),
-                after ? after.in(elementwise_of<T>()) : nullptr);
-}
+// A product that is to be computed into memory of its own.
+struct Task {
+    Matrix a{}, b{};
+    const void* start = nullptr;
+    void* out = nullptr;
+    Unary after{};
+
+    template <class T>
+    void compute() const {
+        multiply<T>(a, b, static_cast<const T*>(start), static_cast<T*>(out),
+                    after ? after.in(elementwise_of<T>()) : nullptr);
+    }
+};
 
 PyObject* new_product(const Matrix& a, const Matrix& b, PyArrayObject* start, int ndim,
                       npy_intp* shape, int type, Unary after = {}) {
     PyArrayObject* out = new_array(ndim, shape, type);
     if (out == nullptr) return nullptr;
-    if (type == NPY_FLOAT)
-        fill<float>(a, b, start, out, after);
-    else
-        fill<double>(a, b, start, out, after);
+    const void* from = start == nullptr ? nullptr : PyArray_DATA(start);
+    const Task task{a, b, from, PyArray_DATA(out), after};
+    run([=] { type == NPY_FLOAT ? task.compute<float>() : task.compute<double>(); });
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -238,20 +245,21 @@ PyObject* matmul(const Call& call) {
 }
 
 template <class T>
-PyObject* new_sum_of_rows(const Matrix& a, int type) {
-    npy_intp n = a.cols;
-    PyArrayObject* out = new_array(1, &n, type);
-    if (out == nullptr) return nullptr;
+void sum_rows(const Matrix& a, void* out) {
     const auto f = linear_of<T>().sum_rows;
-    T* to = data<T>(out);
-    share(n, a.rows, [&](std::int64_t i, std::int64_t end) {
+    T* to = static_cast<T*>(out);
+    share(a.cols, a.rows, [=](std::int64_t i, std::int64_t end) {
         f(a.rows, end - i, a.at<T>() + i, a.ld, to + i);
     });
-    return reinterpret_cast<PyObject*>(out);
 }
 
 PyObject* sum_of_rows(const Matrix& a, int type) {
-    return type == NPY_FLOAT ? new_sum_of_rows<float>(a, type) : new_sum_of_rows<double>(a, type);
+    npy_intp n = a.cols;
+    PyArrayObject* out = new_array(1, &n, type);
+    if (out == nullptr) return nullptr;
+    void* to = PyArray_DATA(out);
+    run([=] { type == NPY_FLOAT ? sum_rows<float>(a, to) : sum_rows<double>(a, to); });
+    return reinterpret_cast<PyObject*>(out);
 }
 
 // A matrix with as many rows and columns, or none for None; false if it is neither.
@@ -261,34 +269,39 @@ bool reads_matrix(PyObject* o, int type, Matrix* out) {
            PyArray_NDIM(as_array(o)) == 2 && matrix_of(as_array(o), out);
 }
 
-PyObject* or_none(PyObject* o) {
-    if (o != Py_None) return o;
-    Py_RETURN_NONE;
-}
+// The gradients of x (null without weight), of the weight (null without x) and of the bias, as
+// arrays that are not filled yet.
+struct Gradients {
+    Kept x, weight, bias;
 
-// The gradients of x (None without weight), of the weight (None without x) and of the bias, from
-// that of the product.
-PyObject* gradients(const Matrix& g, const Matrix& x, const Matrix& w, bool with_bias, int type) {
-    PyObject* part[3] = {Py_None, Py_None, Py_None};
-    if (w.data != nullptr) {
-        npy_intp shape[2] = {g.rows, w.cols};
-        part[0] = new_product(g, w, nullptr, 2, shape, type);
+    bool make(const Matrix& g, const Matrix& of_x, const Matrix& w, bool with_bias, int type) {
+        const npy_intp shape_x[2] = {g.rows, w.cols}, shape_w[2] = {g.cols, of_x.cols};
+        const npy_intp size = g.cols;
+        if (w.data != nullptr && (x.a = new_array(2, shape_x, type)) == nullptr) return false;
+        if (of_x.data != nullptr && (weight.a = new_array(2, shape_w, type)) == nullptr)
+            return false;
+        return !with_bias || (bias.a = new_array(1, &size, type)) != nullptr;
     }
-    if (x.data != nullptr && part[0] != nullptr) {
-        npy_intp shape[2] = {g.cols, x.cols};
-        part[1] = new_product(g.transposed(), x, nullptr, 2, shape, type);
+    PyObject* release() {
+        return tuple_of({or_none(x.release()), or_none(weight.release()), or_none(bias.release())});
     }
-    if (with_bias && part[0] != nullptr && part[1] != nullptr) part[2] = sum_of_rows(g, type);
-    bool complete = true;
-    for (PyObject* p : part) complete = complete && p != nullptr;
-    PyObject* parts = complete ? PyTuple_New(3) : nullptr;
-    for (int i = 0; i < 3; ++i) {
-        if (parts != nullptr)
-            PyTuple_SET_ITEM(parts, i, or_none(part[i]));
-        else if (part[i] != Py_None)
-            Py_XDECREF(part[i]);
+
+  private:
+    static PyObject* or_none(PyObject* o) {
+        if (o == nullptr) Py_INCREF(Py_None);
+        return o == nullptr ? Py_None : o;
     }
-    return parts;
+};
+
+void* data_of(const Kept& k) { return k.a == nullptr ? nullptr : PyArray_DATA(k.a); }
+
+// Fills the gradients that are asked for from that of the product.
+template <class T>
+void compute_gradients(const Matrix& g, const Matrix& x, const Matrix& w, void* of_x,
+                       void* of_weight, void* of_bias) {
+    if (of_x != nullptr) multiply<T>(g, w, nullptr, static_cast<T*>(of_x));
+    if (of_weight != nullptr) multiply<T>(g.transposed(), x, nullptr, static_cast<T*>(of_weight));
+    if (of_bias != nullptr) sum_rows<T>(g, of_bias);
 }
 
 // (g, x, weight, with_bias)
@@ -307,15 +320,22 @@ PyObject* linear_backward(const Call& call) {
         (x.data != nullptr && !can_multiply(g.transposed(), x)) ||
         (w.data != nullptr && !can_multiply(g, w)))
         return call.by_reference();
-    return gradients(g, x, w, call[3] == Py_True, type);
+    Gradients made;
+    if (!made.make(g, x, w, call[3] == Py_True, type)) return nullptr;
+    void *of_x = data_of(made.x), *of_weight = data_of(made.weight), *of_bias = data_of(made.bias);
+    run([=] {
+        type == NPY_FLOAT ? compute_gradients<float>(g, x, w, of_x, of_weight, of_bias)
+                          : compute_gradients<double>(g, x, w, of_x, of_weight, of_bias);
+    });
+    return made.release();
 }
 
 template <class T>
-void slopes(Binary which, PyArrayObject* g, PyArrayObject* out, T* to) {
+void slopes(Binary which, std::int64_t size, const void* g, const void* out, void* result) {
     const auto f = which.in(elementwise_of<T>());
-    const T *gs = data<T>(g), *ys = data<T>(out);
-    share(PyArray_SIZE(g), 1,
-          [=](std::int64_t i, std::int64_t end) { f(end - i, gs + i, ys + i, to + i); });
+    const T *gs = static_cast<const T*>(g), *ys = static_cast<const T*>(out);
+    T* to = static_cast<T*>(result);
+    share(size, 1, [=](std::int64_t i, std::int64_t end) { f(end - i, gs + i, ys + i, to + i); });
 }
 
 // (g, out, x, weight, with_bias): through the activation first
@@ -332,14 +352,26 @@ PyObject* layer_backward(const Call& call, Binary which) {
         (x.data != nullptr && !can_multiply(sums.transposed(), x)) ||
         (w.data != nullptr && !can_multiply(sums, w)))
         return call.by_reference();
-    const Scratch memory(0, static_cast<std::size_t>(PyArray_NBYTES(g)));
-    if (memory.get() == nullptr) return PyErr_NoMemory();
-    if (type == NPY_FLOAT)
-        slopes<float>(which, g, out, static_cast<float*>(memory.get()));
-    else
-        slopes<double>(which, g, out, static_cast<double*>(memory.get()));
-    sums.data = memory.get();
-    return gradients(sums, x, w, call[4] == Py_True, type);
+    Gradients made;
+    if (!made.make(sums, x, w, call[4] == Py_True, type)) return nullptr;
+    void *of_x = data_of(made.x), *of_weight = data_of(made.weight), *of_bias = data_of(made.bias);
+    const void *gs = PyArray_DATA(g), *ys = PyArray_DATA(out);
+    const std::int64_t size = PyArray_SIZE(g), bytes = PyArray_NBYTES(g);
+    const bool done = run([=] {
+        const Scratch memory(0, static_cast<std::size_t>(bytes));
+        if (memory.get() == nullptr) return false;
+        Matrix inside = sums;
+        inside.data = memory.get();
+        if (type == NPY_FLOAT) {
+            slopes<float>(which, size, gs, ys, memory.get());
+            compute_gradients<float>(inside, x, w, of_x, of_weight, of_bias);
+        } else {
+            slopes<double>(which, size, gs, ys, memory.get());
+            compute_gradients<double>(inside, x, w, of_x, of_weight, of_bias);
+        }
+        return true;
+    });
+    return done ? made.release() : PyErr_NoMemory();
 }
 
 PyObject* linear(const Call& call) { return layer(call, {}); }
@@ -356,10 +388,8 @@ CHAINRULE_ACTIVATIONS(CHAINRULE_LAYER)
 
 // Of a (outer, n, inner): the sums over outer and inner.
 template <class T>
-void sums_along(PyArrayObject* a, std::int64_t n, std::int64_t inner, T* out) {
+void sums_along(const T* x, std::int64_t outer, std::int64_t n, std::int64_t inner, T* out) {
     const auto f = linear_of<T>().sum_blocks;
-    const T* x = data<T>(a);
-    const std::int64_t outer = PyArray_SIZE(a) / (n * inner);
     share(n, outer * inner, [=](std::int64_t i, std::int64_t end) {
         for (; i < end; ++i) out[i] = static_cast<T>(f(outer, n * inner, inner, x + i * inner));
     });
@@ -384,10 +414,9 @@ bool all_but_middle(PyArrayObject* a, int ndim, const npy_intp* shape, std::int6
 }
 
 template <class T>
-void sums_of_middle(PyArrayObject* a, std::int64_t first, std::int64_t count, std::int64_t inner,
+void sums_of_middle(const T* x, std::int64_t first, std::int64_t count, std::int64_t inner,
                     T* out) {
     const auto f = linear_of<T>().sum_rows;
-    const T* x = data<T>(a);
     share(first, count * inner, [=](std::int64_t i, std::int64_t end) {
         for (; i < end; ++i) f(count, inner, x + i * count * inner, inner, out + i * inner);
     });
@@ -417,14 +446,18 @@ PyObject* sum_to(const Call& call) {
         return call.by_reference();
     PyArrayObject* out = new_array(ndim, shape, type);
     if (out == nullptr) return nullptr;
-    if (along && type == NPY_FLOAT)
-        sums_along<float>(a, n, inner, data<float>(out));
-    else if (along)
-        sums_along<double>(a, n, inner, data<double>(out));
-    else if (type == NPY_FLOAT)
-        sums_of_middle<float>(a, first, count, inner, data<float>(out));
-    else
-        sums_of_middle<double>(a, first, count, inner, data<double>(out));
+    const auto compute = [=](const auto* x, auto* to, std::int64_t size) {
+        along ? sums_along(x, size / (n * inner), n, inner, to)
+              : sums_of_middle(x, first, count, inner, to);
+    };
+    const void* from = PyArray_DATA(a);
+    void* to = PyArray_DATA(out);
+    const std::int64_t size = PyArray_SIZE(a);
+    run([=] {
+        type == NPY_FLOAT
+            ? compute(static_cast<const float*>(from), static_cast<float*>(to), size)
+            : compute(static_cast<const double*>(from), static_cast<double*>(to), size);
+    });
     return reinterpret_cast<PyObject*>(out);
 }
 

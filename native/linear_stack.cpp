@@ -59,7 +59,7 @@ bool stack_in_any_order(PyObject* o, int type, std::int64_t count, Stack* out, b
 
 // C (m, n) = A B of each layer, where one of both may be turned: A is stored (k, m), or B (n, k).
 struct Product {
-    const Stack &a, &b;
+    Stack a, b;
     bool turn_a, turn_b;
     std::int64_t m, n, k;
 
@@ -143,7 +143,9 @@ PyObject* new_products(std::int64_t count, const Product& p, PyArrayObject* star
     const npy_intp shape[3] = {count, p.m, p.n};
     PyArrayObject* out = new_array(3, shape, type);
     if (out == nullptr) return nullptr;
-    multiply_all(count, p, starts == nullptr ? nullptr : data<T>(starts), data<T>(out));
+    const T* from = starts == nullptr ? nullptr : data<T>(starts);
+    T* to = data<T>(out);
+    run([=] { multiply_all(count, p, from, to); });
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -153,10 +155,12 @@ PyObject* new_sums(std::int64_t count, const Stack& g, int type) {
     const npy_intp shape[2] = {count, g.cols};
     PyArrayObject* out = new_array(2, shape, type);
     if (out == nullptr) return nullptr;
-    const auto f = linear_of<T>().sum_rows;
     T* to = data<T>(out);
-    share(count, g.rows * g.cols, [&](std::int64_t i, std::int64_t end) {
-        for (; i < end; ++i) f(g.rows, g.cols, g.at<T>(i), g.cols, to + i * g.cols);
+    run([=] {
+        const auto f = linear_of<T>().sum_rows;
+        share(count, g.rows * g.cols, [=](std::int64_t i, std::int64_t end) {
+            for (; i < end; ++i) f(g.rows, g.cols, g.at<T>(i), g.cols, to + i * g.cols);
+        });
     });
     return reinterpret_cast<PyObject*>(out);
 }

@@ -19,12 +19,15 @@ template <class T>
 PyObject* new_softmax(PyArrayObject* x, bool log) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
-    const auto f = softmax_of<T>().softmax;
     const T* from = data<T>(x);
     T* to = data<T>(out);
-    const std::int64_t n = last_size(x);
-    share(PyArray_SIZE(x) / n, COST * n,
-          [=](std::int64_t i, std::int64_t end) { f(end - i, n, log, from + i * n, to + i * n); });
+    const std::int64_t n = last_size(x), rows = PyArray_SIZE(x) / n;
+    run([=] {
+        const auto f = softmax_of<T>().softmax;
+        share(rows, COST * n, [=](std::int64_t i, std::int64_t end) {
+            f(end - i, n, log, from + i * n, to + i * n);
+        });
+    });
     return reinterpret_cast<PyObject*>(out);
 }
 
@@ -45,12 +48,14 @@ template <class T>
 PyObject* new_backward(PyArrayObject* g, PyArrayObject* out, bool log) {
     PyArrayObject* result = new_like(g);
     if (result == nullptr) return nullptr;
-    const auto f = softmax_of<T>().softmax_backward;
     const T *gs = data<T>(g), *outs = data<T>(out);
     T* to = data<T>(result);
-    const std::int64_t n = last_size(g);
-    share(PyArray_SIZE(g) / n, (log ? COST : 1) * n, [=](std::int64_t i, std::int64_t end) {
-        f(end - i, n, log, gs + i * n, outs + i * n, to + i * n);
+    const std::int64_t n = last_size(g), rows = PyArray_SIZE(g) / n;
+    run([=] {
+        const auto f = softmax_of<T>().softmax_backward;
+        share(rows, (log ? COST : 1) * n, [=](std::int64_t i, std::int64_t end) {
+            f(end - i, n, log, gs + i * n, outs + i * n, to + i * n);
+        });
     });
     return reinterpret_cast<PyObject*>(result);
 }
@@ -86,13 +91,25 @@ Reduction reduction_of(PyObject* o) {
     return Reduction::unknown;
 }
 
-// Class numbers of the rows of an array, all of which are classes or to be ignored, in groups of
-// equal size: a reduction is one for each group.
+// Class numbers of the rows of an array in groups of equal size: a reduction is one for each group.
 struct Targets {
     const std::int64_t* numbers;
-    std::int64_t rows, ignore, kept, groups;
+    std::int64_t rows, ignore, groups, classes;
+    std::int64_t kept = 0;  // of those that are not ignored; known after `count`
 
     std::int64_t size() const { return rows / groups; }  // of a group
+    // Whether all of them are classes or to be ignored.
+    bool count() {
+        kept = rows;
+        for (std::int64_t i = 0; i < rows; ++i) {
+            const std::int64_t t = numbers[i];
+            if (t == ignore)
+                --kept;
+            else if (t < 0 || t >= classes)
+                return false;
+        }
+        return true;
+    }
     std::int64_t kept_of(std::int64_t group) const {
         if (kept == rows) return size();
         std::int64_t count = 0;
@@ -102,7 +119,7 @@ struct Targets {
     }
 };
 
-// False where there is a stray target (which the NumPy kernel tells), or anything else is odd.
+// False where anything is odd. A stray target is found when the targets are counted.
 bool targets_of(PyObject* o, PyArrayObject* a, PyObject* ignore_index, std::int64_t within,
                 Targets* out) {
     PyArrayObject* target = o == nullptr ? nullptr : as_array(o);
@@ -114,16 +131,9 @@ bool targets_of(PyObject* o, PyArrayObject* a, PyObject* ignore_index, std::int6
         return false;
     out->groups = 1;
     for (int i = 0; i < within; ++i) out->groups *= PyArray_DIM(a, i);
-    const std::int64_t classes = last_size(a);
+    out->classes = last_size(a);
     out->numbers = data<std::int64_t>(target);
-    out->rows = out->kept = PyArray_SIZE(target);
-    for (std::int64_t i = 0; i < out->rows; ++i) {
-        const std::int64_t t = out->numbers[i];
-        if (t == out->ignore)
-            --out->kept;
-        else if (t < 0 || t >= classes)
-            return false;
-    }
+    out->rows = PyArray_SIZE(target);
     return true;
 }
 
@@ -135,58 +145,50 @@ double sum_of(std::int64_t n, const T* x) {
     return total;
 }
 
+constexpr std::int64_t FEW_ROWS = 256;  // whose losses need no array on the way to their sum
+
+// False if there is a stray target. `each` gets the losses of the rows; it may be null if they are
+// few. `reduced` is null if there is no reduction.
 template <class T>
-PyObject* new_cross_entropy(PyArrayObject* x, const Targets& t, Reduction reduction, int within,
-                            bool both) {
-    const std::int64_t n = last_size(x);
-    const int type = PyArray_TYPE(x);
-    PyArrayObject* p = new_like(x);
-    if (p == nullptr) return nullptr;
-    // The losses of the rows: the result, or on the way to it.
-    T few[256];
-    PyArrayObject* losses = nullptr;
-    T* each = few;
-    if (reduction == Reduction::none || t.rows > 256) {
-        losses = new_array(PyArray_NDIM(x) - 1, PyArray_DIMS(x), type);
-        if (losses == nullptr) {
-            Py_DECREF(p);
-            return nullptr;
-        }
-        each = data<T>(losses);
-    }
+bool compute_cross_entropy(const T* from, Targets t, bool mean, T* to, T* each, T* reduced) {
+    if (!t.count()) return false;
+    T few[FEW_ROWS];
+    if (each == nullptr) each = few;
     const auto f = softmax_of<T>().cross_entropy;
-    const T* from = data<T>(x);
-    T* to = data<T>(p);
+    const std::int64_t n = t.classes;
     share(t.rows, COST * n, [=, &t](std::int64_t i, std::int64_t end) {
         f(end - i, n, t.ignore, from + i * n, t.numbers + i, to + i * n, each + i);
     });
+    for (std::int64_t k = 0; reduced != nullptr && k < t.groups; ++k) {
+        double total = sum_of(t.size(), each + k * t.size());
+        if (mean) total /= static_cast<double>(t.kept_of(k));
+        reduced[k] = static_cast<T>(total);
+    }
+    return true;
+}
+
+template <class T>
+PyObject* new_cross_entropy(const Call& call, PyArrayObject* x, const Targets& t,
+                            Reduction reduction, int within, bool both) {
+    const int type = PyArray_TYPE(x);
+    Kept p, losses, reduced;
+    if ((p.a = new_like(x)) == nullptr) return nullptr;
+    if (reduction == Reduction::none || t.rows > FEW_ROWS) {
+        losses.a = new_array(PyArray_NDIM(x) - 1, PyArray_DIMS(x), type);
+        if (losses.a == nullptr) return nullptr;
+    }
     if (reduction != Reduction::none) {
-        PyArrayObject* reduced = new_array(within, PyArray_DIMS(x), type);
-        for (std::int64_t k = 0; reduced != nullptr && k < t.groups; ++k) {
-            double total = sum_of(t.size(), each + k * t.size());
-            if (reduction == Reduction::mean) total /= static_cast<double>(t.kept_of(k));
-            data<T>(reduced)[k] = static_cast<T>(total);
-        }
-        Py_XDECREF(losses);
-        losses = reduced;
-        if (losses == nullptr) {
-            Py_DECREF(p);
-            return nullptr;
-        }
+        reduced.a = new_array(within, PyArray_DIMS(x), type);
+        if (reduced.a == nullptr) return nullptr;
     }
-    if (!both) {
-        Py_DECREF(p);
-        return reinterpret_cast<PyObject*>(losses);
-    }
-    PyObject* pair = PyTuple_New(2);
-    if (pair == nullptr) {
-        Py_DECREF(p);
-        Py_DECREF(losses);
-        return nullptr;
-    }
-    PyTuple_SET_ITEM(pair, 0, reinterpret_cast<PyObject*>(losses));
-    PyTuple_SET_ITEM(pair, 1, reinterpret_cast<PyObject*>(p));
-    return pair;
+    const T* from = data<T>(x);
+    T *to = data<T>(p.a), *each = losses.a == nullptr ? nullptr : data<T>(losses.a);
+    T* sums = reduced.a == nullptr ? nullptr : data<T>(reduced.a);
+    const bool mean = reduction == Reduction::mean;
+    if (!run([=] { return compute_cross_entropy(from, t, mean, to, each, sums); }))
+        return call.by_reference();
+    Kept& result = reduced.a != nullptr ? reduced : losses;
+    return both ? tuple_of({result.release(), p.release()}) : result.release();
 }
 
 // The number of dimensions in front for each entry of which there is a reduction; 0 if not given.
@@ -211,31 +213,30 @@ PyObject* any_cross_entropy(const Call& call, bool both) {
         !targets_of(given[1], x, given[3], within, &t))
         return call.by_reference();
     const int front = static_cast<int>(within);
-    return PyArray_TYPE(x) == NPY_FLOAT ? new_cross_entropy<float>(x, t, reduction, front, both)
-                                        : new_cross_entropy<double>(x, t, reduction, front, both);
+    return PyArray_TYPE(x) == NPY_FLOAT
+               ? new_cross_entropy<float>(call, x, t, reduction, front, both)
+               : new_cross_entropy<double>(call, x, t, reduction, front, both);
 }
 
 PyObject* cross_entropy_and_softmax(const Call& call) { return any_cross_entropy(call, true); }
 
 PyObject* cross_entropy(const Call& call) { return any_cross_entropy(call, false); }
 
+// False if there is a stray target. `each`: g has a number for each row, else for each group.
 template <class T>
-PyObject* new_cross_entropy_backward(PyArrayObject* g, PyArrayObject* p, const Targets& t,
-                                     Reduction reduction) {
-    PyArrayObject* out = new_like(p);
-    if (out == nullptr) return nullptr;
+bool compute_cross_entropy_backward(const T* gs, const T* ps, Targets t, bool each, bool mean,
+                                    T* to) {
+    if (!t.count()) return false;
     const auto f = softmax_of<T>().cross_entropy_backward;
-    const std::int64_t n = last_size(p);
-    const T *gs = data<T>(g), *ps = data<T>(p);
-    T* to = data<T>(out);
-    if (reduction == Reduction::none) {
+    const std::int64_t n = t.classes;
+    if (each) {
         share(t.rows, n, [=, &t](std::int64_t i, std::int64_t end) {
             f(end - i, n, t.ignore, false, gs + i, ps + i * n, t.numbers + i, to + i * n);
         });
-        return reinterpret_cast<PyObject*>(out);
+        return true;
     }
     for (std::int64_t k = 0; k < t.groups; ++k) {
-        const std::int64_t kept = reduction == Reduction::mean ? t.kept_of(k) : 1;
+        const std::int64_t kept = mean ? t.kept_of(k) : 1;
         const double count = static_cast<double>(kept > 0 ? kept : 1);
         const T scale = static_cast<T>(static_cast<double>(gs[k]) / count);
         const std::int64_t first = k * t.size();
@@ -244,7 +245,20 @@ PyObject* new_cross_entropy_backward(PyArrayObject* g, PyArrayObject* p, const T
             f(end - i, n, t.ignore, true, &scale, ps + r * n, t.numbers + r, to + r * n);
         });
     }
-    return reinterpret_cast<PyObject*>(out);
+    return true;
+}
+
+template <class T>
+PyObject* new_cross_entropy_backward(const Call& call, PyArrayObject* g, PyArrayObject* p,
+                                     const Targets& t, Reduction reduction) {
+    Kept out;
+    if ((out.a = new_like(p)) == nullptr) return nullptr;
+    const T *gs = data<T>(g), *ps = data<T>(p);
+    T* to = data<T>(out.a);
+    const bool each = reduction == Reduction::none, mean = reduction == Reduction::mean;
+    if (!run([=] { return compute_cross_entropy_backward(gs, ps, t, each, mean, to); }))
+        return call.by_reference();
+    return out.release();
 }
 
 // Whether g is one number for each loss.
@@ -272,8 +286,9 @@ PyObject* cross_entropy_backward(const Call& call) {
         !targets_of(given[2], p, given[4], within, &t) ||
         !is_gradient(g, as_array(given[2]), reduction, static_cast<int>(within)))
         return call.by_reference();
-    return PyArray_TYPE(p) == NPY_FLOAT ? new_cross_entropy_backward<float>(g, p, t, reduction)
-                                        : new_cross_entropy_backward<double>(g, p, t, reduction);
+    return PyArray_TYPE(p) == NPY_FLOAT
+               ? new_cross_entropy_backward<float>(call, g, p, t, reduction)
+               : new_cross_entropy_backward<double>(call, g, p, t, reduction);
 }
 
 }  // namespace

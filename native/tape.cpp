@@ -12,6 +12,8 @@
 namespace chainrule {
 
 thread_local Supply* supply = nullptr;
+thread_local bool gil_is_released = false;
+int tapes_in_the_making = 0;
 PyTypeObject* tape_type = nullptr;
 
 namespace {
@@ -48,17 +50,38 @@ PyArrayObject* new_array(int ndim, const npy_intp* shape, int type) {
     return made;
 }
 
-PyArrayObject* new_zeros(int ndim, const npy_intp* shape, int type) {
-    PyArrayObject* a = new_array(ndim, shape, type);
-    if (a != nullptr) std::memset(PyArray_DATA(a), 0, static_cast<std::size_t>(PyArray_NBYTES(a)));
-    return a;
+bool tape_keeps() {
+    if (supply == nullptr) return false;
+    if (supply->collects) ++supply->ran;
+    return supply->keeps;
+}
+
+void keep(KeptFunction f) { supply->functions.push_back(std::move(f)); }
+
+void keep_draw(KeptDraw f) { supply->draw = std::move(f); }
+
+void cannot_be_kept() {
+    if (supply != nullptr) supply->lasting = false;
+}
+
+bool next_key(PyObject* generator, std::uint64_t* key) {
+    PyObject* bits = PyObject_GetAttrString(generator, "bit_generator");
+    if (bits == nullptr) return false;
+    PyObject* number = PyObject_CallMethod(bits, "random_raw", nullptr);
+    Py_DECREF(bits);
+    if (number == nullptr) return false;
+    *key = PyLong_AsUnsignedLongLong(number);
+    Py_DECREF(number);
+    return !PyErr_Occurred();
 }
 
 namespace {
 
 // --- steps ---------------------------------------------------------------------------------------
 
-enum class Kind { native, python, check, copy, update, nothing };
+// A kept step is a function (a kept check one that says whether all is well), a drawn one a
+// function of random bits; a native one a call of a binding, a python one a call of anything else.
+enum class Kind { kept, kept_check, drawn, native, python, check, copy, update, nothing };
 
 // A constant of an update that follows from the number of the step: 1 - base^t.
 struct Moving {
@@ -69,6 +92,8 @@ struct Moving {
 // One call. It holds a reference to all that it names.
 struct Step {
     Kind kind = Kind::nothing;
+    KeptFunction kept;
+    KeptDraw draw;
     PyObject* function = nullptr;
     std::vector<PyObject*> args;  // those by position, followed by those by name
     Py_ssize_t count = 0;         // of those by position
@@ -101,6 +126,7 @@ struct Tape {
     PyObject_HEAD std::vector<std::unique_ptr<Step>>* steps;
     Py_ssize_t done;  // repetitions of the last epoch
     Py_ssize_t at;    // the step that runs, or where the last run has ended
+    bool is_long;     // a run takes longer than other Python threads should wait
 };
 
 Tape* as_tape(PyObject* o) { return reinterpret_cast<Tape*>(o); }
@@ -176,6 +202,13 @@ Py_ssize_t length_of(PyObject* self) {
 
 // --- building ------------------------------------------------------------------------------------
 
+// Whether two arrays are the same elements: a kernel may hand out an argument.
+bool is_same(PyArrayObject* a, PyArrayObject* b) {
+    return PyArray_DATA(a) == PyArray_DATA(b) &&
+           has_form(a, PyArray_NDIM(b), PyArray_DIMS(b), PyArray_TYPE(b)) &&
+           PyArray_CompareLists(PyArray_STRIDES(a), PyArray_STRIDES(b), PyArray_NDIM(a));
+}
+
 // Whether every place is filled by one of the arrays that the kernel asked for: then the place
 // takes that array's part from now on, and nothing has to be copied.
 bool adopt(Supply* collected, const std::vector<PyArrayObject*>& found, PyObject* places,
@@ -183,6 +216,7 @@ bool adopt(Supply* collected, const std::vector<PyArrayObject*>& found, PyObject
     for (std::size_t i = 0; i < found.size(); ++i) {
         PyArrayObject* place = as_array(PyTuple_GET_ITEM(places, static_cast<Py_ssize_t>(i)));
         bool asked = false;
+        if (is_same(place, found[i])) continue;
         for (PyArrayObject*& a : collected->arrays) {
             if (a != found[i]) continue;
             asked = has_form(place, PyArray_NDIM(a), PyArray_DIMS(a), PyArray_TYPE(a)) &&
@@ -199,14 +233,58 @@ bool adopt(Supply* collected, const std::vector<PyArrayObject*>& found, PyObject
     return true;
 }
 
+// Bindings look whether they are to keep their functions only while there is one of these.
+struct Making {
+    Making() { ++tapes_in_the_making; }
+    ~Making() { --tapes_in_the_making; }
+};
+
+// Calls a binding once more to keep what it would compute, after a call that noted its arrays and
+// counted its functions. Whether that is all there is to the call.
+bool keep_functions(Step* step, const Supply& counted) {
+    if (counted.ran == 0 || !counted.lasting) return false;
+    Supply keeping{false, step->supplies};
+    keeping.keeps = true;
+    PyObject* result;
+    {
+        const Supplied here(&keeping);
+        result = step->call();
+    }
+    if (result == nullptr) {
+        PyErr_Clear();
+        return false;
+    }
+    Py_DECREF(result);
+    const std::size_t kept = keeping.functions.size() + (keeping.draw ? 1 : 0);
+    if (keeping.exhausted || keeping.fell_back || !keeping.lasting || kept != counted.ran ||
+        (keeping.draw && kept != 1))
+        return false;
+    if (keeping.draw) {
+        step->draw = std::move(keeping.draw);
+    } else if (kept == 1) {
+        step->kept = std::move(keeping.functions[0]);
+    } else {
+        step->kept = [functions = std::move(keeping.functions)] {
+            for (const KeptFunction& f : functions)
+                if (!f()) return false;
+            return true;
+        };
+    }
+    return true;
+}
+
+// How a step will run: by a call of Python, by one of a binding, or without any.
+enum : long { BY_PYTHON = 0, BY_BINDING = 1, ALONE = 2 };
+
 // add(function, args, kwargs, places): computes a call, puts its results into the places and keeps
-// it. Returns whether it will run without Python.
+// it. Returns how it will run.
 PyObject* add(PyObject* self, PyObject* given) {
     PyObject *function, *args, *kwargs, *places;
     if (!PyArg_ParseTuple(given, "OOOO!", &function, &args, &kwargs, &PyTuple_Type, &places))
         return nullptr;
     auto step = std::make_unique<Step>();
     if (!set_call(step.get(), function, args, kwargs)) return nullptr;
+    const Making making;
     Supply collected{true, {}};
     PyObject* result;
     {
@@ -231,34 +309,74 @@ PyObject* add(PyObject* self, PyObject* given) {
     for (PyArrayObject* a : collected.arrays) Py_DECREF(reinterpret_cast<PyObject*>(a));
     if (result == nullptr) return nullptr;
     Py_DECREF(result);
-    step->kind = native ? Kind::native : Kind::python;
+    const bool kept = native && keep_functions(step.get(), collected);
+    step->kind = !native      ? Kind::python
+                 : !kept      ? Kind::native
+                 : step->draw ? Kind::drawn
+                              : Kind::kept;
     as_tape(self)->steps->push_back(std::move(step));
-    return PyBool_FromLong(native);
+    return PyLong_FromLong(!native ? BY_PYTHON : kept ? ALONE : BY_BINDING);
 }
 
-// add_check(function, args, kwargs, answer): a call that has to give this answer
+// Whether a check can be kept; it is called for that.
+bool keep_check(Step* step) {
+    if (!PyCFunction_Check(step->function) || step->answer != Py_True) return false;
+    const Making making;
+    Supply counted{true, {}};
+    PyObject* result;
+    {
+        const Supplied here(&counted);
+        result = step->call();
+    }
+    Py_XDECREF(result);
+    const bool plain = counted.arrays.empty() && !counted.fell_back;
+    for (PyArrayObject* a : counted.arrays) Py_DECREF(reinterpret_cast<PyObject*>(a));
+    if (result == nullptr) PyErr_Clear();
+    return result != nullptr && plain && keep_functions(step, counted);
+}
+
+// add_check(function, args, kwargs, answer): a call that has to give this answer. Returns how it
+// will run.
 PyObject* add_check(PyObject* self, PyObject* given) {
     PyObject *function, *args, *kwargs, *answer;
     if (!PyArg_ParseTuple(given, "OOOO", &function, &args, &kwargs, &answer)) return nullptr;
     auto step = std::make_unique<Step>();
     if (!set_call(step.get(), function, args, kwargs)) return nullptr;
     step->answer = held(answer);
-    step->kind = Kind::check;
+    const bool kept = keep_check(step.get());
+    step->kind = kept ? Kind::kept_check : Kind::check;
     as_tape(self)->steps->push_back(std::move(step));
-    Py_RETURN_NONE;
+    return PyLong_FromLong(kept ? ALONE : BY_PYTHON);
 }
 
-// add_copy(target, source): the elements of one array into another, converted
+// Whether a copy is one of bytes.
+bool is_plain_copy(PyArrayObject* target, PyArrayObject* source) {
+    return PyArray_TYPE(target) == PyArray_TYPE(source) && is_plain_writable(target) &&
+           is_plain(source) && PyArray_NBYTES(target) == PyArray_NBYTES(source);
+}
+
+// add_copy(target, source): the elements of one array into another, converted. Returns how it will
+// run.
 PyObject* add_copy(PyObject* self, PyObject* given) {
     PyObject *target, *source;
     if (!PyArg_ParseTuple(given, "O!O!", &PyArray_Type, &target, &PyArray_Type, &source))
         return nullptr;
     auto step = std::make_unique<Step>();
     step->args = {held(target), held(source)};
-    step->kind = Kind::copy;
     if (PyArray_CopyInto(as_array(target), as_array(source)) < 0) return nullptr;
+    const bool plain = is_plain_copy(as_array(target), as_array(source));
+    step->kind = plain ? Kind::kept : Kind::copy;
+    if (plain) {
+        void* to = PyArray_DATA(as_array(target));
+        const void* from = PyArray_DATA(as_array(source));
+        const std::size_t bytes = static_cast<std::size_t>(PyArray_NBYTES(as_array(target)));
+        step->kept = [=] {
+            std::memcpy(to, from, bytes);
+            return true;
+        };
+    }
     as_tape(self)->steps->push_back(std::move(step));
-    Py_RETURN_NONE;
+    return PyLong_FromLong(plain ? ALONE : BY_BINDING);
 }
 
 // --- running -------------------------------------------------------------------------------------
@@ -298,13 +416,66 @@ int run_check(const Step& step) {
 }
 
 bool run_copy(const Step& step) {
-    PyArrayObject *target = as_array(step.args[0]), *source = as_array(step.args[1]);
-    if (PyArray_TYPE(target) == PyArray_TYPE(source) && is_plain(target) && is_plain(source)) {
-        std::memcpy(PyArray_DATA(target), PyArray_DATA(source),
-                    static_cast<std::size_t>(PyArray_NBYTES(target)));
-        return true;
+    return PyArray_CopyInto(as_array(step.args[0]), as_array(step.args[1])) == 0;
+}
+
+// The GIL of a thread that runs a tape, which may give it up for all steps that are kept.
+class Gil {
+  public:
+    explicit Gil(bool gives_up) : gives_up_(gives_up) { give_up(); }
+    ~Gil() { take(); }
+    Gil(const Gil&) = delete;
+    Gil& operator=(const Gil&) = delete;
+
+    void take() {
+        if (state_ == nullptr) return;
+        gil_is_released = false;
+        PyEval_RestoreThread(state_);
+        state_ = nullptr;
     }
-    return PyArray_CopyInto(target, source) == 0;
+    void give_up() {
+        if (!gives_up_ || state_ != nullptr) return;
+        state_ = PyEval_SaveThread();
+        gil_is_released = true;
+    }
+
+  private:
+    const bool gives_up_;
+    PyThreadState* state_ = nullptr;
+};
+
+// Holds the GIL for a block.
+struct WithGil {
+    Gil* gil;
+    explicit WithGil(Gil* g) : gil(g) { gil->take(); }
+    ~WithGil() { gil->give_up(); }
+};
+
+bool is_alone(const Step& step) {
+    switch (step.kind) {
+        case Kind::kept:
+        case Kind::kept_check:
+        case Kind::drawn:
+        case Kind::update:
+        case Kind::nothing: return true;
+        default: return false;
+    }
+}
+
+// Whether no step needs Python, but to draw.
+bool are_alone(const std::vector<std::unique_ptr<Step>>& steps) {
+    for (const auto& step : steps)
+        if (!is_alone(*step)) return false;
+    return true;
+}
+
+bool draw_and_run(const Step& step, Gil* gil) {
+    std::uint64_t key;
+    {
+        const WithGil held(gil);
+        if (!next_key(step.args[0], &key)) return false;
+    }
+    return step.draw(key);
 }
 
 // The numbers of the next step of an update.
@@ -318,31 +489,56 @@ bool advance(Step* step) {
 
 constexpr Py_ssize_t DONE = -1, FAILED = -2;
 
-// Runs the steps of a range: DONE, FAILED with a Python error, or the number of a check whose
+// A step that needs Python: DONE, FAILED with an error, or its number as that of a check whose
 // answer is another one than recorded.
-Py_ssize_t run_range(Tape* tape, Py_ssize_t first, Py_ssize_t last, Supply* mine) {
+Py_ssize_t run_with_python(const Step& step, Py_ssize_t number, Supply* mine) {
+    bool done = true;
+    switch (step.kind) {
+        case Kind::native: done = run_native(step, mine); break;
+        case Kind::copy: done = run_copy(step); break;
+        case Kind::check:
+        case Kind::kept_check: {
+            const int same = run_check(step);
+            if (same == 0) return number;
+            done = same > 0;
+            break;
+        }
+        default: done = run_python(step); break;
+    }
+    return done ? DONE : FAILED;
+}
+
+// Runs the steps of a range: DONE, FAILED with a Python error (and the GIL), or the number of a
+// check whose answer is another one than recorded. What a kept function does not do (there is an
+// index that is out of range) is left to the call that it was kept of, which raises the error.
+Py_ssize_t run_range(Tape* tape, Py_ssize_t first, Py_ssize_t last, Supply* mine, Gil* gil) {
     for (Py_ssize_t i = first; i < last; ++i) {
         const Step& step = *(*tape->steps)[static_cast<std::size_t>(i)];
         tape->at = i;
-        bool done = true;
         switch (step.kind) {
-            case Kind::native: done = run_native(step, mine); break;
-            case Kind::python: done = run_python(step); break;
-            case Kind::copy: done = run_copy(step); break;
-            case Kind::update: step.update->run(); break;
-            case Kind::check: {
-                const int same = run_check(step);
-                if (same == 0) return i;
-                done = same > 0;
+            case Kind::kept:
+            case Kind::kept_check:
+                if (step.kept()) continue;
                 break;
-            }
-            case Kind::nothing: break;
+            case Kind::update: step.update->run(); continue;
+            case Kind::drawn:
+                if (draw_and_run(step, gil)) continue;
+                gil->take();
+                return FAILED;
+            case Kind::nothing: continue;
+            default: break;
         }
-        if (!done) return FAILED;
+        gil->take();
+        const Py_ssize_t code = run_with_python(step, i, mine);
+        if (code != DONE) return code;
+        gil->give_up();
     }
     tape->at = last;
     return DONE;
 }
+
+// Other Python threads run meanwhile if a run takes longer than this.
+constexpr std::chrono::microseconds LONG(20);
 
 PyObject* outcome(Py_ssize_t code) { return code == FAILED ? nullptr : PyLong_FromSsize_t(code); }
 
@@ -360,7 +556,14 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
         return nullptr;
     }
     Supply mine{false, {}};
-    return outcome(run_range(as_tape(self), first, last, &mine));
+    const auto start = std::chrono::steady_clock::now();
+    Py_ssize_t code;
+    {
+        Gil gil(as_tape(self)->is_long && are_alone(steps));
+        code = run_range(as_tape(self), first, last, &mine, &gil);
+    }
+    as_tape(self)->is_long = std::chrono::steady_clock::now() - start > LONG;
+    return outcome(code);
 }
 
 // position(): repetitions of the last epoch that are done, and the step of the next one at which it
@@ -437,10 +640,11 @@ PyObject* set_argument(PyObject* self, PyObject* given) {
     Py_ssize_t number, place;
     PyObject* value;
     if (!PyArg_ParseTuple(given, "nnO", &number, &place, &value)) return nullptr;
-    Step* step = step_at(self, number, Kind::python);
-    if (step == nullptr) {
+    Step* step = nullptr;
+    for (const Kind kind : {Kind::python, Kind::native, Kind::drawn}) {
+        if (step != nullptr) break;
         PyErr_Clear();
-        step = step_at(self, number, Kind::native);
+        step = step_at(self, number, kind);
     }
     if (step == nullptr) return nullptr;
     if (place < 0 || place >= static_cast<Py_ssize_t>(step->args.size())) {
@@ -546,7 +750,10 @@ PyObject* epoch(PyObject* self, PyObject* given) {
         return nullptr;
     }
     Supply mine{false, {}};
-    auto looked = std::chrono::steady_clock::now();
+    auto looked = std::chrono::steady_clock::now(), last = looked;
+    Py_ssize_t every = 1, next = 0;  // repetitions between readings of the clock
+    const bool alone = are_alone(steps);
+    Gil gil(alone);
     for (Py_ssize_t k = 0; k < times; ++k) {
         for (const Feed& f : feeds) f.fill(rows, k * batch);
         for (std::size_t u = 0; u < updates.size(); ++u) {
@@ -554,12 +761,14 @@ PyObject* epoch(PyObject* self, PyObject* given) {
                 updates[u]->update->set_rate(
                     data<double>(table)[static_cast<std::size_t>(k) * updates.size() + u]);
             if (!advance(updates[u])) {
+                gil.take();
                 PyErr_SetString(PyExc_ZeroDivisionError, "Tape.epoch: a correction is zero");
                 return nullptr;
             }
         }
         const Py_ssize_t code =
-            run_range(as_tape(self), 0, static_cast<Py_ssize_t>(steps.size()), &mine);
+            run_range(as_tape(self), 0, static_cast<Py_ssize_t>(steps.size()), &mine, &gil);
+        if (code != DONE) gil.take();
         if (code == FAILED) return nullptr;
         if (code != DONE) return Py_BuildValue("nn", k, code);
         as_tape(self)->done = k + 1;
@@ -569,15 +778,23 @@ PyObject* epoch(PyObject* self, PyObject* given) {
             std::memcpy(PyArray_BYTES(to) + k * size, PyArray_DATA(from),
                         static_cast<std::size_t>(size));
         }
-        if ((k & 15) == 15) {
-            const auto now = std::chrono::steady_clock::now();
-            if (now - looked > std::chrono::milliseconds(50)) {
-                looked = now;
+        if (k < next) continue;
+        const auto now = std::chrono::steady_clock::now();
+        every = now - last < std::chrono::milliseconds(1) ? every * 2 : 1;
+        if (every > 64) every = 64;
+        next = k + every;
+        last = now;
+        if (now - looked > std::chrono::milliseconds(50)) {
+            looked = now;
+            if (!alone) {
                 Py_BEGIN_ALLOW_THREADS Py_END_ALLOW_THREADS;
-                if (PyErr_CheckSignals() < 0) return nullptr;
             }
+            gil.take();
+            if (PyErr_CheckSignals() < 0) return nullptr;
+            gil.give_up();
         }
     }
+    gil.take();
     return Py_BuildValue("nn", times, DONE);
 }
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "binding.hpp"
+#include "keep.hpp"
 
 namespace chainrule {
 
@@ -14,6 +14,11 @@ struct Supply {
     std::size_t next = 0;
     bool fell_back = false;  // to the NumPy kernel
     bool exhausted = false;  // an array was asked for that was not noted
+    bool keeps = false;      // functions are kept, and not run
+    bool lasting = true;     // nothing was made of arguments that a kept function would not see
+    std::size_t ran = 0;     // functions that could have been kept
+    std::vector<KeptFunction> functions = {};
+    KeptDraw draw = nullptr;
 };
 
 // Null where no tape is at work.

@@ -2,6 +2,7 @@
 #include "arguments.hpp"
 #include "kept_update.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -36,6 +37,15 @@ class Rows {
     ~Rows() {
         if (rows_ != few_) PyMem_Free(rows_);
         Py_XDECREF(copies_);
+    }
+    Rows(Rows&& other)
+        : count(other.count), total(other.total), rows_(other.rows_), copies_(other.copies_) {
+        if (other.rows_ == other.few_) {
+            std::copy(other.few_, other.few_ + FEW, few_);
+            rows_ = few_;
+        }
+        other.rows_ = other.few_;
+        other.copies_ = nullptr;
     }
     Rows(const Rows&) = delete;
     Rows& operator=(const Rows&) = delete;
@@ -440,12 +450,7 @@ bool rows_of(PyObject* list, bool writable, Rows* rows) {
     return true;
 }
 
-// (arrays) -> bool
-PyObject* all_finite(const Call& call) {
-    if (!call.has(1) || !PyList_Check(call[0])) return call.by_reference();
-    Rows rows(PyList_GET_SIZE(call[0]));
-    if (!rows) return PyErr_NoMemory();
-    if (!rows_of(call[0], false, &rows)) return call.by_reference();
+bool are_finite(const Rows& rows) {
     std::atomic<bool> fine{true};
     unlocked(rows.total, [&] {
         for_parts(rows, [&](const Row& r, std::int64_t i, std::int64_t n) {
@@ -457,7 +462,16 @@ PyObject* all_finite(const Call& call) {
             }
         });
     });
-    return PyBool_FromLong(fine);
+    return fine;
+}
+
+// (arrays) -> bool
+PyObject* all_finite(const Call& call) {
+    if (!call.has(1) || !PyList_Check(call[0])) return call.by_reference();
+    Rows rows(PyList_GET_SIZE(call[0]));
+    if (!rows) return PyErr_NoMemory();
+    if (!rows_of(call[0], false, &rows)) return call.by_reference();
+    return PyBool_FromLong(run_with(rows, are_finite));
 }
 
 // part(row, begin, n) of each block of each row: the same for any number of threads.
@@ -515,6 +529,11 @@ PyObject* total_norm(const Call& call) {
     return PyFloat_FromDouble(order == 2 ? std::sqrt(total) : total);
 }
 
+// A number among the arguments, 0 if there is none.
+double number_at(const Call& call, Py_ssize_t i) {
+    return i < call.count && PyFloat_Check(call[i]) ? PyFloat_AS_DOUBLE(call[i]) : 0;
+}
+
 // The arrays of a call (arrays, number, ...) that writes them all.
 template <class Write>
 PyObject* write_all(const Call& call, Py_ssize_t numbers, const Write& write) {
@@ -524,10 +543,12 @@ PyObject* write_all(const Call& call, Py_ssize_t numbers, const Write& write) {
     Rows rows(PyList_GET_SIZE(call[0]));
     if (!rows) return PyErr_NoMemory();
     if (!rows_of(call[0], true, &rows)) return call.by_reference();
-    unlocked(rows.total, [&] {
-        for_parts(rows, [&](const Row& r, std::int64_t i, std::int64_t n) {
-            r.is_float ? write(update_of<float>(), n, at<float>(r.p, i))
-                       : write(update_of<double>(), n, at<double>(r.p, i));
+    run_with(rows, [write](const Rows& held) {
+        unlocked(held.total, [&] {
+            for_parts(held, [&](const Row& r, std::int64_t i, std::int64_t n) {
+                r.is_float ? write(update_of<float>(), n, at<float>(r.p, i))
+                           : write(update_of<double>(), n, at<double>(r.p, i));
+            });
         });
     });
     Py_RETURN_NONE;
@@ -535,9 +556,9 @@ PyObject* write_all(const Call& call, Py_ssize_t numbers, const Write& write) {
 
 // (arrays, factor) -> None
 PyObject* write_scaled(const Call& call) {
-    return write_all(call, 1, [&](const auto& t, std::int64_t n, auto* x) {
-        t.scale(n, x, PyFloat_AS_DOUBLE(call[1]));
-    });
+    const double factor = number_at(call, 1);
+    return write_all(call, 1,
+                     [=](const auto& t, std::int64_t n, auto* x) { t.scale(n, x, factor); });
 }
 
 // (arrays, low, high) -> None
@@ -546,9 +567,9 @@ PyObject* write_clamped(const Call& call) {
     for (Py_ssize_t i = 1; i < call.count; ++i)
         if (PyFloat_Check(call[i]) && std::isnan(PyFloat_AS_DOUBLE(call[i])))
             return call.by_reference();
-    return write_all(call, 2, [&](const auto& t, std::int64_t n, auto* x) {
-        t.clamp(n, x, PyFloat_AS_DOUBLE(call[1]), PyFloat_AS_DOUBLE(call[2]));
-    });
+    const double low = number_at(call, 1), high = number_at(call, 2);
+    return write_all(call, 2,
+                     [=](const auto& t, std::int64_t n, auto* x) { t.clamp(n, x, low, high); });
 }
 
 }  // namespace

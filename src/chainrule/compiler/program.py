@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["Instruction", "Program", "Ref", "Slot", "Update", "map_arrays", "refs_in"]
 
 
+_WAYS = {"python": "called by Python each time", "call": "compiled, but called each time"}
+
+
 class Ref:
     """Stands for the value of a slot among the arguments of an instruction."""
 
@@ -152,6 +155,9 @@ class Instruction:
     error: Callable[[], Exception] | None = None  # where a check fails, if that is known
     update: Update | None = None
     line: str = ""  # of the user's program
+    # How a tape runs it: "kept" as a function, "call" by a call of its compiled kernel, "python";
+    # "" if there is no tape.
+    way: str = ""
 
     @property
     def makes_values(self) -> bool:
@@ -259,7 +265,6 @@ class Program:
     def explain(self) -> str:
         """What became of the calls of kernels that were recorded, in words."""
         views = sum([s.kind == "view" for s in self.slots])
-        python = [s.kernel for s in self.instructions if s.effect == "python"]
         lines = [
             f"{self.recorded} calls of kernels were recorded",
             f"{self.recorded - len(self.instructions) - self.folded} were dropped: they give "
@@ -267,8 +272,13 @@ class Program:
             f"{self.folded} have no arguments that change, and became constants",
             f"{len(self.instructions)} are left",
         ]
-        if python:
-            lines.append(f"called by Python each time: {', '.join(python)}")
+        if any([s.way for s in self.instructions]):
+            kept = sum([s.way == "kept" for s in self.instructions])
+            lines.append(f"{kept} of them are kept as functions, which need no Python")
+        for way, said in _WAYS.items():
+            named = [s.kernel for s in self.instructions if s.way == way]
+            if named:
+                lines.append(f"{said}: {', '.join(named)}")
         return "\n".join(lines)
 
     def difference(self, other: Program) -> str:
@@ -313,7 +323,8 @@ class Program:
         target = ", ".join([self._name(i) for i in step.makes()])
         args = [self._told(a) for a in step.args if not callable(a)]
         args += [f"{k}={self._told(v)}" for k, v in step.kwargs.items()]
-        return f"{number:>3}  {target:<8} {types:<14} {step.kernel}({', '.join(args)})"
+        said = f"  # {_WAYS[step.way]}" if step.way in _WAYS else ""
+        return f"{number:>3}  {target:<8} {types:<14} {step.kernel}({', '.join(args)}){said}"
 
     def _name(self, slot: int) -> str:
         return self.slots[slot].name or f"%{slot}"

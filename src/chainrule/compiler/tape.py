@@ -14,13 +14,17 @@ from chainrule.random import Generator
 
 __all__ = ["Tape"]
 
+# How a step runs, by the answers of the compiled tape.
+WAYS = {None: "call", 0: "python", 1: "call", 2: "kept"}
 COPIES = {"copy", "numpy.copy", "owned", "to_contiguous", "astype", "numpy.astype", "cast"}
 
 
 class Tape(Values):
     """The steps of a program with their arrays, built while they are computed for the first time.
 
-    Where a kernel is not compiled, or leaves a call to NumPy, the step calls Python and copies.
+    What a compiled kernel computes is kept as a function over these arrays. Where its call cannot
+    be kept (it copies an argument first), the kernel is called each time; where a kernel is not
+    compiled, or leaves a call to NumPy, the step calls Python and copies.
     """
 
     def __init__(self, program: Program):
@@ -33,7 +37,6 @@ class Tape(Values):
             self.arrays[slot] = self._place(slot, offset)
         self.tape = native_module().Tape()  # type: ignore[union-attr]
         self.marks: list[Any] = []  # what Python does between ranges of steps
-        self.in_python: list[int] = []  # instructions that call Python
         self.generators: list[Any] = []  # steps that draw, which argument, and from what
         self.checks: dict[int, int] = {-1: -1}  # steps that check, and which instructions they are
         self.updates: list[Any] = []  # steps of the tape, and whose they are
@@ -67,18 +70,18 @@ class Tape(Values):
             if step.function(*args, **kwargs) != step.answer:
                 return False
             self.checks[len(self.tape)] = number
-            self.tape.add_check(step.function, args, kwargs, step.answer)
+            step.way = WAYS[self.tape.add_check(step.function, args, kwargs, step.answer)]
             return True
         places = tuple([self.value(slot) for slot in step.makes()])
         if step.kernel in COPIES and len(places) == 1:
-            self.tape.add_copy(places[0], args[0])
+            step.way = WAYS[self.tape.add_copy(places[0], args[0])]
             return True
         for place, g in enumerate(args):
             if isinstance(g, Generator):
                 self.generators.append((len(self.tape), place, g))
         args = tuple([g.raw if isinstance(g, Generator) else g for g in args])
-        if not self.tape.add(step.function, args, kwargs, places if step.makes_values else ()):
-            self.in_python.append(number)
+        given = places if step.makes_values else ()
+        step.way = WAYS[self.tape.add(step.function, args, kwargs, given)]
         return True
 
     def _add_update(self, number: int, step: Instruction, u: Update) -> None:
@@ -89,9 +92,10 @@ class Tape(Values):
             kept = None if self._follows_from_another(u) else self.tape.add_update(values)
             if kept is None:
                 self.marks.append((len(self.tape), number, values))
-                self.in_python.append(number)
+                step.way = "python"
                 step.function(*values)
             else:
+                step.way = "kept"
                 self.updates.append((kept, u))
                 self.tape.run(kept, kept + 1)
 
@@ -103,8 +107,13 @@ class Tape(Values):
     def _add_mark(self, number: int, step: Instruction) -> None:
         """A call of Python's between steps."""
         self.marks.append((len(self.tape), number, None))
-        self.in_python.append(number)
+        step.way = "python"
         step.function(*step.args)
+
+    @property
+    def in_python(self) -> list[int]:
+        """The instructions that call Python."""
+        return [i for i, s in enumerate(self.program.instructions) if s.way == "python"]
 
     # --- running ----------------------------------------------------------------------------------
 
