@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,15 @@ import pytest
 import chainrule
 from chainrule import data, models, train
 from chainrule.cli import main
-from chainrule.train.automatic import search
+from chainrule.train.automatic import search, together
 from chainrule.train.automatic.calibration import HeldOut, soften
-from chainrule.train.automatic.ensemble import Recipe
+from chainrule.train.automatic.choice import chosen
+from chainrule.train.automatic.ensemble import Pool, Recipe
+from chainrule.train.automatic.parts import prepare
 from chainrule.train.automatic.settings import Settings, seconds_of
 from chainrule.train.intervals import half_width, kept_errors
 
-SMALL = (Recipe(hidden=(8,), updates=40), Recipe(hidden=(4,), pieces=0, updates=40))
+SMALL = (Recipe(hidden=(8,), updates=40), Recipe(hidden=(4,), pieces=0, lr=0.01, updates=40))
 
 
 def numbers(n: int, seed: int = 0) -> data.Table:
@@ -36,18 +39,24 @@ def classes(n: int, seed: int = 0) -> data.Table:
 
 
 @pytest.fixture
-def two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "CANDIDATES", SMALL)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search over one small shape, with three rates, after a small first network."""
+    monkeypatch.setitem(search.RECIPES, "high", SMALL[0])
+    monkeypatch.setattr(search, "SHAPES", SMALL[1:])
+
+
+def fitted(n: int = 100, **settings: Any) -> train.FittedNetwork:
+    return train.fit_table(numbers(n), settings=Settings(effort="high", **settings), progress=False)
 
 
 # --- high -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("two")
+@pytest.mark.usefixtures("few")
 def test_high_keeps_what_is_best_together_on_held_out_rows(tmp_path: Path) -> None:
-    net = train.fit_table(numbers(300), settings=Settings(effort="high"), progress=False)
+    net = fitted(300)
     trained = net.about["trained"]
-    assert trained["networks"] == 2
+    assert trained["networks"] == 4
     assert sum(used["weight"] for used in trained["used"]) == pytest.approx(1)
     assert isinstance(net.model, models.WeightedNetworks)
     net.save(tmp_path / "net")
@@ -55,48 +64,94 @@ def test_high_keeps_what_is_best_together_on_held_out_rows(tmp_path: Path) -> No
     assert again.predict(numbers(5)) == net.predict(numbers(5))
 
 
-@pytest.mark.usefixtures("two")
-def test_high_is_repeated_bit_for_bit() -> None:
-    settings = Settings(effort="high", epochs=2)
-    a, b = (train.fit_table(numbers(100), settings=settings, progress=False) for _ in range(2))
+def test_high_begins_with_the_network_of_normal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SHAPES", ())
+    high, normal = (
+        train.fit_table(classes(80), settings=Settings(effort=effort), progress=False)
+        for effort in ("high", "normal")
+    )
+    assert high.about["trained"]["networks"] == 1
+    rows = classes(50, seed=1)
+    assert high.predict_proba(rows).tolist() == normal.predict_proba(rows).tolist()
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("most", [2**26, 0])
+def test_high_is_repeated_bit_for_bit(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(together, "MOST", most)  # with 0 the networks are trained one by one
+    a, b = (fitted(epochs=2, weight_decay=0.1) for _ in range(2))
+    assert a.about["trained"]["networks"] == 4
     assert a.predict(numbers(20)) == b.predict(numbers(20))
 
 
-@pytest.mark.usefixtures("two")
+@pytest.mark.usefixtures("few")
+def test_networks_trained_at_once_are_as_good_as_one_by_one() -> None:
+    settings = Settings(effort="high")
+    table, choice, others = chosen(numbers(400), "y", "regression")
+    pool = Pool(prepare(table, choice, settings, others), settings)
+    given: Any = (pool, settings, SMALL[0], [0.005, 0.01, 0.02], [1, 2, 3], math.inf, False)
+    at_once, after_another = (f(*given)[0] for f in (together.train_together, together._one_by_one))
+    for a, b in zip(at_once, after_another, strict=True):
+        assert a is not None
+        assert b is not None
+        assert a.recipe == b.recipe
+        assert a.loss == pytest.approx(b.loss, rel=0.25)
+        assert a.loss == pytest.approx(a.seen.loss(pool.careful_loss))
+        (error,) = ((a.model(pool.x) - pool.y) ** 2).mean(0).tolist()
+        assert error < 1.2 * a.loss  # members that learned from a row know it better
+
+
+@pytest.mark.usefixtures("few")
+def test_a_rate_that_is_given_is_the_only_one() -> None:
+    trained = fitted(lr=0.015).about["trained"]
+    assert trained["networks"] == 2
+    assert {used["lr"] for used in trained["used"]} <= {0.015, SMALL[0].lr}
+
+
+@pytest.mark.usefixtures("few")
+def test_networks_that_diverge_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "FACTORS", (1.0, 1e38))
+    assert fitted().about["trained"]["networks"] == 2
+
+
+@pytest.mark.usefixtures("few")
 def test_high_searches_until_the_time_limit() -> None:
     began = time.monotonic()
-    settings = Settings(effort="high", time_limit=1.5)
-    net = train.fit_table(numbers(100), settings=settings, progress=False)
+    net = fitted(time_limit=1.5)
     assert time.monotonic() - began < 15
-    assert net.about["trained"]["networks"] >= 2
-    short = Settings(effort="high", time_limit=1e-6)
-    assert train.fit_table(numbers(100), settings=short, progress=False).about["trained"][
-        "networks"
-    ] == 1  # fmt: skip
+    assert net.about["trained"]["networks"] >= 4
+    assert fitted(time_limit=1e-6).about["trained"]["networks"] == 1
 
 
-@pytest.mark.usefixtures("two")
-def test_an_interrupted_search_keeps_what_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
-    train_members, count = search.train_members, []
+# In the first epoch, one of three networks came to its end before the interruption.
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(("when", "networks"), [(3, 4), (1, 2)])
+def test_an_interrupted_search_keeps_what_is_trained(
+    monkeypatch: pytest.MonkeyPatch, when: int, networks: int
+) -> None:
+    note = together._Stopping.on_epoch_end
 
-    def interrupted(*given: object) -> object:
-        if count:
+    def interrupted(self: Any, network: Any) -> None:
+        note(self, network)
+        if len(network.history) == when:
             raise KeyboardInterrupt
-        count.append(1)
-        return train_members(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(search, "train_members", interrupted)
-    net = train.fit_table(numbers(100), settings=Settings(effort="high"), progress=False)
-    assert net.about["trained"]["networks"] == 1
+    monkeypatch.setattr(together._Stopping, "on_epoch_end", interrupted)
+    net = fitted()
+    assert net.about["trained"]["networks"] == networks
+    assert net.history.ending == "interrupted"
+    assert net.about["stopped"] == "interrupted by the user"
 
 
-@pytest.mark.usefixtures("two")
+@pytest.mark.usefixtures("few")
 def test_the_command_obeys_or_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["fit", "iris", "--effort", "high", "--time-limit", "1s"]) == 0
-    assert "network 1: held-out loss" in capsys.readouterr().err
+    assert main(["fit", "iris", "--effort", "high", "--time-limit", "2s"]) == 0
+    told = capsys.readouterr().err
+    assert "1 network: held-out loss" in told
+    assert "4 networks, the last with layers of 4: held-out loss" in told
     for options, message in [
         (["--time-limit", "1m"], "a time limit is for the effort 'high'"),
         (["--effort", "high", "--time-limit", "soon"], "like 90s, 10m or 1h, got 'soon'"),

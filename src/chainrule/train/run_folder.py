@@ -115,10 +115,11 @@ class RunCheckpoint(Checkpoint):
     ):
         super().__init__(path, seconds=seconds)
         self.run, self.notice, self.told = run, notice, False
+        self.more: dict[str, Any] = {}  # what else is kept, of a run that trains several networks
 
     def write(self, trainer: Trainer) -> None:
         try:
-            save({**state_of(trainer), "run": self.run}, self.path, folder=False)
+            save({**state_of(trainer), **self.more, "run": self.run}, self.path, folder=False)
         except OSError as error:  # the training itself can go on
             if not self.told:
                 self.notice(f"no checkpoint could be written, training goes on: {error}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +34,20 @@ from chainrule.train.callbacks import Callback
 from chainrule.train.progress import ProgressLike
 from chainrule.train.trainer import Trainer
 
-__all__ = ["MEMBERS", "RECIPES", "Pool", "Recipe", "Trained", "make_members", "train_members"]
+__all__ = [
+    "MEMBERS",
+    "RECIPES",
+    "Plan",
+    "Pool",
+    "Recipe",
+    "Rise",
+    "Trained",
+    "loader_of",
+    "make_members",
+    "member_optimizer",
+    "plan_of",
+    "train_members",
+]
 
 SCALE_RATE = 6.0  # how much faster the scales of the features learn than all else
 WARM_UP = 0.05  # part of the updates in which the rate rises
@@ -57,7 +71,7 @@ class Recipe:
     updates: int = 200
 
 
-RECIPES = {"quick": Recipe(updates=100), "normal": Recipe()}
+RECIPES = {"quick": Recipe(updates=100), "normal": Recipe(), "high": Recipe()}
 
 
 class Pool:
@@ -90,6 +104,13 @@ class Pool:
             features = model.linear_features(self.x)
             self._linear = linear_members(features, self.y, task, outputs, self.member_weights())
         return self._linear
+
+    def set_linear(self, model: TabularNetwork) -> LinearMembers | None:
+        """Puts them beside a network, where the task has some."""
+        linear = self.linear(model)
+        if linear is not None:
+            model.set_linear(linear.weight, linear.bias)
+        return linear
 
     @property
     def careful_loss(self) -> Any:
@@ -163,22 +184,15 @@ def train_members(
     resume: Path | None = None,
 ) -> Trained:
     """Trains all members, stopped by the rows they hold out, and weighs them and linear models."""
-    linear = pool.linear(model)
-    if linear is not None:
-        model.set_linear(linear.weight, linear.bias)
-    n, lr = len(pool.y), settings.lr or recipe.lr
-    size = settings.batch_size or _batch_size(n)
-    generator = Generator().manual_seed(settings.seed)
-    loader = MemberBatches(pool.x, pool.y, pool.weight, pool.learned, size, generator)
-    updates = recipe.updates * max(1.0, n / 1000) ** 0.5
-    epochs = settings.epochs or math.ceil(updates / len(loader))
+    linear = pool.set_linear(model)
+    loader = loader_of(pool, settings)
+    plan = plan_of(pool, settings, recipe, loader)
     loss = pool.target.loss
-    decay = recipe.decay if settings.weight_decay is None else settings.weight_decay
     trainer = Trainer(
         model,
         MemberLoss(loss),
-        _optimizer(model, lr, decay),
-        schedule=lambda o: optim.lr_scheduler.LambdaLR(o, _Rise(epochs * len(loader))),
+        member_optimizer(model.parameters(), plan.lr, plan.decay),
+        schedule=lambda o: optim.lr_scheduler.LambdaLR(o, Rise(plan.epochs * len(loader))),
         schedule_each="batch",
         metrics=member_metric(pool.target.metric, loss),
         callbacks=callbacks,
@@ -186,13 +200,12 @@ def train_members(
         seed=settings.seed,
     )
     held_out = HeldOutBatches(pool.x, pool.y, pool.weight, pool.held_out)
-    patience = settings.patience or max(2, math.ceil(0.3 * epochs))
-    trainer.fit(loader, held_out, epochs=epochs, early_stopping=patience, resume=resume)
+    trainer.fit(loader, held_out, epochs=plan.epochs, early_stopping=plan.patience, resume=resume)
     if not len(trainer.history):  # interrupted before there was anything to keep
         raise KeyboardInterrupt
     share, seen = weigh(model, held_out, pool.careful_loss)
     told = {**asdict(recipe), "hidden": list(recipe.hidden), "members": pool.members}
-    told |= {"epochs": epochs, "batch_size": size, "lr": lr, "share": share}
+    told |= {"epochs": plan.epochs, "batch_size": loader.size, "lr": plan.lr, "share": share}
     return Trained(trainer, seen, told | {"l2_of_linear": None if linear is None else linear.l2})
 
 
@@ -203,16 +216,42 @@ def _batch_size(rows: int) -> int:
     )
 
 
-def _optimizer(model: TabularNetwork, lr: float, decay: float) -> optim.Optimizer:
-    others = [p for name, p in model.named_parameters() if name != "scale"]
+class Plan(NamedTuple):
+    """How a network is trained: by the settings where they say it, else by the recipe."""
+
+    lr: float
+    decay: float
+    epochs: int
+    patience: int
+
+
+def loader_of(pool: Pool, settings: Settings) -> MemberBatches:
+    """The rows of the members, in batches of a size that suits their number."""
+    size = settings.batch_size or _batch_size(len(pool.y))
+    generator = Generator().manual_seed(settings.seed)
+    return MemberBatches(pool.x, pool.y, pool.weight, pool.learned, size, generator)
+
+
+def plan_of(pool: Pool, settings: Settings, recipe: Recipe, loader: MemberBatches) -> Plan:
+    """Rate, decay, epochs and patience."""
+    updates = recipe.updates * max(1.0, len(pool.y) / 1000) ** 0.5
+    epochs = settings.epochs or math.ceil(updates / len(loader))
+    decay = recipe.decay if settings.weight_decay is None else settings.weight_decay
+    patience = settings.patience or max(2, math.ceil(0.3 * epochs))
+    return Plan(settings.lr or recipe.lr, decay, epochs, patience)
+
+
+def member_optimizer(params: Iterable[Tensor], lr: float, decay: float) -> optim.Optimizer:
+    """AdamW for the parameters of a network, of which the scale of the features is the first."""
+    scale, *others = params
     groups: list[Any] = [
         {"params": others},
-        {"params": [model.scale], "lr": SCALE_RATE * lr, "weight_decay": 0.0},
+        {"params": [scale], "lr": SCALE_RATE * lr, "weight_decay": 0.0},
     ]
     return optim.AdamW(groups, lr=lr, betas=(0.9, 0.95), weight_decay=decay)
 
 
-class _Rise:
+class Rise:
     """The factor of the rate at an update: up in a line, then down to 0 as half a cosine."""
 
     def __init__(self, updates: int):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from chainrule import nn
@@ -25,6 +25,7 @@ __all__ = [
     "MemberBatches",
     "MemberLoss",
     "member_metric",
+    "rows_for_members",
     "rows_in_time",
     "rows_of_groups",
     "rows_of_members",
@@ -111,7 +112,7 @@ class MemberBatches:
         generator: Generator,
     ):
         self.data = [x, y] if weight is None else [x, y, weight]
-        self.rows, self.generator = rows, generator
+        self.rows, self.size, self.generator = rows, batch_size, generator
         self.batch_size = min(batch_size, int(rows.shape[1]))
         self.updates = max(1, int(rows.shape[1]) // self.batch_size)
         self.passes = math.ceil(LEAST_UPDATES / self.updates)
@@ -153,10 +154,10 @@ class HeldOutBatches:
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         for start in range(0, int(self.rows.shape[1]), self.size):
-            yield _rows(self.data, self.rows[:, start : start + self.size])
+            yield rows_for_members(self.data, self.rows[:, start : start + self.size])
 
 
-def _rows(data: list[Tensor], chosen: Tensor) -> tuple[Tensor, ...]:
+def rows_for_members(data: Sequence[Tensor], chosen: Tensor) -> tuple[Tensor, ...]:
     """These rows (M, B) of each tensor, as (B, M, ...)."""
     return tuple([transpose(part[chosen], 0, 1) for part in data])
 

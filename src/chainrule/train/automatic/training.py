@@ -14,11 +14,11 @@ from chainrule.train.automatic.calibration import HeldOut, facts_of_errors, soft
 from chainrule.train.automatic.ensemble import (
     RECIPES,
     Pool,
-    Recipe,
     Trained,
     make_members,
     train_members,
 )
+from chainrule.train.automatic.kept import KeptSearch
 from chainrule.train.automatic.parts import Parts
 from chainrule.train.automatic.search import search
 from chainrule.train.automatic.settings import Settings
@@ -56,7 +56,7 @@ class Learned(NamedTuple):
 def make_network(parts: Parts, settings: Settings) -> nn.Module:
     """The network that the settings describe, or the first that they try: see :class:`Settings`."""
     if not settings.is_plain:
-        return make_members(Pool(parts, settings), RECIPES.get(settings.effort, Recipe()))
+        return make_members(Pool(parts, settings), RECIPES[settings.effort])
     plain = settings.as_plain()
     return MLP(
         int(parts.train[0].shape[1]),
@@ -106,19 +106,19 @@ def train_network(
     callbacks: list[Callback] = [norms]
     if settings.doctor:
         callbacks.append(Doctor(preflight=True, warn=False))
-    if settings.effort == "high":
-        _refuse_resume(checkpoints)
-        pool = Pool(parts, settings)
-        together, found = search(pool, settings, callbacks, progress)
-        return _learned(together, found, norms, pool)
-    resume = None
+    checkpoint, resume = None, None
     if checkpoints is not None:
         data = digest_of(parts.kept)
         told = settings.as_dict()
         checkpoint, resume = checkpoints.before(model, facts_of(model, told, data, **facts))
         callbacks.append(checkpoint)
     if isinstance(model, TabularNetwork):
-        pool, recipe = Pool(parts, settings), RECIPES[settings.effort]
+        pool = Pool(parts, settings)
+        if settings.effort == "high":
+            kept = KeptSearch(checkpoint, resume)
+            together, found = search(model, pool, settings, callbacks, progress, kept)
+            return _learned(together, found, norms, pool)
+        recipe = RECIPES[settings.effort]
         found = train_members(model, pool, settings, recipe, callbacks, progress, resume)
         return _learned(model, found, norms, pool)
     trainer = _train_plain(model, parts, settings, callbacks, progress, resume)
@@ -134,14 +134,6 @@ def _learned(model: nn.Module, found: Trained, norms: GradientNorms, pool: Pool)
     calibration = facts_of_errors(found.seen, pool.target)
     facts = {"trained": found.facts, "calibration": calibration}
     return Learned(model, found.trainer, norms, facts)
-
-
-def _refuse_resume(checkpoints: RunFolder | None) -> None:
-    if checkpoints is not None and checkpoints.resume:
-        raise ValueError(
-            "the effort 'high' trains several networks and keeps no checkpoints, so there is "
-            "nothing to resume; Ctrl-C ends it with the best so far, and so does a time limit"
-        )
 
 
 def _train_plain(
