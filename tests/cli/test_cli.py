@@ -214,6 +214,9 @@ def test_a_folder_of_images(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("image,class,p(high),p(low)\n")
     assert run("predict", "m", "pictures/high/0.png") == 0
     assert capsys.readouterr().out == f"image,class\n{Path('pictures/high/0.png')},high\n"
+    Path("pictures", "low", "__MACOSX").mkdir()
+    for litter in ("._0.png", "__MACOSX/0.png"):  # no images, whatever they are called
+        Path("pictures", "low", litter).write_text("x")
     assert run("predict", "m", "pictures/low", "--json") == 0
     assert set(json.loads(capsys.readouterr().out)["predictions"]) == {"low"}
 
@@ -221,7 +224,9 @@ def test_a_folder_of_images(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_report_stands_alone() -> None:
     assert run("fit", "breast_cancer", *QUICK, "--out", "m") == 0
     page = Path("m", "report.html").read_text()
-    assert page.count("<svg") == 13  # confusion, 2 thresholds, calibration, 5 columns, 3 curves, 1
+    assert (
+        page.count("<svg") == 14
+    )  # confusion, 2 thresholds, 2 calibration, 5 columns, 3 curves, 1
     for part in (
         "Confusion matrix",
         "Gradient norm of each layer",

@@ -134,6 +134,21 @@ def test_intervals() -> None:
     assert (found["price"] < found["high"]).all()
 
 
+def test_intervals_of_several_targets() -> None:
+    columns = {"x": [i / 7 for i in range(60)], "a": list(range(60)), "b": [-i for i in range(60)]}
+    pandas.DataFrame(columns).to_csv("two.csv", index=False)
+    quick = ["--epochs", "1", "--hidden", "2", "--quiet", "--out", "two"]
+    assert main(["fit", "two.csv", "--target", "a,b", "--task", "regression", *quick]) == 0
+    assert main(["predict", "two", "two.csv", "--interval", "0.8", "--out", "i.csv"]) == 0
+    found = read("i.csv")
+    assert list(found) == ["a", "b", "low(a)", "high(a)", "low(b)", "high(b)"]
+    network = train.FittedNetwork.load("two")
+    expected = network.predict_interval({"x": columns["x"]}, 0.8).numpy()
+    for k, name in enumerate("ab"):
+        for side, end in enumerate(("low", "high")):
+            np.testing.assert_allclose(found[f"{end}({name})"], expected[:, k, side], rtol=1e-5)
+
+
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     before = sorted(Path().rglob("*"))
     assert main(["predict", *arguments]) == 2

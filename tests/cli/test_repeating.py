@@ -15,8 +15,6 @@ import chainrule
 from chainrule import data, train
 from chainrule.cli import main
 
-QUICK = ["--hidden", "8", "--epochs", "3", "--quiet"]
-
 
 @pytest.fixture(autouse=True)
 def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,15 +26,29 @@ def write_table() -> None:
     draw = random.Random(0)
     with Path("table.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["size", "color", "code", "price", "kind", "visits", "weight"])
-        for _ in range(120):
+        writer.writerow(
+            ["size", "color", "code", "price", "kind", "visits", "weight", "day", "tags"]
+        )
+        for i in range(120):
             size, color, code = draw.gauss(0, 1), draw.choice(["red", "blue"]), draw.randrange(4)
             price = 100 + 20 * size + 5 * (color == "red") + draw.gauss(0, 1)
             kind = "large" if size + draw.gauss(0, 0.3) > 0 else "small"
             shown = "" if draw.random() < 0.1 else f"{size:.4f}"
             visits = int(max(0.0, 2 + size + draw.gauss(0, 1)))
             weight = f"{draw.uniform(0.5, 2):.3f}"
-            writer.writerow([shown, color, code, f"{price:.2f}", kind, visits, weight])
+            day = f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}"
+            tags = ";".join([color, *(["big"] if size > 0 else [])])
+            writer.writerow([shown, color, code, f"{price:.2f}", kind, visits, weight, day, tags])
+
+
+def write_labels() -> None:
+    draw = random.Random(1)
+    with Path("labels.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["x", "hot", "wet"])
+        for _ in range(80):
+            x = draw.gauss(0, 1)
+            writer.writerow([f"{x:.4f}", int(x > 0), int(draw.random() < 0.4)])
 
 
 def write_images() -> None:
@@ -48,19 +60,30 @@ def write_images() -> None:
             data.write_image(picture, Path("pictures", name, f"{i}.png"))
 
 
+PLAIN = ["--hidden", "8", "--epochs", "3"]
+DROP = ["--drop", "day", "tags"]
 RUNS = {
-    "classification": ["iris"],
-    "regression": ["table.csv", "--target", "price", "--drop", "kind"],
-    "categories by hand": ["table.csv", "--target", "price", "--categorical", "code"],
-    "a target by hand": ["table.csv", "--target", "code", "--categorical", "code"],
-    "two classes": ["table.csv", "--target", "kind", "--class-weight", "balanced"],
+    "classification": ["iris", *PLAIN],
+    "regression": ["table.csv", "--target", "price", "--drop", "kind", *PLAIN],
+    "categories by hand": ["table.csv", "--target", "price", "--categorical", "code", *PLAIN],
+    "a target by hand": ["table.csv", "--target", "code", "--categorical", "code", *PLAIN],
+    "two classes": ["table.csv", "--target", "kind", "--class-weight", "balanced", *PLAIN],
+    "count": ["table.csv", "--target", "visits", "--task", "count", *PLAIN],
+    "quantile": ["table.csv", "--target", "price", "--quantiles", "0.2,0.8", *PLAIN],
+    "lists of labels": ["table.csv", "--target", "tags", *PLAIN],
+    "columns of labels": ["labels.csv", "--target", "hot,wet", *PLAIN],
+    "in groups": ["table.csv", "--target", "price", "--group", "code", *PLAIN],
+    "images": ["pictures", "--channels", "1", "--size", "8,9", *PLAIN],
+    "images as they are": ["pictures", "--epochs", "2", "--seed", "3"],
     "default network": ["table.csv", "--target", "kind", "--weight", "weight"],
-    "several numbers": ["table.csv", "--target", "price,visits"],
-    "count": ["table.csv", "--target", "visits", "--task", "count"],
-    "quantile": ["table.csv", "--target", "price", "--quantiles", "0.2,0.8"],
-    "ordinal": ["table.csv", "--target", "code", "--levels", "0,1,2,3"],
-    "in groups": ["table.csv", "--target", "price", "--group", "code"],
-    "images": ["pictures", "--channels", "1", "--size", "8,9"],
+    "several numbers": ["table.csv", "--target", "price,visits", "--epochs", "2", *DROP],
+    "ordinal": ["table.csv", "--target", "code", "--levels", "0,1,2,3", "--epochs", "2", *DROP],
+    "in time": ["table.csv", "--target", "price", "--time", "day", "--epochs", "2"],
+    "labels by default": ["table.csv", "--target", "tags", "--epochs", "2"],
+    "counts by default": ["table.csv", "--target", "visits", "--task", "count", "--epochs", "2"],
+    "quick": ["table.csv", "--target", "price", "--effort", "quick", "--epochs", "2"],
+    "high": ["iris", "--effort", "high", "--epochs", "1"],
+    "high, numbers": ["table.csv", "--target", "price", "--effort", "high", "--epochs", "1", *DROP],
 }
 
 
@@ -69,9 +92,9 @@ def test_the_code_in_the_report_repeats_the_run(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_table()
+    write_labels()
     write_images()
-    how = ["--quiet"] if name == "default network" else QUICK
-    assert main(["fit", *RUNS[name], *how, "--out", "a folder"]) == 0
+    assert main(["fit", *RUNS[name], "--quiet", "--out", "a folder"]) == 0
     page = Path("a folder", "report.html").read_text()
     programs = [html.unescape(t) for t in re.findall(r'<pre tabindex="0">(.*?)</pre>', page, re.S)]
     uses, use, again, repeat = programs
@@ -105,5 +128,5 @@ def _same(a: train.FittedNetwork, b: train.FittedNetwork) -> None:
                 assert value.numpy().tobytes() == other[key].numpy().tobytes()
             else:
                 assert value == other[key]
-    assert a.about["scores"] == b.about["scores"]
-    assert a.about["features"] == b.about["features"]
+    for fact in ("scores", "features", "classes", "intervals", "baselines", "calibration"):
+        assert a.about[fact] == b.about[fact]

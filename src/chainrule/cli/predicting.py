@@ -114,10 +114,10 @@ def _check_asked(network: FittedNetwork, options: argparse.Namespace) -> None:
                 "--interval: this network predicts classes, not numbers; --probabilities says how "
                 "sure it is"
             )
-        if network.task != "regression" or len(network.target.names) > 1:
+        if network.task != "regression":
             raise UserError(
-                "--interval: intervals are for one target of the task regression; `fit --task "
-                "quantile` predicts quantiles"
+                "--interval: intervals are for the task regression; `fit --task quantile` predicts "
+                "quantiles"
             )
     if options.id and network.about.get("images"):
         raise UserError("--id: images have no columns; the name of each file is in the answers")
@@ -135,8 +135,11 @@ def answers(network: FittedNetwork, rows: Raw, probabilities: bool, interval: fl
         for k, label in enumerate(network.about["classes"]):
             columns[f"p({label})"] = [round(v, 6) for v in p[:, k].tolist()]
     if interval is not None:
-        bounds = network.predict_interval(rows, interval).tolist()
-        columns["low"], columns["high"] = [list(side) for side in zip(*bounds, strict=True)]
+        names = network.target.names
+        bounds = network.predict_interval(rows, interval).reshape(-1, len(names), 2)
+        for k, name in enumerate(names):
+            mark = f"({name})" if len(names) > 1 else ""
+            columns[f"low{mark}"], columns[f"high{mark}"] = bounds[:, k].mT.tolist()
     return columns
 
 
@@ -188,13 +191,13 @@ def _opened(data: str) -> TablePieces:
 
 def image_paths(data: str) -> list[Path]:
     """One image, or all images in a folder and its subfolders, by their names."""
-    from chainrule.data.image_encoder import SUFFIXES
+    from chainrule.data.image_encoder import SUFFIXES, images_in
 
     place = Path(data)
     if not place.exists():
         raise UserError(f"there is no file or folder {data!r}; this network takes images")
-    found = [place] if place.is_file() else sorted(place.rglob("*"))
-    images = [p for p in found if p.suffix.lower() in SUFFIXES]
+    one = place.is_file() and place.suffix.lower() in SUFFIXES
+    images = [place] if one else images_in(place)
     if not images:
         raise UserError(f"{data} is no image and holds none ({', '.join(SUFFIXES)})")
     return images

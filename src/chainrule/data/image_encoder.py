@@ -18,7 +18,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
 
-__all__ = ["ImageEncoder", "image_facts", "image_files"]
+__all__ = ["ImageEncoder", "image_facts", "image_files", "images_in"]
 
 GRAY = ("1", "L", "LA", "La")
 ORIENTATION, WIDTH, HEIGHT = 274, 256, 257  # the numbers under which files keep these
@@ -36,19 +36,26 @@ def image_files(folder: str | os.PathLike[str]) -> tuple[list[Path], list[str]]:
     root = Path(folder)
     if not root.is_dir():
         raise FileNotFoundError(f"there is no folder {root}")
-    paths = [
-        p
-        for sub in sorted(root.iterdir())
-        if sub.is_dir() and sub.name != LITTER
-        for p in sorted(sub.rglob("*"))
-        if p.suffix.lower() in SUFFIXES and not _is_hidden(p.relative_to(root))
-    ]
+    paths = [p for p in images_in(root) if len(p.relative_to(root).parts) > 1]
     if not paths:
         raise TableError(
             f"{root} has no subfolders with images ({', '.join(SUFFIXES)}); expected "
             f"{root.name}/CLASS/image.png"
         )
     return paths, [p.relative_to(root).parts[0] for p in paths]
+
+
+def images_in(folder: Path) -> list[Path]:
+    """The images in a folder and its subfolders, by their names.
+
+    Left out are those whose name, or that of a folder, begins with a point, and what archives of a
+    Mac leave behind.
+    """
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.suffix.lower() in SUFFIXES and not _is_litter(path.relative_to(folder))
+    ]
 
 
 def image_facts(path: str | os.PathLike[str]) -> tuple[int, int, bool]:
@@ -79,8 +86,8 @@ def image_facts(path: str | os.PathLike[str]) -> tuple[int, int, bool]:
         raise ImageError(f"image_facts: {file} is damaged or not complete: {error}") from error
 
 
-def _is_hidden(path: Path) -> bool:
-    return any([part.startswith(".") for part in path.parts])
+def _is_litter(path: Path) -> bool:
+    return any([part.startswith(".") or part == LITTER for part in path.parts])
 
 
 class ImageEncoder(Fittable):
@@ -107,6 +114,7 @@ class ImageEncoder(Fittable):
         self.given = (None if size is None else [int(s) for s in size], channels)
         self.size, self.channels = self.given
         self.mean, self.spread = 0.0, 1.0
+        self.seen: tuple[int, ...] = ()  # least and most height and width in training, if looked at
 
     def _read(self, paths: Sequence[str | os.PathLike[str]]) -> Tensor:
         if self.size is None or self.channels is None:
@@ -137,6 +145,8 @@ class ImageEncoder(Fittable):
         self.size, self.channels = self.given
         if self.size is None or self.channels is None:
             facts = [image_facts(path) for path in paths]
+            sides = list(zip(*[(h, w) for h, w, _ in facts], strict=True))
+            self.seen = tuple(end for side in sides for end in (min(side), max(side)))
             self.size = self.size or _common([(h, w) for h, w, _ in facts])
             self.channels = self.channels or (1 if all([gray for _, _, gray in facts]) else 3)
         x = self._read(paths)

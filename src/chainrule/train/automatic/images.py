@@ -125,12 +125,24 @@ def fit_images(
         "left_out": {},
         "given": {name: value for name, value in given.items() if value is not None},
         "augment": shifted,
-        "summary": _summary(classes, f"{c} x {h} x {w} pixels" + ", shifted at random" * shifted),
+        "summary": _summary(classes, _pixels(inputs, c, h, w) + ", shifted at random" * shifted),
     }
     with fork_rng():
         manual_seed(settings.seed)
         model = small_convnet(c, h, w, goal.outputs, settings, shifted)
         return finish(model, parts, settings, "class", about, progress, checkpoints)
+
+
+def _pixels(inputs: ImageEncoder, channels: int, height: int, width: int) -> str:
+    """How large images are for the network, and how large they were."""
+    kind = "gray" if channels == 1 else "color"
+    taken = f"{height} x {width} pixels in {kind}"
+    if not inputs.seen or inputs.seen == (height, height, width, width):
+        return taken
+    shortest, tallest, narrowest, widest = (f"{n:,}" for n in inputs.seen)
+    heights = shortest if shortest == tallest else f"{shortest} to {tallest}"
+    widths = narrowest if narrowest == widest else f"{narrowest} to {widest}"
+    return f"{taken}, brought from {heights} x {widths} (height x width)"
 
 
 def _summary(classes: Sequence[str], pixels: str) -> list[dict[str, object]]:

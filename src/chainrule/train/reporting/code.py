@@ -87,7 +87,7 @@ def commands(network: FittedNetwork, place: str = "model") -> str:
         [
             f"chainrule predict {where} {new}{sure} --out predictions.csv",
             f"chainrule evaluate {where} {new}",
-            f"chainrule serve {where}  # answers over HTTP at http://127.0.0.1:8000/",
+            f"chainrule serve {where}  # answers over HTTP, with a page to try it",
             f"chainrule inspect {where}",
         ]
     )
