@@ -14,7 +14,8 @@ from chainrule.data import Table
 from chainrule.inspect.core.svg import bar_chart, curve_chart, scatter_chart
 from chainrule.train.reporting import intervals
 from chainrule.train.reporting.data import columns
-from chainrule.train.reporting.dependence import dependence, dependence_of
+from chainrule.train.reporting.dependence import _in_one_unit, _since, dependence, dependence_of
+from chainrule.train.reporting.importance import importances
 from chainrule.train.reporting.predictions import calibration, predictions
 from chainrule.train.reporting.scores import scores
 from chainrule.train.reporting.verdict import measure
@@ -127,9 +128,21 @@ def test_effects_follow_what_a_column_is(number: train.FittedNetwork) -> None:
     assert text.index(">poor<") < text.index(">fair<") < text.index(">excellent<")
 
 
-def test_moments_of_an_axis() -> None:
-    from chainrule.train.reporting.dependence import _since
+def test_several_numbers_are_shown_in_their_own_scales(two: train.FittedNetwork) -> None:
+    """What moves the small one is as important as what moves the large one, and as far."""
+    text = dependence(two)
+    assert "prediction (standard deviations)" in text
+    x = importances(two)["x"]
+    assert 0 < x < 5
+    rows = two.held_out["rows"]
+    found = dependence_of(two, rows, "x")
+    assert found is not None
+    scaled = _in_one_unit(two, found[1])
+    spans = [float(scaled[:, k].max() - scaled[:, k].min()) for k in range(2)]
+    assert 0.1 < spans[0] / spans[1] < 10
 
+
+def test_moments_of_an_axis() -> None:
     day = 86400.0
     assert _since([0.0, 2000 * day], "t")[1] == "t (year)"
     assert _since([10 * day, 40 * day], "t") == ([0.0, 30.0], "t (days since 1970-01-11)")

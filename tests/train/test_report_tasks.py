@@ -123,7 +123,11 @@ def test_pictures_that_fit_the_task(network: train.FittedNetwork) -> None:
     expected = {
         "regression": ["<h3>y</h3>", "<h3>other</h3>", "Predicted against true"],
         "count": ["Predicted against true", "How large errors are"],
-        "quantile": ["should lie below", "quantile 0.5"],
+        "quantile": [
+            "should lie below",
+            "quantile 0.5",
+            "lie between the outer ones, 80.0% should",
+        ],
         "ordinal": ["Confusion matrix", "recall"],
         "multilabel": ["All labels of a row are right", "<td>hot</td>"],
     }

@@ -62,6 +62,14 @@ def test_the_linear_model_wins_and_what_to_try_then() -> None:
     assert found.advice[0].startswith('Use the linear model: `--hidden ""`')
 
 
+@pytest.mark.parametrize("own", [0.5, 0.8])
+def test_a_linear_network_is_not_told_to_be_one(own: float) -> None:
+    settings = {"epochs": 50, "hidden": []}
+    found = verdict(network({"r2": own}, {"r2": 0.8}, {"r2": 0.0}, settings=settings))
+    assert found.level == ("worse" if own < 0.8 else "even")
+    assert not any('--hidden ""' in text for text in found.advice)
+
+
 def test_a_difference_that_chance_makes_is_none() -> None:
     few = network({"accuracy": 0.95}, {"accuracy": 0.93}, {"accuracy": 0.5}, rows=100)
     assert verdict(few).level == "even"

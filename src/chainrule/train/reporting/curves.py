@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from chainrule.charts import COLORS, spans_decades
+from chainrule.charts import spans_decades
 from chainrule.inspect.core import svg
 from chainrule.train.fitted import FittedNetwork
 from chainrule.train.reporting.verdict import measure
@@ -97,7 +97,10 @@ def learning(network: FittedNetwork) -> str:
     scored = [n for n in history.columns if f"val_{n}" in history and n not in UNDRAWN]
     charts = [
         _figure(
-            {"training": history[name], "validation": history[f"val_{name}"]}, title, name, best
+            {"training": history[name], "validation": history[f"val_{name}"]},
+            title,
+            title.lower() if name == "loss" else title,
+            best,
         )
         for name, title in (("loss", "Loss"), *[(n, measure(n).name) for n in scored])
     ]
@@ -122,7 +125,7 @@ def _figure(
         "series": [
             {
                 "name": name,
-                "color": COLORS[i % len(COLORS)],
+                "color": svg.color_of(i),
                 "values": [float(f"{v:.5g}") if math.isfinite(v) else None for v in values],
             }
             for i, (name, values) in enumerate(series.items())

@@ -31,7 +31,11 @@ def dependence(network: FittedNetwork) -> str:
         return ""
     names = columns_by_importance(network)[:SHOWN]
     found = {name: dependence_of(network, rows, name) for name in names}
-    known = {name: pair for name, pair in found.items() if pair is not None}
+    known = {
+        name: (pair[0], _in_one_unit(network, pair[1]))
+        for name, pair in found.items()
+        if pair is not None
+    }
     if not known:
         return ""
     seen, places = seen_of(network), _places(network)
@@ -46,6 +50,7 @@ def dependence(network: FittedNetwork) -> str:
         for name, pair in known.items()
     ]
     what = "prediction" if seen.kind == "numbers" else "probability"
+    what += ", in standard deviations of each target," * _is_scaled(network)
     between = " Numbers and dates go from the 5th to the 95th percentile." if drawn else ""
     scales = " All curves have one scale." * (len(drawn) > 1) + " All bars have one scale." * (
         len(bars) > 1
@@ -54,6 +59,19 @@ def dependence(network: FittedNetwork) -> str:
         f"<p>The mean {what} over held-out rows as one column changes and all others stay as they "
         f"are.{between}{scales}</p>" + framed(*charts)
     )
+
+
+def _is_scaled(network: FittedNetwork) -> bool:
+    """Whether there are several numbers, which may have different units."""
+    return seen_of(network).kind == "numbers" and len(network.target.names) > 1
+
+
+def _in_one_unit(network: FittedNetwork, answers: Tensor) -> Tensor:
+    """Several numbers as distances from their means, in standard deviations."""
+    if not _is_scaled(network):
+        return answers
+    means, spreads = (answers.new_tensor(n) for n in (network.target.means, network.target.spreads))
+    return (answers - means) / spreads
 
 
 def _is_numeric(values: list[float] | list[str]) -> bool:
@@ -170,6 +188,7 @@ def _curves(
         for k in places
     }
     ylabel = "prediction" if seen.kind == "numbers" else "probability"
+    ylabel += " (standard deviations)" * _is_scaled(network)
     if len(places) == 1:
         ylabel += f" of {_short(seen.answers[places[0]])}"
     whole = xlabel.endswith("(year)")

@@ -6,9 +6,11 @@ import re
 from html import escape
 
 from chainrule.autograd.modes import inference_mode
+from chainrule.backend import dtypes
 from chainrule.data import TableEncoder
 from chainrule.inspect.core.svg import bar_chart, heat_chart
 from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.creation.sampling import randperm
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
@@ -104,7 +106,10 @@ def _shuffled(x: Tensor, columns: list[int], order: Tensor) -> Tensor:
 
 
 def _measure(network: FittedNetwork) -> str:
-    return "log loss" if network.task in KINDS else "RMSE"
+    if network.task in KINDS:
+        return "log loss"
+    several = len(network.target.names) > 1
+    return "mean RMSE of the targets (in standard deviations)" if several else "RMSE"
 
 
 def _error(network: FittedNetwork, x: Tensor, target: Tensor) -> float:
@@ -115,7 +120,10 @@ def _error(network: FittedNetwork, x: Tensor, target: Tensor) -> float:
     if seen.kind == LABELS:
         right = seen.true * seen.said + (1 - seen.true) * (1 - seen.said)
         return -float(right.clamp(min=1e-300).log().mean())
-    return float(((seen.centers - seen.true) ** 2).mean().sqrt())
+    errors = ((seen.centers - seen.true) ** 2).mean(0).sqrt()
+    if len(seen.names) > 1:  # of several numbers each counts in its own scale
+        errors = errors / tensor(network.target.spreads, dtype=dtypes.float64)
+    return float(errors.mean())
 
 
 def pixels(columns: list[str], target: str) -> tuple[int, int] | None:

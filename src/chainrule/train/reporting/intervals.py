@@ -73,7 +73,7 @@ def intervals(network: FittedNetwork) -> str:
 def _line(network: FittedNetwork, off: Tensor, k: int, level: float) -> list[str]:
     half = half_widths(network, level)[k]
     low, high = _by_chance(network, len(off), level)
-    reach = f"± {readable(half)}" if math.isfinite(half) else "without end"
+    reach = f"±{readable(half)}" if math.isfinite(half) else "without end"
     return [f"{level:.0%}", reach, f"{_share(off, half):.1%}", f"{low:.1%} to {high:.1%}"]
 
 

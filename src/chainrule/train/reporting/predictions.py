@@ -126,7 +126,14 @@ def _coverage(seen: Seen) -> str:
     ]
     listed = table_of(["prediction", "should lie below", "lie below"], rows)
     k = min(range(len(seen.quantiles)), key=lambda i: abs(seen.quantiles[i] - 0.5))
-    return f"{listed}<p>The pictures are those of {escape(seen.answers[k])}.</p>"
+    words = ""
+    if len(seen.quantiles) > 1:
+        low, high = seen.said.min(1)[0], seen.said.max(1)[0]
+        true = seen.true[:, 0]
+        share = float(((true >= low) & (true <= high)).double().mean())
+        should = seen.quantiles[-1] - seen.quantiles[0]
+        words = f"{share:.1%} lie between the outer ones, {should:.1%} should. "
+    return f"{listed}<p>{words}The pictures are those of {escape(seen.answers[k])}.</p>"
 
 
 def _thinned(said: Tensor, true: Tensor) -> tuple[list[float], list[float]]:

@@ -96,4 +96,4 @@ def _cell(name: str, value: float | None, models: object) -> str:
     known = [m[name] for m in models if name in m]  # type: ignore[attr-defined]
     best = (min if shown.lower else max)((v for v in known if math.isfinite(v)), default=value)
     text = escape(shown(value))
-    return f"<b>{text}</b>" if value == best else text
+    return f"<b>{text}</b>" if shown.ranked and value == best else text

@@ -30,6 +30,7 @@ class Measure:
     style: str = ""
     lower: bool = False
     says: str = ""
+    ranked: bool = True  # whether one value is better than another, whatever it should be
 
     def __call__(self, value: float) -> str:
         """A value as text."""
@@ -58,8 +59,12 @@ MEASURES = {
     "d2": Measure("D2", "explained share of the Poisson deviance: 1 is perfect, 0 the mean", ".3f"),
     "deviance": Measure("deviance", "Poisson deviance; lower is better", lower=True),
     "pinball": Measure("pinball loss", "error of the quantiles; lower is better", lower=True),
-    "coverage": Measure("coverage", "share of rows between the outer quantiles", ".1%"),
-    "rank_mae": Measure("distance", "mean distance in ranks; lower is better", ".3f", lower=True),
+    "coverage": Measure(
+        "coverage", "share of rows between the outer quantiles", ".1%", ranked=False
+    ),
+    "rank_mae": Measure(
+        "mean rank error", "mean distance in ranks; lower is better", ".3f", lower=True
+    ),
     "kappa": Measure("kappa", "agreement beyond chance, by squared distances", ".3f"),
 }
 MAIN = {
@@ -230,6 +235,7 @@ def _best_threshold(network: FittedNetwork) -> float | None:
 def _advice(network: FittedNetwork, level: str) -> list[str]:
     about, found = network.about, []
     overfits, unfinished = _overfits(network), _unfinished(network)
+    is_linear = about["settings"].get("hidden") == []
     if level == "nothing" and not about.get("images"):
         found.append(
             "Do the columns say anything about the target? Look at the importances and at the "
@@ -240,7 +246,7 @@ def _advice(network: FittedNetwork, level: str) -> list[str]:
             "Can the classes be told apart in what the network sees? Look at the worst cases; "
             "`--size` keeps more pixels."
         )
-    if level == "worse" and not about.get("images"):
+    if level == "worse" and not about.get("images") and not is_linear:
         found.append(
             'Use the linear model: `--hidden ""` trains one, with the same files and commands.'
         )
@@ -255,9 +261,11 @@ def _advice(network: FittedNetwork, level: str) -> list[str]:
             f"It knows the training {what} better than others ({overfits}): more {what} help most, "
             "then `--weight-decay 0.01`, `--dropout 0.2`, or fewer units (`--hidden 16`)."
         )
+    elif level in ("worse", "nothing") and not unfinished and is_linear:
+        found.append("Try another rate (`--lr 0.01`), or leave `--hidden` out for a network.")
     elif level in ("worse", "nothing") and not unfinished:
         found.append("Try a smaller rate (`--lr 0.0003`) or other widths (`--hidden 128,128`).")
-    if level == "even" and not about.get("images"):
+    if level == "even" and not about.get("images") and not is_linear:
         found.append(
             'A linear model is simpler and as good here: `--hidden ""` trains one. The network '
             "may pull ahead with more rows."
