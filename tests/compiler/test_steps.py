@@ -10,7 +10,7 @@ import chainrule
 from chainrule import backend, nn, optim
 from chainrule.backend import K
 from chainrule.backend.recorded import check_fails_with
-from tests.compiler.nets import batches
+from tests.compiler.nets import NETS, batches
 from tests.compiler.test_equal import bits
 
 MODES = ["reference"] if backend.why_not_native else ["tape", "reference"]
@@ -60,6 +60,22 @@ def test_clipping(label: str, mode: str) -> None:
     norms = [n for _, n in outcomes[0][0]]
     if label == "norm that is hardly reached":
         assert min(norms) < 1 < max(norms)  # both ways were taken
+
+
+def test_leaves_that_have_one_gradient_have_it_each_for_itself() -> None:
+    outcomes = []
+    for compiled in (False, True):
+        chainrule.manual_seed(0)
+        make, shape = NETS["lstm"]  # both biases have one gradient
+        net = make()
+        optimizer = optim.SGD(net.parameters(), lr=0.1)
+        step = clipped(net, optimizer, CLIPS["norm"])
+        step = chainrule.compile(step) if compiled else step
+        losses = [step(x, y)[0].item() for x, y in batches(shape, 8)]
+        outcomes.append((losses, bits(net, optimizer)))
+    assert outcomes[0] == outcomes[1]
+    grads = [p.grad.array for p in net.parameters()]
+    assert not K.may_share_memory(grads[2], grads[3])
 
 
 class Wrong(Exception):

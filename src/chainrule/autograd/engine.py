@@ -92,9 +92,9 @@ def _accumulate(leaf: Tensor, g: Any, on_tensors: bool, given: set[int]) -> None
         leaf._grad = g if old is None else old + g
     elif old is None:
         # The gradient becomes the user's own: no memory shared with another leaf or an input.
-        g = K.owned(g, id(g) in given)
-        given.add(id(g))
-        leaf._grad = of_array(g)
+        key = id(g)
+        leaf._grad = of_array(K.owned(g, key in given))
+        given.add(key)
     else:
         old.array = K.write_into(K.add, old.array, old.array, g)
     if leaf._hooks is not None:

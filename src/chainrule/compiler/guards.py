@@ -13,7 +13,7 @@ from chainrule.graph import mode
 from chainrule.nn.module.hooks import changes
 from chainrule.tensor import Tensor
 
-__all__ = ["Guards", "form_of", "owned_by", "tensors_in"]
+__all__ = ["PLAIN", "Guards", "Names", "Same", "form_of", "owned_by", "tensors_in"]
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -39,17 +39,17 @@ def form_of(tree: Any) -> Any:
         return (tree.__class__, *[form_of(part) for part in tree])
     if isinstance(tree, dict):
         return (tree.__class__, *[(key, form_of(part)) for key, part in tree.items()])
-    return (tree.__class__, tree) if isinstance(tree, PLAIN) else _Same(tree)
+    return (tree.__class__, tree) if isinstance(tree, PLAIN) else Same(tree)
 
 
-class _Same:
+class Same:
     """An object that is the same if it is this very one."""
 
     def __init__(self, value: Any):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
+        return isinstance(other, Same) and other.value is self.value
 
     def __hash__(self) -> int:
         return id(self.value)
@@ -59,7 +59,7 @@ class Guards:
     """The surroundings in which a program was recorded."""
 
     def __init__(self, function: Callable[..., Any], program: Program):
-        self.names = _Names(function)
+        self.names = Names(function)
         self.flags = (mode.flags, backend.current(), dtypes.get_default_dtype())
         self.values = self.names.values()
         self.modules = list(self.names.modules())
@@ -105,12 +105,12 @@ def _settings(modules: list[nn.Module]) -> list[Any]:
     """What modules hold: settings as they are, tensors and modules by identity."""
     found: list[Any] = []
     for m in modules:
-        found.append(_Same(m))
+        found.append(Same(m))
         for name, value in vars(m).items():
             if isinstance(value, PLAIN):
                 found.append((name, value))
             elif name in ("_parameters", "_buffers", "_modules"):
-                found += [(key, _Same(part)) for key, part in value.items()]
+                found += [(key, Same(part)) for key, part in value.items()]
             elif name.endswith("_hooks") and value:
                 found.append((name, tuple(value)))
             elif isinstance(value, tuple):
@@ -118,7 +118,7 @@ def _settings(modules: list[nn.Module]) -> list[Any]:
     return found
 
 
-class _Names:
+class Names:
     """What the code of a function names outside of itself: closures, globals, its object."""
 
     def __init__(self, function: Callable[..., Any]):
@@ -144,7 +144,7 @@ class _Names:
 
     def values(self) -> list[Any]:
         """Plain values as they are, other objects by identity."""
-        return [v if isinstance(v, PLAIN) else _Same(v) for v in self._objects()]
+        return [v if isinstance(v, PLAIN) else Same(v) for v in self._objects()]
 
     def modules(self) -> Iterator[nn.Module]:
         """The modules among them, with all below."""
@@ -159,7 +159,7 @@ class _Names:
 
 def owned_by(function: Callable[..., Any]) -> Iterator[Tensor]:
     """Tensors among what the code of a function names, and those of its modules."""
-    names = _Names(function)
+    names = Names(function)
     for value in names._objects():
         yield from tensors_in(value)
     for m in names.modules():

@@ -144,6 +144,16 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         """The rows of each tensor, as copies."""
         return tuple([rows(t, indices) for t in self.tensors])
 
+    def whole(self) -> tuple[Tensor, ...] | None:
+        """The tensors whose rows ``take`` takes; None if there is more to it."""
+        return whole_tensors(self.tensors)
+
+
+def whole_tensors(parts: Sequence[Any]) -> tuple[Tensor, ...] | None:
+    """Tensors without history, whose rows are numbers and nothing more; None for others."""
+    plain = [isinstance(t, Tensor) and not t.requires_grad for t in parts]
+    return tuple(parts) if all(plain) and not any(isinstance(t.array, Box) for t in parts) else None
+
 
 def rows(t: Tensor, indices: Indices) -> Tensor:
     """A copy of these rows: what is done to a batch in place leaves the dataset as it is."""

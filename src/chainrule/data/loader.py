@@ -8,15 +8,16 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator as Yields, Iterable, Iterator, Sequence
 from multiprocessing.context import BaseContext
-from typing import Any
+from typing import Any, NamedTuple
 
 from chainrule.absent import warn_once
 from chainrule.data.collate import default_collate, default_convert
-from chainrule.data.dataset import IterableDataset, defined_together
+from chainrule.data.dataset import IterableDataset, defined_together, is_in_memory
 from chainrule.data.fetch import END, Fetcher, MapFetcher, StreamFetcher
 from chainrule.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from chainrule.data.workers import WorkerPool, context_named
 from chainrule.ops.creation.sampling import randint
+from chainrule.ops.shape.stacking import cat
 from chainrule.random import Generator, default_generator
 from chainrule.tensor import Tensor
 from chainrule.typing import Indexed
@@ -36,6 +37,14 @@ class _Epoch:
         self.position = position
         self.workers = workers  # the states of the workers' generators
         self.seed = 0
+
+
+class Rows(NamedTuple):
+    """The rows of tensors that an epoch goes through, batch after batch."""
+
+    tensors: tuple[Tensor, ...]
+    order: Tensor | None  # in which they come; None for their own
+    samples: int  # of which a last batch may have fewer than the others
 
 
 class DataLoader:
@@ -202,6 +211,37 @@ class DataLoader:
             if cut is not None:
                 return cut
         return iter(self.batch_sampler)
+
+    def begin_rows(self) -> Rows | None:
+        """Begins an epoch whose batches are rows of tensors, and nothing more; None for others.
+
+        Who asks takes the rows, and says by :meth:`end_rows` how many batches it took.
+        """
+        whole = getattr(self.dataset, "whole", None)
+        plain = type(self).__iter__ is DataLoader.__iter__ and self.collate_fn is default_collate
+        if whole is None or not plain or self.num_workers or self._resumed:
+            return None
+        if not is_in_memory(self.dataset) or not defined_together(
+            type(self.dataset), "whole", "take"
+        ):
+            return None
+        tensors, cutting = whole(), type(self.batch_sampler)
+        if tensors is None or not defined_together(cutting, "cut", "__iter__"):
+            return None
+        if not defined_together(type(self.sampler), "order", "__iter__"):
+            return None
+        self._epoch, cut = self._begin()
+        batches = list(cut)
+        if not batches or isinstance(batches[0], slice):
+            return Rows(tensors, None, batches[-1].stop if batches else 0)
+        return Rows(tensors, cat(batches), sum([len(part) for part in batches]))
+
+    def end_rows(self, batches: int, whole: bool) -> None:
+        """Says how many batches of an epoch of rows were taken, and whether that is all of it."""
+        if whole:
+            self._epoch = None
+        elif self._epoch is not None:
+            self._epoch.position = batches
 
     def _fetcher(self) -> Fetcher:
         if self._iterable:

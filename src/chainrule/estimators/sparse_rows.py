@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.backend import dtypes
-from chainrule.data.dataset import Dataset, Indices, rows
+from chainrule.data.dataset import Dataset, Indices, rows, whole_tensors
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.tensor import Tensor
@@ -78,3 +78,7 @@ class RowsDataset(Dataset[tuple[Tensor, ...]]):
                 for part in self.parts
             ]
         )
+
+    def whole(self) -> tuple[Tensor, ...] | None:
+        """The tensors whose rows ``take`` takes; None where some are sparse."""
+        return whole_tensors(self.parts)

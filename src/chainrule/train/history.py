@@ -29,7 +29,8 @@ class History:
 
     ``history["val_loss"]`` is a column, ``history[-1]`` a row; printed, it is a table. ``stopped``
     says in words why training ended, ``ending`` in one: "finished", "stopped", "interrupted" or
-    "diverged".
+    "diverged". ``ran`` says how the updates of the last epoch ran: "compiled epochs", "compiled
+    steps", or "eager: " and why.
 
     >>> from chainrule.train import History
     >>> history = History([{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25}])
@@ -41,6 +42,7 @@ class History:
         self.rows = [dict(row) for row in rows or []]
         self.stopped = stopped
         self.ending: Ending = ""
+        self.ran = ""
 
     def end(self, ending: Ending, reason: str) -> None:
         """Notes why training ended."""

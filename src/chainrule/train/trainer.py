@@ -7,38 +7,35 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from chainrule import nn, optim
 from chainrule.files import load, save
 from chainrule.inspect.health.autopsy import Autopsy, autopsy
 from chainrule.inspect.health.findings import Finding
-from chainrule.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
 from chainrule.ops.creation.conversion import clone
 from chainrule.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
-from chainrule.optim.minimizer import Minimizer
 from chainrule.optim.names import OptimizerLike, make_optimizer
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 from chainrule.train.attending import Doctor
-from chainrule.train.batches import Batch, DataLike, FirstBatches, as_loader, batches
+from chainrule.train.batches import Batch, DataLike, FirstBatches, as_loader
 from chainrule.train.callbacks import Checkpoint, EarlyStopping, Events
 from chainrule.train.checkpoints import restore, state_of
-from chainrule.train.evaluation import evaluate, measure, predict
+from chainrule.train.evaluation import evaluate, predict
 from chainrule.train.history import History
 from chainrule.train.losses import LossLike, WeightedLoss
 from chainrule.metrics import MetricsLike, metric_functions
 from chainrule.train.penalties import (
     PenaltiesLike,
-    after_backward,
-    changes_gradient,
     check_penalties,
     learned,
     named_penalties,
     penalty_values,
 )
 from chainrule.train.progress import ProgressLike, Shown, check_progress, progress_of
-from chainrule.train.structures import on_tensors
+from chainrule.train.repeating import Repeater, length_of
+from chainrule.train.updates import Sums
 from chainrule.train.weights import ClassWeight, class_weights
 from chainrule.typing import Features
 
@@ -78,6 +75,8 @@ class Trainer:
         callbacks: see :class:`Callback`; an ``inspect.Watch`` is one, too.
         class_weight: "balanced", or the weight of each class: for targets that are class indices.
         progress: True or "bar" for a bar (on a terminal), "plot" for curves that are drawn again.
+        compile: whether updates run from a record (see :func:`chainrule.compile`), with the same
+            results, where one can be made and enough are to come; ``history.ran`` says what ran.
         doctor: whether to look for mistakes before and after training: see :class:`Doctor`.
         seed: for the order of the data; by default the global generator gives it.
 
@@ -108,6 +107,7 @@ class Trainer:
         callbacks: Iterable[Events] = (),
         class_weight: ClassWeight = None,
         progress: ProgressLike = True,
+        compile: bool = True,
         doctor: bool = False,
         seed: int | None = None,
     ):
@@ -132,7 +132,7 @@ class Trainer:
         self.metrics = metric_functions(metrics, self.loss.scores)
         self.clip_norm, self.clip_value, self.accumulate = clip_norm, clip_value, accumulate
         self.callbacks = [*callbacks, *([Doctor()] if doctor else [])]
-        self.class_weight = class_weight
+        self.class_weight, self.compile = class_weight, compile
         self.progress = check_progress(progress)
         self.generator = None if seed is None else Generator().manual_seed(seed)
         self.history = History()
@@ -204,7 +204,8 @@ class Trainer:
             held_out = None if held_out is None else loader
         self.data = loader, held_out
         self._call("on_fit_start")
-        bar = progress_of(self.progress, epochs, self.history, _length(loader))
+        self._repeater = Repeater(self, epochs)
+        bar = progress_of(self.progress, epochs, self.history, length_of(loader))
         try:
             while self.epoch < epochs and not self._stop:
                 self._one_epoch(loader, held_out, bar)
@@ -255,102 +256,18 @@ class Trainer:
             self._step_schedule(row.get("val_loss", row["loss"]))
         self.epoch += 1
         self.history.append(row)
+        self.history.ran = self._repeater.way
         self._note_best(row)
         bar.epoch_done(row)
         self._call("on_epoch_end")
 
     def _train(self, loader: Any, bar: Shown) -> dict[str, Any]:
         """One pass over the training data; the means of its losses, and its metrics."""
-        self.model.train()
-        totals, n = dict.fromkeys(("loss", *self.penalties), 0.0), 0
-        outputs: list[Any] = []
-        targets: list[Any] = []
-        sizes: list[int] = []
-        group: list[Batch] = []
-        length = _length(loader)
-
-        def so_far() -> dict[str, float]:
-            return measure(self.metrics, outputs, targets, sizes[: len(outputs)]) if outputs else {}
-
-        for i, batch in enumerate(batches(loader)):
-            group.append(batch)
-            sizes.append(batch.size)
-            if len(group) == self.accumulate or i + 1 == length:
-                for key, value in self._update(group, i, outputs, targets).items():
-                    totals[key] += value
-                n += sum([b.size for b in group])
-                group = []
-            bar.batch_done(totals["loss"], n, so_far)
-        if group:
-            for key, value in self._update(group, i, outputs, targets).items():
-                totals[key] += value
-            n += sum([b.size for b in group])
-        if n == 0:
-            raise ValueError("fit: the training data has no batches")
-        means = {key: value / n for key, value in totals.items()}
-        return means | so_far()
-
-    def _update(
-        self, group: list[Batch], number: int, outputs: list[Any], targets: list[Any]
-    ) -> dict[str, float]:
-        """One update from the batches of a group; their losses times their sizes, summed."""
-        count = sum([b.size for b in group])
-        self.batch = group[-1]
-        totals: dict[str, float] = {}
-        before = len(outputs)
-
-        def closure() -> Tensor:
-            """The loss of the group, with its gradient."""
-            totals.clear()
-            del outputs[before:], targets[before:]  # of an earlier call in the same step
-            self.optimizer.zero_grad()
-            whole = None
-            for batch in group:
-                output, loss, penalties = self._loss(batch)
-                self._note(totals, "loss", float(loss.detach()) * batch.size)
-                for name, value in penalties.items():
-                    self._note(totals, name, float(value.detach()) * batch.size)
-                if not math.isfinite(totals["loss"]):
-                    self._diverged("the loss", batch, number)
-                for name, value in penalties.items():
-                    if not changes_gradient(self.penalties[name]):
-                        loss = loss + value
-                part = loss if len(group) == 1 else loss * (batch.size / count)
-                if self._differentiates:
-                    whole = part if whole is None else whole + part
-                else:
-                    part.backward()
-                    whole = part.detach() if whole is None else whole + part.detach()
-                if self.metrics:
-                    outputs.append(on_tensors(Tensor.detach, output))
-                    targets.append(batch.target)
-            return whole  # type: ignore[return-value]
-
-        if self._differentiates or isinstance(self.optimizer, optim.LBFGS):
-            self.optimizer.step(closure)
-            self._call("on_backward_end")  # the gradients are those of the last look at the loss
-        else:
-            closure()
-            after_backward(self.penalties, self.model, group)
-            self._call("on_backward_end")
-            self._clip()
-            try:
-                self.optimizer.step()
-            except optim.NotFiniteError:
-                self._diverged("a gradient", group[-1], number)
-        if self.schedule is not None and self.schedule_each == "batch":
-            self._step_schedule(totals["loss"] / count)
-        self._call("on_batch_end")
-        return totals
-
-    @property
-    def _differentiates(self) -> bool:
-        """Whether the optimizer takes the derivatives of the loss itself."""
-        return isinstance(self.optimizer, Minimizer)
-
-    @staticmethod
-    def _note(totals: dict[str, float], name: str, value: float) -> None:
-        totals[name] = totals.get(name, 0.0) + value
+        if not all([m.training for m in self.model.modules()]):
+            self.model.train()
+        sums = Sums(self.metrics, list(self.penalties))
+        self._repeater.one_epoch(loader, sums, bar)
+        return sums.means()
 
     def _loss(self, batch: Batch) -> tuple[Any, Tensor, dict[str, Tensor]]:
         output = self.model(*batch.inputs)
@@ -364,13 +281,7 @@ class Trainer:
         own = self._weights[batch.target]
         return own if batch.weight is None else own * batch.weight
 
-    def _clip(self) -> None:
-        if self.clip_value is not None:
-            clip_grad_value_(self.model.parameters(), self.clip_value)
-        if self.clip_norm is not None:
-            clip_grad_norm_(self.model.parameters(), self.clip_norm)
-
-    def _diverged(self, what: str, batch: Batch, number: int) -> None:
+    def _diverged(self, what: str, batch: Batch, number: int) -> NoReturn:
         report = autopsy(self.model, batch.inputs, batch.target, self.loss, self.optimizer)
         self.optimizer.zero_grad()
         place = f"{what} is not finite in batch {number + 1} of epoch {self.epoch + 1}"
@@ -428,20 +339,14 @@ def _schedule(given: ScheduleLike | None, optimizer: optim.Optimizer) -> LRSched
     if given is None or isinstance(given, LRScheduler):
         return given
     other: Any = given  # what steps is a schedule, too, though none of ours
-    return other if hasattr(other, "step") else other(optimizer)
+    made = hasattr(other, "step") and not isinstance(other, type)
+    return other if made else other(optimizer)
 
 
 def _early(given: int | EarlyStopping | None) -> list[Events]:
     if given is None:
         return []
     return [given if isinstance(given, EarlyStopping) else EarlyStopping(given)]
-
-
-def _length(loader: Any) -> int | None:
-    try:
-        return len(loader)
-    except TypeError:
-        return None
 
 
 def _copy(value: Any) -> Any:

@@ -1,0 +1,225 @@
+"""How the updates of a fit run: as they are, or from a record, one by one or an epoch at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from chainrule import backend, optim
+from chainrule.backend.recorded import cannot_repeat, thread
+from chainrule.compiler.compiled import Compiled
+from chainrule.data.loader import DataLoader
+from chainrule.tensor import Tensor
+from chainrule.train.batches import Batch, batches
+from chainrule.train.by_rows import ByRows, cut
+from chainrule.train.dependence import Dependence, modules_of, python_state
+from chainrule.train.packing import Layout, packed
+from chainrule.train.progress import Shown
+from chainrule.train.updates import LossNotFinite, Parts, Sums, calls_closures, take_step
+
+if TYPE_CHECKING:
+    from chainrule.train.trainer import Trainer
+
+__all__ = ["Repeater"]
+
+# Updates of one form that a record has to serve, in epochs and one by one: a network of ten
+# parameters has saved as much time as it took to record after about half of them.
+NEEDED, NEEDED_ALONE = 150, 600
+FEW = 10  # updates for which an epoch at once is not worth its beginning
+MOST = 7  # forms of batches that are recorded
+
+
+class Quiet(Compiled):
+    """A compiled function that keeps to itself why it runs as it is."""
+
+    why = ""
+
+    def _tell(self, reason: str) -> None:
+        self.why = reason
+
+
+class Step:
+    """The update as it is recorded: all that it depends on hangs on this object."""
+
+    def __init__(self, trainer: Trainer):
+        self.trainer, self.modules = trainer, modules_of(trainer)
+        self.weights = trainer._weights
+        self.size = 0  # samples of a batch, where several come as one
+
+    def of_batches(self, group: list[Batch]) -> Parts:
+        """An update from batches."""
+        if thread.recorder is None:
+            return take_step(self.trainer, group)
+        before = python_state(self.modules)
+        parts = take_step(self.trainer, group)
+        if python_state(self.modules) != before:
+            cannot_repeat("a module keeps something of its own each time it is called")
+        return parts
+
+    def of_rows(self, *data: Tensor) -> Tensor:
+        """An update from the rows of one batch, or of several."""
+        return packed(self.of_batches(cut(data, self.size)))
+
+
+class Repeater:
+    """Runs the updates of a fit.
+
+    An update is recorded where enough of its form are to come; what cannot be repeated runs as it
+    is, and ``way`` says which was the case in the last epoch.
+    """
+
+    def __init__(self, trainer: Trainer, epochs: int):
+        self.trainer, self.epochs = trainer, epochs
+        self.reason = _why_not(trainer)
+        self.step = Step(trainer)
+        self.steps, self.rows = Quiet(self.step.of_batches), Quiet(self.step.of_rows)
+        self.depends = Dependence(trainer)
+        self.way = f"eager: {self.reason}"
+        self.layout: Layout | None = None  # of what an update of rows leaves
+        self._usual: Any = None  # the form of the first update
+        self._updates = 0  # of an epoch, if that is known
+        self._seen: dict[Any, int] = {}  # updates of each form that ran as they are
+        self._chosen: set[Any] = set()  # forms that are recorded
+
+    # --- an epoch ---------------------------------------------------------------------------------
+
+    def one_epoch(self, loader: Any, sums: Sums, bar: Shown) -> None:
+        """One pass over the training data."""
+        done = self.steps.repeated, self.rows.repeated
+        length = length_of(loader)
+        self._updates = -(-length // self.trainer.accumulate) if length is not None else 0
+        rows = loader.begin_rows() if self._takes_rows(loader) else None
+        if rows is None:
+            self._by_batches(batches(loader), length, sums, bar)
+        else:
+            ByRows(self, loader, rows, sums, bar).run()
+        self.reason = self.reason or self.steps.why or self.rows.why
+        if self.rows.repeated > done[1]:
+            self.way = "compiled epochs"
+        elif self.steps.repeated > done[0]:
+            self.way = "compiled steps"
+        else:
+            self.way = f"eager: {self.reason or 'too few updates are alike to gain by a record'}"
+
+    def _takes_rows(self, loader: Any) -> bool:
+        """Whether an epoch may run at once: nobody looks at single batches, and enough are left."""
+        t = self.trainer
+        if self.reason or not isinstance(loader, DataLoader) or loader.batch_size is None:
+            return False
+        if t.schedule is not None and t.schedule_each == "batch":
+            return False
+        if t.metrics and (t.accumulate > 1 or (self.layout is not None and not self.layout.fits)):
+            return False
+        if self._updates < FEW:
+            return False
+        looks = any([wants(callback, "on_batch_end") for callback in t._running])
+        enough = self.rows.repeated or self._updates * (self.epochs - t.epoch) >= NEEDED
+        return bool(enough) and not looks
+
+    def _by_batches(
+        self, given: Iterable[Batch], length: int | None, sums: Sums, bar: Shown
+    ) -> None:
+        group: list[Batch] = []
+        number = -1
+        for number, batch in enumerate(given):
+            group.append(batch)
+            if len(group) == self.trainer.accumulate or number + 1 == length:
+                self.update(group, number, sums)
+                group = []
+            bar.batch_done(sums.totals["loss"], sums.samples, sums.measured)
+        if group:
+            self.update(group, number, sums)
+
+    # --- an update --------------------------------------------------------------------------------
+
+    def update(self, group: list[Batch], number: int, sums: Sums) -> Parts:
+        """One update, the last of whose batches has this number in the epoch."""
+        t = self.trainer
+        t.batch = group[-1]
+        try:
+            parts = self._taken(group)
+        except LossNotFinite as error:
+            t._diverged("the loss", group[error.place], number)
+        except optim.NotFiniteError:
+            if calls_closures(t.optimizer):
+                raise
+            t._diverged("a gradient", group[-1], number)
+        mean = sums.add(group, parts)
+        if t.schedule is not None and t.schedule_each == "batch":
+            t._step_schedule(mean)
+        t._call("on_batch_end")
+        return parts
+
+    def _taken(self, group: list[Batch]) -> Parts:
+        if self.reason or not self._gains(group):
+            return take_step(self.trainer, group)
+        self.look()
+        parts: Parts = self.steps(group)
+        self.reason = self.steps.why
+        return parts
+
+    def look(self) -> None:
+        """Forgets all records where something has changed that they do not see themselves."""
+        if self.depends.changed():
+            self.steps.entries.clear()
+            self.rows.entries.clear()
+
+    def _gains(self, group: list[Batch]) -> bool:
+        """Whether enough updates of this form are to come, as far as that is known."""
+        form = tuple([_form(b) for b in group])
+        if form in self._chosen:
+            return True
+        if self._usual is None:
+            self._usual = form
+        seen = self._seen[form] = self._seen.get(form, 0) + 1
+        left = self.epochs - self.trainer.epoch
+        expected = left * self._updates if form == self._usual else left
+        if max(seen, expected) < NEEDED_ALONE or len(self._chosen) >= MOST:
+            return False
+        self._chosen.add(form)
+        return True
+
+
+def wants(callback: object, event: str) -> bool:
+    """Whether a callback does anything at an event: most methods are empty."""
+    method = getattr(callback, event)
+    code = getattr(getattr(method, "__func__", method), "__code__", None)
+    return code is None or code.co_code not in EMPTY
+
+
+def _with_text(self: object, trainer: object) -> None:
+    """Nothing."""
+
+
+def _without_text(self: object, trainer: object) -> None:
+    pass
+
+
+EMPTY = {f.__code__.co_code for f in (_with_text, _without_text)}
+
+
+def length_of(loader: Any) -> int | None:
+    """The number of batches, if that is known."""
+    try:
+        return len(loader)
+    except TypeError:
+        return None
+
+
+def _why_not(trainer: Trainer) -> str:
+    """Why no update of a trainer is recorded; "" if they may be."""
+    if not trainer.compile:
+        return "compile=False"
+    if backend.current() != "native":
+        return "there are no compiled kernels"
+    if calls_closures(trainer.optimizer):
+        return f"{type(trainer.optimizer).__name__} looks at the loss as often as it likes"
+    for callback in trainer._running:
+        if wants(callback, "on_backward_end"):
+            return f"{type(callback).__name__} sees the gradients before they are clipped"
+    return ""
+
+
+def _form(batch: Batch) -> Any:
+    first = batch.inputs[0]
+    return first.array.shape if isinstance(first, Tensor) else batch.size
