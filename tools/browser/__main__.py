@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 
 from browser.chromium import find, screenshot, wrong_with
-from browser.pages import PAGES, PLANTED
+from browser.pages import PAGES, PLANTED, atlas_pages
 
 
 def main() -> int:
@@ -20,7 +21,9 @@ def main() -> int:
     print(f"{len(PLANTED) - len(unseen)} of {len(PLANTED)} planted mistakes are seen")
     for name in unseen:
         print(f"  not seen: {name}")
-    return 1 if _look(options.pictures) + len(unseen) else 0
+    with tempfile.TemporaryDirectory() as folder:
+        bad = _look(options.pictures) + _look_at_atlas(options.pictures, Path(folder))
+    return 1 if bad + len(unseen) else 0
 
 
 def _sees(page: str, word: str) -> bool:
@@ -32,24 +35,44 @@ def _look(pictures: str | None) -> int:
     bad = 0
     for name, (make, controls) in PAGES.items():
         page = make()
-        size = len(page.encode())
-        found = [f"has {size} bytes; 1 MB is the most"] if size > 1_000_000 else []
-        for dark in (False, True):
-            scheme = "dark" if dark else "light"
-            found += [f"{scheme}, {line}" for line in wrong_with(page, controls, dark)]
-        print(f"{name}: {size / 1000:.0f} kB, {'wrong' if found else 'well'}")
-        for line in dict.fromkeys(found):
-            print(f"  {line}")
-        bad += bool(found)
+        bad += _tell(name, page, controls)
         if pictures:
             _photograph(name.replace(" ", "-"), page, Path(pictures))
     return bad
+
+
+def _look_at_atlas(pictures: str | None, folder: Path) -> int:
+    """The same of a small atlas, whose pages show files beside them."""
+    bad = 0
+    for path, controls in atlas_pages(folder):
+        bad += _tell(f"atlas {path.stem}", path.read_text("utf-8"), controls, folder)
+        if pictures:
+            _photograph_file(f"atlas-{path.stem}", path, Path(pictures))
+    return bad
+
+
+def _tell(name: str, page: str, controls: str, beside: Path | None = None) -> bool:
+    """Prints what is wrong with a page; whether anything is."""
+    size = len(page.encode())
+    found = [f"has {size} bytes; 1 MB is the most"] if size > 1_000_000 else []
+    for dark in (False, True):
+        scheme = "dark" if dark else "light"
+        found += [f"{scheme}, {line}" for line in wrong_with(page, controls, dark, beside)]
+    print(f"{name}: {size / 1000:.0f} kB, {'wrong' if found else 'well'}")
+    for line in dict.fromkeys(found):
+        print(f"  {line}")
+    return bool(found)
 
 
 def _photograph(name: str, page: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     file = (folder / f"{name}.html").resolve()
     file.write_text(page, "utf-8")
+    _photograph_file(name, file, folder)
+
+
+def _photograph_file(name: str, file: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     for width in (500, 1000):
         for dark in (False, True):
             scheme = "dark" if dark else "light"

@@ -58,8 +58,8 @@ function checkNames(frame, page) {
   if (page.querySelectorAll('h1').length !== 1) tell(frame, 'has not one <h1>');
   if (!page.documentElement.lang) tell(frame, 'has no language');
   for (const e of page.querySelectorAll('img:not([alt])')) tell(frame, `<img> without alt: ${e.src.slice(0, 40)}`);
-  for (const e of page.querySelectorAll('button,input,[role=button]'))
-    if (!(e.getAttribute('aria-label') || e.textContent.trim())) tell(frame, `<${e.tagName}> without a name`);
+  for (const e of page.querySelectorAll('button,input,select,[role=button]'))
+    if (!(e.getAttribute('aria-label') || (e.tagName !== 'SELECT' && e.textContent.trim()))) tell(frame, `<${e.tagName}> without a name`);
   for (const e of page.querySelectorAll('a[href^="#"]'))
     if (!page.querySelector(e.getAttribute('href'))) tell(frame, `${e.getAttribute('href')} leads nowhere`);
 }
@@ -105,12 +105,38 @@ function checkSlider(frame, view, box) {
   if (state() === before) tell(frame, 'the slider changes nothing');
 }
 
+// What is typed and chosen leaves fewer cards, and an empty search shows all of them again.
+function checkFilters(frame, view, page, form) {
+  const cards = [...page.querySelectorAll('.cards li')], shown = () => cards.filter(c => !c.hidden).length;
+  press(view, page.body, '/');
+  if (page.activeElement !== form.words) tell(frame, 'the key / does not lead to the search');
+  const all = shown(), set = (field, value) => {
+    field.value = value;
+    field.dispatchEvent(new view.Event('input', {bubbles: true}));
+    return shown();
+  };
+  if (all !== cards.length) tell(frame, 'not all cards are shown at first');
+  if (set(form.words, 'nothing has this word') !== 0) tell(frame, 'the search leaves cards of other words');
+  if (set(form.words, cards[0].querySelector('b').textContent) < 1) tell(frame, 'the search does not find a title');
+  set(form.words, '');
+  for (const kind of ['course', 'group', 'verdict']) {
+    const value = cards[0].dataset[kind], n = cards.filter(c => c.dataset[kind] === value).length;
+    if (set(form[kind], value) !== n) tell(frame, `the filter by ${kind} shows other cards`);
+    set(form[kind], '');
+  }
+  if (shown() !== all) tell(frame, 'cards do not come back');
+  for (const image of page.querySelectorAll('.cards img'))
+    if (image.complete && !image.naturalWidth) tell(frame, `${image.getAttribute('src')} shows nothing`);
+}
+
 function checkKeys(frame, view, page, expected) {
   const figures = [...page.querySelectorAll('figure.curves')], place = page.querySelector('#place');
   const toggles = [...page.querySelectorAll('svg [role=button]')];
   const sliders = [...page.querySelectorAll('.threshold')];
-  const found = {curves: figures.length > 0, steps: !!place, modules: toggles.length > 0, slider: sliders.length > 0};
+  const form = page.querySelector('form');
+  const found = {'': true, filters: !!form, curves: figures.length > 0, steps: !!place, modules: toggles.length > 0, slider: sliders.length > 0};
   if (!found[expected]) tell(frame, `has no ${expected} to control`);
+  if (form) checkFilters(frame, view, page, form);
   figures.forEach(figure => checkCurves(frame, view, figure));
   sliders.forEach(box => checkSlider(frame, view, box));
   if (place) {

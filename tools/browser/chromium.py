@@ -26,8 +26,9 @@ OPTIONS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-# Into the head of the page: requests are refused and told, and so is what goes to the console.
-EARS = """<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
+# Into the head of the page: requests are refused and told, and so is what goes to the console. A
+# page of several files may read those beside it.
+EARS = """<meta http-equiv="Content-Security-Policy" content="default-src 'none';img-src data:FILES;
 style-src 'unsafe-inline'; script-src 'unsafe-inline'"><script>window.heard=[];
 addEventListener('error',e=>heard.push('error: '+(e.message||'a file is missing')),true);
 addEventListener('unhandledrejection',e=>heard.push('error: '+e.reason));
@@ -56,13 +57,14 @@ def _run(address: str, dark: bool, *options: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
 
 
-def wrong_with(page: str, controls: str, dark: bool) -> list[str]:
+def wrong_with(page: str, controls: str, dark: bool, beside: Path | None = None) -> list[str]:
     """What is wrong with a page, in sentences; nothing, if all is well.
 
-    ``controls`` is what must work by keys: "curves", "slider", "steps", "modules",
-    or "" for nothing.
+    ``controls`` is what must work by keys: "curves", "slider", "steps", "modules", "filters",
+    or "" for nothing. ``beside`` is the folder of the page, if it shows files of its own.
     """
-    heard = page.replace("<head>", f"<head>{EARS}", 1)
+    ears = EARS.replace("FILES", "" if beside is None else " file:; frame-src file:")
+    heard = page.replace("<head>", f"<head>{ears}", 1)
     if heard == page:
         return ["has no <head>"]
     scheme = "dark" if dark else "light"
@@ -73,8 +75,8 @@ def wrong_with(page: str, controls: str, dark: bool) -> list[str]:
     )
     script = Path(__file__).with_name("check.js").read_text("utf-8")
     call = f"addEventListener('load',()=>checkAll({json.dumps(dark)},{json.dumps(controls)}))"
-    with tempfile.TemporaryDirectory() as folder:
-        outer = Path(folder, "outer.html")
+    with tempfile.TemporaryDirectory(dir=beside) as folder:
+        outer = Path(beside or folder, "outer.html")
         outer.write_text(
             f'<!doctype html><html style="color-scheme:{scheme}"><meta charset="utf-8">'
             f"<body>{frames}<script>{script}{call}</script></body></html>",

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import chainrule
-from chainrule import data, inspect, nn, train
+from chainrule import atlas, data, inspect, nn, train
+from chainrule.atlas.site.writing import write_site
 from chainrule.inspect.core.pages import page
 
-__all__ = ["PAGES", "PLANTED"]
+__all__ = ["PAGES", "PLANTED", "atlas_pages"]
 
 
 def _fitted(name: str) -> str:
@@ -83,6 +84,15 @@ def _drawing() -> str:
     return inspect.draw(net, chainrule.randn(1, 3, 8, 8)).to_html()
 
 
+def atlas_pages(folder: Path) -> list[tuple[Path, str]]:
+    """A small atlas: its pages, and what must work by keys on each."""
+    ids = ["V10", "V23", "V28", "X01", "N07", "EX04", "ERR001", "ERR003"]
+    atlas.run(atlas.choose(ids), folder)
+    write_site(folder)
+    pages = [(folder / f"{id}.html", "") for id in ids]
+    return [(folder / "index.html", "filters"), (folder / "api.html", ""), *pages]
+
+
 # Its name, what makes it, and what must work by keys.
 PAGES: dict[str, tuple[Callable[[], str], str]] = {
     "fit iris": (lambda: _fitted("iris"), "curves"),
@@ -120,6 +130,14 @@ PLANTED: dict[str, tuple[str, str]] = {
             "<output>At 50%</output></div>",
         ),
         "the slider changes nothing",
+    ),
+    "a search that leaves all cards": (
+        page(
+            "t",
+            '<form><input name="words" aria-label="w"></form><ul class="cards"><li><b>x</b></li>'
+            "</ul>",
+        ),
+        "the search leaves cards",
     ),
     "keys that do nothing": (page("t", _STEPS), "changes nothing"),
 }

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from chainrule.cli import commands, inspecting, predicting, serving
+from chainrule.cli import commands, drawing, inspecting, predicting, serving
 from chainrule.cli.arguments import UserError
 from chainrule.cli.columns import add_column_options
 from chainrule.cli.installation import version
@@ -32,6 +32,7 @@ EXAMPLES = """examples:
   chainrule serve chainrule-iris              answers over HTTP, with a page to try it
   chainrule inspect chainrule-iris            the layers of a network; --list names the instruments
   chainrule cv wine --folds 10                cross-validation instead of one split
+  chainrule atlas X06 N07                     what the courses show, beside what they print
 """
 
 
@@ -170,6 +171,8 @@ def _parser() -> argparse.ArgumentParser:
     _training_options(cv)
     cv.add_argument("--folds", type=int, default=5)
     cv.add_argument("--jobs", type=int, default=1, help="folds at once (needs joblib)")
+
+    drawing.add_options(command("atlas", drawing.atlas, drawing.HELP))
 
     command("datasets", commands.datasets, "the tables that come with the package")
     command("info", commands.show_info, "say what is installed, and which kernels compute and why")

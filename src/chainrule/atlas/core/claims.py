@@ -161,10 +161,10 @@ class Wrong:
         finding = _finding_of_erratum(printed, right)
         return Judged(
             self.name,
-            f"{self.printed}: {shown(obtained.printed)}",
-            f"{self.right}: {shown(obtained.right)}; found: {shown(obtained.truth)}",
+            f"{self.printed}, which gives {shown(obtained.printed)}",
+            f"{self.right}, which gives {shown(obtained.right)}; true is {shown(obtained.truth)}",
             finding,
-            f"within {self.tolerance:g} of what is found",
+            f"equal means within {self.tolerance:g}",
         )
 
 

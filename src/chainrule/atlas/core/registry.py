@@ -180,6 +180,14 @@ def _number(id: str) -> tuple[str, int]:
     return (match[1], int(match[2])) if match else (id, 0)
 
 
+def _nearest(given: str, count: int = 3) -> list[str]:
+    """Ids that may have been meant: of the same letters by their numbers, else of like letters."""
+    letters, number = _number(given)
+    like = difflib.get_close_matches(letters, {_number(id)[0] for id in ENTRIES}, 1, 0.0)
+    near = [id for id in ENTRIES if _number(id)[0] in like]
+    return sorted(near, key=lambda id: abs(_number(id)[1] - number))[:count]
+
+
 def choose(ids: Sequence[str] = (), course: str | None = None) -> list[Entry]:
     """The entries of these ids, or all; of one course, if it is given.
 
@@ -187,20 +195,19 @@ def choose(ids: Sequence[str] = (), course: str | None = None) -> list[Entry]:
     """
     found = entries()
     if course is not None and course not in COURSES:
-        raise ValueError(f"atlas: no course {course!r}; the courses are {', '.join(COURSES)}")
+        raise ValueError(f"choose: no course {course!r}; the courses are {', '.join(COURSES)}")
     by_number = {_number(id): e for id, e in found.items()}
     chosen: dict[str, Entry] = {}
     for given in ids:
         made = by_number.get(_number(given.upper()))
         if made is None:
-            near = difflib.get_close_matches(given.upper(), found, n=3, cutoff=0.3)
             raise ValueError(
-                f"atlas: no entry {given!r}; the nearest are {', '.join(near) or 'none'} "
+                f"choose: no entry {given!r}; the nearest are {', '.join(_nearest(given.upper()))} "
                 "(chainrule atlas --list names all)"
             )
         chosen[made.id] = made
     wanted = [*chosen.values()] if ids else [*found.values()]
     wanted = [e for e in wanted if course is None or e.course == course]
     if not wanted:
-        raise ValueError(f"atlas: none of {', '.join(ids)} is of course {course}")
+        raise ValueError(f"choose: none of {', '.join(ids)} is of course {course}")
     return wanted

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import multiprocessing
+import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -138,16 +139,28 @@ def _draw_without_window() -> None:
     matplotlib.use("agg")
 
 
+def _begin(threads: int) -> None:
+    """A worker: Ctrl-C is for the process that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    set_num_threads(threads)
+
+
 @contextlib.contextmanager
 def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that start clean; at an interrupt what has not begun is dropped."""
-    threads = max(1, get_num_threads() // jobs)
+    """Processes that start clean; if anything ends this one early, they are ended at once: files
+    are whole or not there."""
+    before = multiprocessing.active_children()
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, set_num_threads, (threads,))
+    pool = ProcessPoolExecutor(jobs, context, _begin, (max(1, get_num_threads() // jobs),))
     try:
         yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            if process not in before:
+                process.terminate()
+        raise
+    pool.shutdown()
 
 
 def run(

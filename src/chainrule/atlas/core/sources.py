@@ -68,17 +68,33 @@ def _is_of_entries(module: str) -> bool:
     return module.startswith("chainrule.atlas.") and not module.startswith("chainrule.atlas.core.")
 
 
+@functools.cache
+def _parts_of(module: str, name: str) -> dict[tuple[str, str], str]:
+    """A definition below all of the atlas that it needs, by module and name."""
+    seen: dict[tuple[str, str], str] = {}
+    _definitions(module, name, seen)
+    return seen
+
+
 def code_of(entry: Entry) -> str:
     """The function of an entry, below the helpers and constants of the atlas that it uses."""
-    seen: dict[tuple[str, str], str] = {}
-    _definitions(entry.function.__module__, entry.function.__name__, seen)
-    imports = _imports_of(entry.function.__module__, "\n".join(seen.values()))
-    return "\n\n\n".join([imports, *seen.values()])
+    parts = _parts_of(entry.function.__module__, entry.function.__name__)
+    shown = {name for _, name in parts}
+    imports = [
+        line
+        for module in dict.fromkeys(module for module, _ in parts)
+        for line in _imports_of(module, shown, _joined(parts, module))
+    ]
+    return "\n\n\n".join(["\n".join(dict.fromkeys(imports)), *parts.values()])
 
 
-def _imports_of(module: str, code: str) -> str:
-    """The imports of the module that the code needs."""
-    used = {*_names_in(code)}
+def _joined(parts: dict[tuple[str, str], str], module: str) -> str:
+    return "\n".join(text for (home, _), text in parts.items() if home == module)
+
+
+def _imports_of(module: str, shown: set[str], code: str) -> list[str]:
+    """The imports of a module that the code needs; not of what is shown itself."""
+    used = {*_names_in(code)} - shown
     kept = []
     for node in ast.parse(inspect.getsource(sys.modules[module])).body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -86,7 +102,7 @@ def _imports_of(module: str, code: str) -> str:
             if names and getattr(node, "module", "") != "__future__":
                 node.names = names
                 kept.append(ast.unparse(node))
-    return "\n".join(kept)
+    return kept
 
 
 def key_of(entry: Entry, full: bool) -> str:
@@ -97,26 +113,28 @@ def key_of(entry: Entry, full: bool) -> str:
 
 
 def public_names(entry: Entry) -> dict[str, Any]:
-    """The functions, classes and modules of the library that the code of an entry names, as
-    ``nn.SELU``, in their order."""
+    """The functions and classes of the library that the code of an entry calls, by their whole
+    names, such as ``chainrule.nn.SELU``."""
     found: dict[str, Any] = {}
-    module = sys.modules[entry.function.__module__]
-    for node in ast.walk(ast.parse(code_of(entry))):
-        name = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
-        value = _looked_up(module, name) if name.replace(".", "").isidentifier() else None
-        if value is not None and not isinstance(value, ModuleType) and _is_public(value):
-            found.setdefault(name, value)
+    for (module, _), text in _parts_of(entry.function.__module__, entry.function.__name__).items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Attribute):
+                name, value = _looked_up(sys.modules[module], ast.unparse(node))
+                if not isinstance(value, ModuleType) and _is_public(value):
+                    found[name] = value
     return dict(sorted(found.items()))
 
 
-def _looked_up(module: ModuleType, name: str) -> Any:
+def _looked_up(module: ModuleType, name: str) -> tuple[str, Any]:
+    """What a dotted name means in a module, and its whole name; None if it is not the library's."""
     first, *rest = name.split(".")
-    value = getattr(module, first, None)
+    value: Any = getattr(module, first, None)
     if not isinstance(value, ModuleType) or not value.__name__.startswith("chainrule"):
-        return None
+        return name, None
+    whole = ".".join([value.__name__, *rest])
     for part in rest:
         value = getattr(value, part, None)
-    return value
+    return whole, value
 
 
 def _is_public(value: Any) -> bool:

@@ -99,8 +99,8 @@ def shown(value: Value) -> str:
     found = numbers(value)
     if len(found) == 1:
         return _short(found[0])
-    listed = ", ".join(map(_short, found[:8]))
-    return f"({listed}{', ...' if len(found) > 8 else ''})"
+    listed = ", ".join(map(_short, found[:12]))
+    return f"({listed}{', ...' if len(found) > 12 else ''})"
 
 
 def _short(number: float) -> str:

@@ -1,0 +1,342 @@
+"""Claims and verdicts, the list of entries, running and resuming, and the pages."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import chainrule
+from chainrule import nn
+from chainrule.atlas import (
+    Entry,
+    Failed,
+    Forms,
+    Number,
+    Outcome,
+    Refuted,
+    Spread,
+    Statement,
+    Unchecked,
+    Wrong,
+    attempt,
+    choose,
+    compute,
+    entries,
+    entry,
+    run,
+)
+from chainrule.atlas.core import running
+from chainrule.atlas.core.claims import tampered, verdict_of
+from chainrule.atlas.core.registry import ENTRIES
+from chainrule.atlas.core.sources import code_of, key_of, public_names
+from chainrule.atlas.core.values import distance, shown
+from chainrule.atlas.site.card import card
+from chainrule.atlas.site.code import colored
+from chainrule.atlas.site.writing import write_site
+
+pytest.importorskip("matplotlib")
+inf = math.inf
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "obtained", "finding"),
+    [
+        (Number("n", 0.7877, 5e-5), 0.78767, "holds"),
+        (Number("n", 0.7877, 5e-5), 0.7879, "does not hold"),
+        (Number("n", (1, 2), 0.5), [1, 2], "holds"),
+        (Number("n", (1, 2), 0.5), [1, 2, 3], "does not hold"),
+        (Number("n", 2.0, 1.0), math.nan, "does not hold"),
+        (Number("n", 2.0, deviations=2), Spread((1.0, 2.0, 3.5)), "holds"),
+        (Number("n", 9.0, deviations=2), Spread((1.0, 2.0, 3.5)), "does not hold"),
+        (Statement("s", "small", at_most=1), [0.5, 1.0], "holds"),
+        (Statement("s", "small", at_most=1), [0.5, 1.5], "does not hold"),
+        (Statement("s", "in", at_least=0, at_most=1), math.nan, "does not hold"),
+        (Wrong("w", "a", "b"), Forms(1.0, 2.0, 2.0), "erratum"),
+        (Wrong("w", "a", "b"), Forms(2.0, 2.0, 2.0), "the printed form holds"),
+        (Wrong("w", "a", "b"), Forms(1.0, 3.0, 2.0), "does not hold"),
+        (Wrong("w", "a", "b"), Forms(Failed("TypeError"), 2.0, 2.0), "erratum"),
+        (Refuted("r", "positive", (1e-9, inf), "not negative", (0, inf)), 0.0, "erratum"),
+        (
+            Refuted("r", "positive", (1e-9, inf), "not negative", (0, inf)),
+            1.0,
+            "the printed form holds",
+        ),
+        (Refuted("r", "positive", (1e-9, inf), "not negative", (0, inf)), -1.0, "does not hold"),
+    ],
+)
+def test_a_claim_is_judged_by_its_number(claim: object, obtained: object, finding: str) -> None:
+    judged = claim.judge(obtained)  # type: ignore[attr-defined]
+    assert judged.finding == finding
+    if finding in ("holds", "erratum"):
+        turned, changed = tampered(claim, obtained)  # type: ignore[arg-type]
+        assert turned.judge(changed).finding != finding  # type: ignore[arg-type]
+
+
+def test_a_number_that_does_not_hold_is_moved_to_what_was_obtained() -> None:
+    claim, value = tampered(Number("n", 5.0, 0.1), 7.0)
+    assert claim.judge(value).finding == "holds"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("findings", "verdict"),
+    [
+        (["holds", "holds"], "reproduced"),
+        (["holds", "not checked"], "reproduced"),
+        (["holds", "does not hold"], "in part"),
+        (["does not hold"], "not reproduced"),
+        (["erratum", "holds"], "erratum"),
+        (["erratum", "does not hold"], "in part"),
+        (["erratum", "the printed form holds"], "in part"),
+        (["the printed form holds"], "reproduced"),
+        (["not checked"], "not checked"),
+    ],
+)
+def test_the_verdict_follows_from_the_findings(findings: list[str], verdict: str) -> None:
+    one = Unchecked("n", "t", "w").judge()
+    assert verdict_of([dataclasses.replace(one, finding=f) for f in findings]) == verdict  # type: ignore[arg-type]
+
+
+def test_values_are_compared_and_shown() -> None:
+    assert distance(chainrule.ones(2, 2), chainrule.ones(4)) == inf
+    assert distance(chainrule.ones(2), [1.0, 1.5]) == 0.5
+    assert distance(Failed("no"), Failed("no")) == inf
+    assert shown([1, 2.5]) == "(1, 2.5)"
+    assert shown(True) == "yes"
+    assert shown(Spread((1.0, 3.0))) == "2 ± 1.41421 (2 seeds)"
+    assert shown(math.inf) == "inf"
+    failed = attempt(lambda: nn.MaxPool2d(2, in_channels=3))  # type: ignore[call-arg, arg-type, return-value]
+    assert isinstance(failed, Failed)
+    assert "in_channels" in failed.reason
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Number("n", 1.0), "needs a positive tolerance"),
+        (lambda: Number("n", 1.0, 0.1, deviations=1), "not both"),
+        (lambda: Number("n", 1.0, deviations=2).judge(1.0), "needs a Spread"),
+        (lambda: Number("n", 1.0, deviations=2).judge(Spread((1.0, 1.0))), "give a tolerance"),
+        (lambda: Statement("s", "t"), "needs a bound"),
+        (lambda: Wrong("w", "a", "b").judge(1.0), "needs Forms"),
+        (lambda: Number("n", 1.0, 0.1).judge(Forms(1, 2, 3)), "for a claim that is Wrong"),
+        (lambda: Spread((1.0,)), "two seeds or more"),
+    ],
+)
+def test_a_claim_without_what_decides_it_is_refused(make: object, words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        make()  # type: ignore[operator]
+
+
+# --- the list -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listed() -> Iterator[None]:
+    """What a test puts on the list is taken off again."""
+    before = dict(entries())
+    yield
+    ENTRIES.clear()
+    ENTRIES.update(before)
+
+
+def planted(id: str = "Z01", **given: object) -> Entry:
+    def function(size: int = 2) -> Outcome:
+        """Two is two."""
+        return Outcome({"two": 2.0 if size else 3.0})
+
+    function.__module__ = "chainrule.atlas.numbers.planted"
+    about = {"course": "004", "printed": "here", "title": "t", "claims": [Number("two", 2, 0.5)]}
+    entry(id, **{**about, **given})(function)  # type: ignore[arg-type]
+    return ENTRIES[id]
+
+
+@pytest.mark.usefixtures("listed")
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"id": "v1"}, "capital letters"),
+        ({"course": "007"}, "none of"),
+        ({"claims": []}, "has no claim"),
+        ({"claims": [Number("two", 2, 1), Number("two", 3, 1)]}, "two claims of one name"),
+        ({"full": {"sizes": 3}}, "takes no setting"),
+        ({"id": "V10"}, "is in chainrule.atlas.figures"),
+    ],
+)
+def test_an_entry_that_is_not_whole_is_refused(given: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        planted(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("listed")
+def test_values_and_claims_belong_together() -> None:
+    made = planted()
+    assert made.group == "numbers"
+    with pytest.raises(ValueError, match="missing \\['two'\\], without claim \\['three'\\]"):
+        made.judge(Outcome({"three": 3.0}))
+
+
+def test_entries_are_chosen_by_id_and_course() -> None:
+    assert [e.id for e in choose(["err1", "V10", "v10"])] == ["ERR001", "V10"]
+    assert {e.course for e in choose(course="001")} == {"001"}
+    with pytest.raises(ValueError, match="no entry 'V99'; the nearest are V"):
+        choose(["V99"])
+    with pytest.raises(ValueError, match="no course '9'"):
+        choose(course="9")
+    with pytest.raises(ValueError, match="none of V10 is of course 004"):
+        choose(["V10"], "004")
+
+
+def test_settings_are_the_defaults_or_those_of_the_course() -> None:
+    v23 = entries()["V23"]
+    assert (v23.settings(), v23.settings(full=True)) == ({"points": 9}, {"points": 21})
+    assert key_of(v23, False) != key_of(v23, True)
+
+
+def test_an_entry_leaves_the_random_numbers_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    chainrule.manual_seed(5)
+    expected = chainrule.rand(3)
+    chainrule.manual_seed(5)
+    first = compute(entries()["EX04"]).obtained
+    assert chainrule.equal(chainrule.rand(3), expected)
+    assert compute(entries()["EX04"]).obtained == first
+    assert capsys.readouterr().out == ""
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the entries that are computed from now on."""
+    seen: list[str] = []
+    whole = running.compute
+    monkeypatch.setattr(running, "compute", lambda e, *a: (seen.append(e.id), whole(e, *a))[1])
+    return seen
+
+
+def test_what_is_done_is_not_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = counted(monkeypatch)
+    told: list[tuple[str, bool]] = []
+    chosen = choose(["ERR002", "M22"])
+    run(chosen, tmp_path, done=lambda record, there: told.append((record.id, there)))
+    run(chosen, tmp_path, done=lambda record, there: told.append((record.id, there)))
+    assert seen == ["ERR002", "M22"]
+    assert told == [("ERR002", False), ("M22", False), ("ERR002", True), ("M22", True)]
+    # Another source, a picture that is gone, a record that is damaged: computed again.
+    record = tmp_path / "files" / "ERR002" / "record.json"
+    record.write_text(record.read_text().replace(key_of(entries()["ERR002"], False), "old"))
+    (tmp_path / "files" / "M22" / "picture-0.svg").unlink()
+    run(chosen, tmp_path)
+    record.write_text("{")
+    run(chosen, tmp_path)
+    assert seen == ["ERR002", "M22", "ERR002", "M22", "ERR002"]
+
+
+def test_an_interrupt_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = running.compute
+
+    def interrupted(e: Entry, *args: object) -> Outcome:
+        if e.id == "M22":
+            raise KeyboardInterrupt
+        return whole(e, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(running, "compute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(choose(["ERR002", "M22", "ERR003"]), tmp_path)
+    assert running.kept_record(tmp_path, "ERR002") is not None
+    assert running.kept_record(tmp_path, "M22") is None
+    assert not [p for p in tmp_path.rglob("*") if p.is_file() and "ERR002" not in str(p)]
+
+
+@pytest.mark.usefixtures("listed")
+def test_an_entry_that_breaks_does_not_stop_the_others(tmp_path: Path) -> None:
+    broken = dataclasses.replace(entries()["ERR002"], function=_broken)
+    ENTRIES["ERR002"] = broken
+    records = run([broken, *choose(["ERR003"])], tmp_path)
+    assert "ZeroDivisionError" in records[0].error
+    assert [records[1].verdict, records[1].error] == ["erratum", ""]
+    assert not (tmp_path / "files" / "ERR002").exists()
+
+
+def _broken() -> Outcome:
+    """It divides by nothing."""
+    return Outcome({"least slope": 1 / 0, "least value": 0})
+
+
+def test_several_at_once_find_the_same(tmp_path: Path) -> None:
+    chosen = choose(["ERR002", "ERR003", "M22"])
+    alone = run(chosen, tmp_path / "alone")
+    together = run(chosen, tmp_path / "together", jobs=2)
+    same = [dataclasses.replace(r, seconds=0) for r in together]
+    assert [dataclasses.replace(r, seconds=0) for r in alone] == same
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out: Path = tmp_path_factory.mktemp("atlas")
+    run(choose(["V28", "M22", "ERR001", "ERR003"]), out)
+    write_site(out)
+    return out
+
+
+def test_every_link_leads_somewhere(site: Path) -> None:
+    pages = {p.name: p.read_text("utf-8") for p in site.glob("*.html")}
+    assert {*pages} == {"index.html", "api.html"} | {
+        f"{id}.html" for id in ("V28", "M22", "ERR001", "ERR003")
+    }
+    for name, text in pages.items():
+        for address in re.findall(r'(?:href|src)="([^"]*)"', text):
+            assert "//" not in address, "a request to elsewhere"
+            path, _, anchor = address.partition("#")
+            assert (site / (path or name)).is_file(), f"{name}: {address}"
+            assert not anchor or f'id="{anchor}"' in pages[path or name]
+
+
+def test_the_json_file_has_all_numbers(site: Path) -> None:
+    told = json.loads((site / "atlas.json").read_text("utf-8"))
+    assert [e["id"] for e in told["entries"]] == ["V28", "M22", "ERR001", "ERR003"]
+    v28 = told["entries"][0]
+    assert v28["obtained"]["feature map"] == [4, 3, 4, 2, 4, 3, 2, 3, 4]
+    assert (v28["verdict"], v28["course"]) == ("reproduced", "004")
+    assert (site / v28["films"][0]).is_file()
+
+
+def test_a_page_shows_printed_obtained_and_code(site: Path) -> None:
+    text = (site / "ERR003.html").read_text("utf-8")
+    for words in ("1.7581", "erratum", "files/ERR003/card.svg", "def</span> selu", "api.html#"):
+        assert words in text
+    assert (site / "files" / "ERR003" / "card.svg").is_file()
+
+
+def test_writing_again_changes_nothing(site: Path) -> None:
+    before = {p: p.stat().st_mtime_ns for p in site.rglob("*") if p.is_file()}
+    write_site(site)
+    assert {p: p.stat().st_mtime_ns for p in site.rglob("*") if p.is_file()} == before
+
+
+def test_the_card_holds_text_that_looks_like_tags() -> None:
+    judged = Number("<b>" + "long " * 30, 1.0, 0.5).judge(1.0)
+    drawn = card([judged] * 5)
+    assert "<b>" not in drawn
+    assert drawn.count("…") == 3
+
+
+def test_code_is_shown_with_its_helpers_and_names() -> None:
+    code = code_of(entries()["X01"])
+    assert code.index("def descend") < code.index("def line_outcome") < code.index("def sgd_on")
+    assert "chainrule.optim.SGD" in public_names(entries()["X01"])
+    assert colored("x = 'a'  # <b>\n") == (
+        'x = <span class="s">&#x27;a&#x27;</span>  <span class="c"># &lt;b&gt;</span>\n'
+    )

@@ -1,0 +1,131 @@
+"""``chainrule atlas``: pages from a folder, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from chainrule import atlas, charts
+from chainrule.atlas.core import running
+from chainrule.atlas.core.registry import ENTRIES
+from chainrule.cli import main
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.delenv("CHAINRULE_DATA", raising=False)
+    return tmp_path
+
+
+def test_entries_become_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["atlas", "ERR002", "m22", "--out", "pages", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "1 reproduced, 1 erratum" in out
+    assert "pages/index.html" in out.replace(os.sep, "/")
+    names = {p.name for p in Path("pages").iterdir()}
+    assert names == {"index.html", "api.html", "atlas.json", "ERR002.html", "M22.html", "files"}
+    # Others join them.
+    assert main(["atlas", "ERR003", "--out", "pages", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdicts"] == {"ERR003": "erratum"}
+    assert "ERR002.html" in Path("pages", "index.html").read_text("utf-8")
+
+
+def test_the_list_names_the_entries(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["atlas", "--list", "--course", "001"]) == 0
+    out = capsys.readouterr().out
+    assert "X04" in out
+    assert "M22" not in out
+    assert main(["atlas", "--list", "--json"]) == 0
+    assert {e["id"] for e in json.loads(capsys.readouterr().out)} == {*atlas.entries()}
+    assert not [*Path().iterdir()]
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    before = sorted(Path().rglob("*"))
+    assert main(["atlas", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.strip().splitlines()
+    assert sorted(Path().rglob("*")) == before
+    return line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["V999"], "no entry 'V999'; the nearest are V"),
+        (["Quark"], "no entry 'Quark'"),
+        (["--course", "9"], "no course '9'; the courses are 000"),
+        (["V10", "--jobs", "0"], "--jobs 0: at least 1"),
+        (["V10", "--out", "taken"], "that is a file"),
+        (["V10", "--out", "site"], "has an index.html that is no atlas"),
+        (["V10", "--data", "nowhere"], "--data nowhere: no such folder"),
+    ],
+)
+def test_mistakes_are_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    Path("taken").write_text("a file")
+    Path("site").mkdir()
+    Path("site", "index.html").write_text("mine")
+    assert words in refused(capsys, *arguments)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("locked").mkdir(mode=0o555)
+    assert "no permission to write" in refused(capsys, "V10", "--out", "locked/here")
+
+
+def test_without_matplotlib(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(charts, "available", lambda: False)
+    assert "pip install 'chainrule[plot]'" in refused(capsys, "V10")
+
+
+def test_missing_data(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = dataclasses.replace(atlas.entries()["V28"], data=("mnist",))
+    monkeypatch.setitem(ENTRIES, "V28", reading)
+    Path("empty").mkdir()
+    line = refused(capsys, "V28", "--full", "--data", "empty")
+    assert "V28 --full reads the files of mnist, which are not in empty" in line
+    assert main(["atlas", "V28", "--out", "quick"]) == 0  # quick runs need no files
+
+
+def test_an_interrupt_keeps_what_is_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = running.compute
+
+    def interrupted(entry: atlas.Entry, *args: object) -> atlas.Outcome:
+        if entry.id == "M22":
+            raise KeyboardInterrupt
+        return whole(entry, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(running, "compute", interrupted)
+    assert main(["atlas", "ERR002", "M22", "--jobs", "1"]) == 130
+    assert "1 of 2 entries are done and kept" in capsys.readouterr().err
+    assert Path("chainrule-atlas", "ERR002.html").is_file()
+    monkeypatch.undo()
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    assert main(["atlas", "ERR002", "M22", "--jobs", "1"]) == 0
+
+
+def test_an_entry_that_breaks_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(entry: atlas.Entry, *args: object) -> atlas.Outcome:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(running, "compute", broken)
+    assert main(["atlas", "ERR002", "--jobs", "1"]) == 1
+    assert "ERR002 could not be computed" in capsys.readouterr().err
