@@ -178,6 +178,14 @@ struct Kept {
     }
 };
 
+// A new reference to an array if it lies in one piece, or to a copy that does; null with an error.
+static inline PyArrayObject* in_one_piece(PyArrayObject* a) {
+    PyArrayObject* plain =
+        reinterpret_cast<PyArrayObject*>(PyArray_FromArray(a, nullptr, NPY_ARRAY_CARRAY_RO));
+    if (plain != a) cannot_be_kept();
+    return plain;
+}
+
 // Memory of the kernels, given up at the end.
 template <class T>
 struct Memory {

@@ -59,38 +59,54 @@ bool quick(const ConvShape& s) {
     return n < QUICK;
 }
 
-// kernel(shape, a, b, out) for the dtype at hand; without the GIL if it takes long.
-template <class Float, class Double>
-ConvResult compute(const Convolution& c, PyArrayObject* out, const Float& in_float,
-                   const Double& in_double) {
-    const auto run = [&] {
-        return c.type == NPY_FLOAT ? in_float(c.shape, data<float>(c.first()),
-                                              data<float>(c.second()), data<float>(out))
-                                   : in_double(c.shape, data<double>(c.first()),
-                                               data<double>(c.second()), data<double>(out));
-    };
-    if (quick(c.shape)) return run();
-    WithoutGil released;
-    return run();
-}
-
-// The array, or what the result says instead.
-PyObject* finish(const Call& call, ConvResult r, PyArrayObject* out) {
-    if (r == ConvResult::done) return reinterpret_cast<PyObject*>(out);
-    Py_DECREF(out);
-    return r == ConvResult::no_memory ? PyErr_NoMemory() : call.by_reference();
-}
-
 // Adds to each channel of y its number.
 template <class T>
-void add_bias(const ConvShape& s, PyArrayObject* bias, PyArrayObject* y) {
+void add_bias(const ConvShape& s, const T* numbers, T* to) {
     const Int channels = s.groups * s.out_channels, size = s.out[0] * s.out[1] * s.out[2];
     const auto add = elementwise_of<T>().add_with;
-    const T* numbers = data<T>(bias);
-    T* to = data<T>(y);
     share(s.batch * channels, size, [=](Int i, Int end) {
         for (; i < end; ++i) add(size, to + i * size, numbers[i % channels], to + i * size);
     });
+}
+
+template <class T>
+using ConvKernel = ConvResult (*)(const ConvShape&, const T*, const T*, T*);
+
+// kernel(shape, a, b, out), without the GIL if it takes long; then the bias. Whether it was done.
+template <class T>
+bool compute(ConvKernel<T> kernel, const ConvShape& s, const void* a, const void* b,
+             const void* bias, void* out) {
+    const auto work = [&] {
+        return kernel(s, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(out));
+    };
+    ConvResult r;
+    if (quick(s)) {
+        r = work();
+    } else {
+        WithoutGil released;
+        r = work();
+    }
+    if (r != ConvResult::done) return false;
+    if (bias != nullptr) add_bias(s, static_cast<const T*>(bias), static_cast<T*>(out));
+    return true;
+}
+
+// The result, filled by the kernel for the dtype at hand; NumPy's if that is nothing for it, or
+// there is no memory.
+PyObject* computed(const Call& call, Convolution& c, PyArrayObject* made, PyArrayObject* bias,
+                   ConvKernel<float> in_float, ConvKernel<double> in_double) {
+    Kept out;
+    out.a = made;
+    if (made == nullptr) return nullptr;
+    const void *a = PyArray_DATA(c.first()), *b = PyArray_DATA(c.second());
+    const void* numbers = bias == nullptr ? nullptr : PyArray_DATA(bias);
+    void* to = PyArray_DATA(made);
+    const bool is_float = c.type == NPY_FLOAT;
+    const bool done = run_with(c.shape, [=](const ConvShape& s) {
+        return is_float ? compute<float>(in_float, s, a, b, numbers, to)
+                        : compute<double>(in_double, s, a, b, numbers, to);
+    });
+    return done ? out.release() : call.by_reference();
 }
 
 // (x, w, size, stride, padding, dilation, groups, bias=None) -> y
@@ -119,15 +135,7 @@ PyObject* convolution(const Call& call) {
     for (int a = 0; a < 3; ++a) s.out[a] = c.size[a];
     simplify(s);
     PyArrayObject* out = result(c, s.batch, out_channels);
-    if (out == nullptr) return nullptr;
-    const ConvResult r = compute(c, out, conv_by_y<float>, conv_by_y<double>);
-    if (r == ConvResult::done && bias != nullptr) {
-        if (c.type == NPY_FLOAT)
-            add_bias<float>(s, bias, out);
-        else
-            add_bias<double>(s, bias, out);
-    }
-    return finish(call, r, out);
+    return computed(call, c, out, bias, conv_by_y<float>, conv_by_y<double>);
 }
 
 // (y, w, size, stride, padding, dilation, groups) -> x
@@ -148,8 +156,7 @@ PyObject* convolution_input(const Call& call) {
     for (int a = 0; a < 3; ++a) s.in[a] = c.size[a];
     simplify(s);
     PyArrayObject* out = result(c, s.batch, s.in_channels * s.groups);
-    if (out == nullptr) return nullptr;
-    return finish(call, compute(c, out, conv_by_x<float>, conv_by_x<double>), out);
+    return computed(call, c, out, nullptr, conv_by_x<float>, conv_by_x<double>);
 }
 
 // (x, y, size, stride, padding, dilation, groups) -> w
@@ -170,8 +177,7 @@ PyObject* convolution_weight(const Call& call) {
     for (int a = 0; a < 3; ++a) s.kernel[a] = c.size[a];
     simplify(s);
     PyArrayObject* out = result(c, out_channels, s.in_channels);
-    if (out == nullptr) return nullptr;
-    return finish(call, compute(c, out, conv_by_w<float>, conv_by_w<double>), out);
+    return computed(call, c, out, nullptr, conv_by_w<float>, conv_by_w<double>);
 }
 
 // --- windows as columns --------------------------------------------------------------------------
@@ -191,6 +197,25 @@ Int checked(Int a, Int b) {
 }
 
 Int volume(const Int* n) { return checked(checked(n[0], n[1]), n[2]); }
+
+template <class T>
+using Move = void (*)(const ConvShape&, const T*, T*);
+
+// The result, filled from an array by the function for the dtype at hand.
+PyObject* moved(ConvShape& shape, PyArrayObject* array, PyArrayObject* out, Move<float> in_float,
+                Move<double> in_double) {
+    const void* from = PyArray_DATA(array);
+    void* to = PyArray_DATA(out);
+    const bool is_float = PyArray_TYPE(array) == NPY_FLOAT;
+    run_with(shape, [=](const ConvShape& s) {
+        WithoutGil released;
+        if (is_float)
+            in_float(s, static_cast<const float*>(from), static_cast<float*>(to));
+        else
+            in_double(s, static_cast<const double*>(from), static_cast<double*>(to));
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
 
 Names im2col_names{"", "size", "kernel", "stride", "padding", "dilation"};
 
@@ -213,17 +238,11 @@ PyObject* im2col(const Call& call) {
     for (int i = 0; i < ndim - nd - 1; ++i) dims[i] = PyArray_DIM(x, i);
     dims[ndim - nd - 1] = rows;
     dims[ndim - nd] = outputs;
-    PyObject* out = reinterpret_cast<PyObject*>(new_array(ndim - nd + 1, dims, PyArray_TYPE(x)));
+    PyArrayObject* out = new_array(ndim - nd + 1, dims, PyArray_TYPE(x));
     if (out == nullptr) return nullptr;
     s.batch = 1;
     s.in_channels = PyArray_SIZE(x) / (s.in[0] * s.in[1] * s.in[2]);
-    WithoutGil released;
-    PyArrayObject* columns = reinterpret_cast<PyArrayObject*>(out);
-    if (PyArray_TYPE(x) == NPY_FLOAT)
-        windows_to_columns(s, data<float>(x), data<float>(columns));
-    else
-        windows_to_columns(s, data<double>(x), data<double>(columns));
-    return out;
+    return moved(s, x, out, windows_to_columns<float>, windows_to_columns<double>);
 }
 
 Names col2im_names{"", "size", "outputs", "kernel", "stride", "padding", "dilation"};
@@ -248,18 +267,11 @@ PyObject* col2im(const Call& call) {
     for (int i = 0; i < ndim - 2; ++i) dims[i] = PyArray_DIM(columns, i);
     dims[ndim - 2] = rows / places;
     for (int i = 0; i < nd; ++i) dims[ndim - 1 + i] = s.in[3 - nd + i];
-    PyObject* out =
-        reinterpret_cast<PyObject*>(new_array(ndim - 1 + nd, dims, PyArray_TYPE(columns)));
+    PyArrayObject* out = new_array(ndim - 1 + nd, dims, PyArray_TYPE(columns));
     if (out == nullptr) return nullptr;
     s.batch = 1;
     s.in_channels = PyArray_SIZE(columns) / (places * volume(s.out));
-    WithoutGil released;
-    PyArrayObject* x = reinterpret_cast<PyArrayObject*>(out);
-    if (PyArray_TYPE(columns) == NPY_FLOAT)
-        columns_to_windows(s, data<float>(columns), data<float>(x));
-    else
-        columns_to_windows(s, data<double>(columns), data<double>(x));
-    return out;
+    return moved(s, columns, out, columns_to_windows<float>, columns_to_windows<double>);
 }
 
 }  // namespace

@@ -129,7 +129,19 @@ struct Parts {
 };
 
 template <class T>
-void forward(const Layout& layout, PyArrayObject* x, PyArrayObject* w, PyArrayObject* b, double eps,
+void compute_forward(const Layout& layout, const NormForward<T>& a) {
+    if (layout.by_rows)
+        share_units(layout.rows.rows, layout.size(), [&](std::int64_t begin, std::int64_t end) {
+            norm_of<T>().rows(layout.rows, a, begin, end);
+        });
+    else
+        share_channels(layout.channels, [&](std::int64_t begin, std::int64_t end) {
+            norm_of<T>().channels(layout.channels, a, begin, end);
+        });
+}
+
+template <class T>
+void forward(Layout& layout, PyArrayObject* x, PyArrayObject* w, PyArrayObject* b, double eps,
              Parts& parts) {
     const NormForward<T> a{data<T>(x),
                            data_or_null<T>(w),
@@ -140,14 +152,7 @@ void forward(const Layout& layout, PyArrayObject* x, PyArrayObject* w, PyArrayOb
                            data_or_null<T>(parts.mean.a),
                            data<T>(parts.rstd.a),
                            data<T>(parts.var.a)};
-    if (layout.by_rows)
-        share_units(layout.rows.rows, layout.size(), [&](std::int64_t begin, std::int64_t end) {
-            norm_of<T>().rows(layout.rows, a, begin, end);
-        });
-    else
-        share_channels(layout.channels, [&](std::int64_t begin, std::int64_t end) {
-            norm_of<T>().channels(layout.channels, a, begin, end);
-        });
+    run_with(layout, [a](const Layout& held) { compute_forward(held, a); });
 }
 
 // Computes the parts from (x, *affine, dim, eps, center); false: not done, with or without an
@@ -171,7 +176,7 @@ bool normalize_into(const Call& call, Parts& parts) {
     if (call.count > 1 && !layout.read_weight(affine[0])) return false;
     if (call.count > 2 && !same_shape(affine[0], affine[1])) return false;
     Kept plain;
-    plain.a = reinterpret_cast<PyArrayObject*>(PyArray_FromArray(x, nullptr, NPY_ARRAY_CARRAY_RO));
+    plain.a = in_one_piece(x);
     const int type = PyArray_TYPE(x);
     if (plain.a != nullptr) parts.out.a = new_array(layout.ndim, layout.shape, type);
     if (parts.out.a != nullptr) parts.rstd.a = new_array(layout.ndim, layout.statistics, type);
@@ -257,16 +262,22 @@ bool rows_backward(const Layout& layout, const NormBackward<T>& a, T* gw, T* gb)
 }
 
 template <class T>
-bool backward(const Layout& layout, PyArrayObject* const* given, PyArrayObject* const* wanted) {
-    const NormBackward<T> a{data<T>(given[0]),         data<T>(given[1]),
-                            data_or_null<T>(given[2]), data<T>(given[3]),
-                            data_or_null<T>(given[4]), data_or_null<T>(wanted[0])};
-    T *gw = data_or_null<T>(wanted[1]), *gb = data_or_null<T>(wanted[2]);
+bool compute_backward(const Layout& layout, const NormBackward<T>& a, T* gw, T* gb) {
     if (layout.by_rows) return rows_backward(layout, a, gw, gb);
     share_channels(layout.channels, [&](std::int64_t begin, std::int64_t end) {
         norm_of<T>().channels_backward(layout.channels, a, gw, gb, begin, end);
     });
     return true;
+}
+
+// False if there is no memory.
+template <class T>
+bool backward(Layout& layout, PyArrayObject* const* given, PyArrayObject* const* wanted) {
+    const NormBackward<T> a{data<T>(given[0]),         data<T>(given[1]),
+                            data_or_null<T>(given[2]), data<T>(given[3]),
+                            data_or_null<T>(given[4]), data_or_null<T>(wanted[0])};
+    T *gw = data_or_null<T>(wanted[1]), *gb = data_or_null<T>(wanted[2]);
+    return run_with(layout, [=](const Layout& held) { return compute_backward(held, a, gw, gb); });
 }
 
 // Whether shapes[k] is the shape of an array.
@@ -312,11 +323,9 @@ PyObject* normalize_backward(const Call& call) {
     for (Py_ssize_t k = 1; k < count; ++k)
         if (!is_shape_of(shapes, k, weight)) return call.by_reference();
     Kept plain_g, plain_x, made[3];
-    plain_g.a =
-        reinterpret_cast<PyArrayObject*>(PyArray_FromArray(g, nullptr, NPY_ARRAY_CARRAY_RO));
+    plain_g.a = in_one_piece(g);
     if (plain_g.a == nullptr) return nullptr;
-    plain_x.a =
-        reinterpret_cast<PyArrayObject*>(PyArray_FromArray(x, nullptr, NPY_ARRAY_CARRAY_RO));
+    plain_x.a = in_one_piece(x);
     if (plain_x.a == nullptr) return nullptr;
     for (Py_ssize_t k = 0; k < count; ++k) {
         const int needed = PyObject_IsTrue(PyTuple_GET_ITEM(needs, k));

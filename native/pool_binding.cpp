@@ -1,6 +1,7 @@
 // Pooling: the twins of backend/numpy_kernels/pool.py.
 #include "window_arguments.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 namespace chainrule {
@@ -12,21 +13,40 @@ Int product(const Int* n) { return n[0] * n[1] * n[2]; }
 
 // --- windows -------------------------------------------------------------------------------------
 
-// The tables of a shape: begin, count and counted for every output of every dimension.
-struct Tables {
-    Int few[768];
-    Int* memory = few;
-    ~Tables() {
-        if (memory != few) PyMem_Free(memory);
+// Windows in three dimensions with their tables: begin, count and counted for every output of every
+// dimension.
+struct Placed {
+    PoolShape shape;
+    Int* tables = few;
+
+    Placed() = default;
+    Placed(Placed&& other) : shape(other.shape), tables(other.tables) {
+        other.tables = other.few;
+        if (tables != other.few) return;
+        std::copy(other.few, other.few + FEW, few);
+        tables = few;
+        for (PoolAxis& a : shape.axis) {
+            a.begin = few + (a.begin - other.few);
+            a.count = few + (a.count - other.few);
+            a.counted = few + (a.counted - other.few);
+        }
+    }
+    Placed& operator=(const Placed&) = delete;
+    ~Placed() {
+        if (tables != few) PyMem_RawFree(tables);
     }
     // False with an error set if there is no memory.
     bool reserve(const Int* out) {
         const Int n = 3 * (out[0] + out[1] + out[2]);
-        if (n > 768)
-            memory = static_cast<Int*>(PyMem_Malloc(static_cast<std::size_t>(n) * sizeof(Int)));
-        if (memory == nullptr) PyErr_NoMemory();
-        return memory != nullptr;
+        if (n > FEW)
+            tables = static_cast<Int*>(PyMem_RawMalloc(static_cast<std::size_t>(n) * sizeof(Int)));
+        if (tables == nullptr) PyErr_NoMemory();
+        return tables != nullptr;
     }
+
+  private:
+    static constexpr Int FEW = 768;
+    Int few[FEW];
 };
 
 // The outputs whose windows have the length of the longest and follow each other evenly.
@@ -46,10 +66,10 @@ struct Windows {
 };
 
 // False if a window has no element inside.
-bool place_windows(const Windows& w, bool count_pad, Tables& tables, PoolShape& s) {
-    Int* next = tables.memory;
+bool place_windows(const Windows& w, bool count_pad, Placed& placed) {
+    Int* next = placed.tables;
     for (int d = 0; d < 3; ++d) {
-        PoolAxis& a = s.axis[d];
+        PoolAxis& a = placed.shape.axis[d];
         Int *begin = next, *count = next + w.out[d], *counted = next + 2 * w.out[d];
         next += 3 * w.out[d];
         a = {w.in[d], w.out[d], w.dilation[d], begin, count, counted, 0, 0, 0};
@@ -73,10 +93,10 @@ bool place_windows(const Windows& w, bool count_pad, Tables& tables, PoolShape& 
 }
 
 // Windows of adaptive pooling: n elements in `out` parts.
-void place_adaptive(const Int* in, const Int* out, Tables& tables, PoolShape& s) {
-    Int* next = tables.memory;
+void place_adaptive(const Int* in, const Int* out, Placed& placed) {
+    Int* next = placed.tables;
     for (int d = 0; d < 3; ++d) {
-        PoolAxis& a = s.axis[d];
+        PoolAxis& a = placed.shape.axis[d];
         Int *begin = next, *count = next + out[d], *counted = next + 2 * out[d];
         next += 3 * out[d];
         a = {in[d], out[d], 1, begin, count, counted, 0, 0, 1};
@@ -85,7 +105,7 @@ void place_adaptive(const Int* in, const Int* out, Tables& tables, PoolShape& s)
             counted[i] = count[i] = ((i + 1) * in[d] + out[d] - 1) / out[d] - begin[i];
         }
     }
-    s.divisor = 0;
+    placed.shape.divisor = 0;
 }
 
 // work(kernels, from, to) for the channels.
@@ -101,6 +121,34 @@ Int window_elements(const PoolShape& s) {
     for (const PoolAxis& a : s.axis)
         n *= static_cast<double>(a.out) * static_cast<double>(a.count[0]);
     return n < 1e9 ? static_cast<Int>(n) : static_cast<Int>(1e9);
+}
+
+enum class What { max, average, transpose };
+
+template <class T>
+void compute(What what, const PoolShape& s, Int channels, const void* array, void* out) {
+    const T* x = static_cast<const T*>(array);
+    for_channels<T>(channels, window_elements(s),
+                    [&](const pool_functions<T>& k, Int from, Int to) {
+                        if (what == What::max)
+                            k.max(s, from, to, x, static_cast<Int*>(out));
+                        else if (what == What::average)
+                            k.average(s, from, to, x, static_cast<T*>(out));
+                        else
+                            k.average_transpose(s, from, to, x, static_cast<T*>(out));
+                    });
+}
+
+// The result, filled from the windows of an array.
+PyObject* pooled(What what, Placed& placed, Int channels, PyArrayObject* a, PyArrayObject* out) {
+    const void* from = PyArray_DATA(a);
+    void* to = PyArray_DATA(out);
+    const bool is_float = PyArray_TYPE(a) == NPY_FLOAT;
+    run_with(placed, [=](const Placed& held) {
+        is_float ? compute<float>(what, held.shape, channels, from, to)
+                 : compute<double>(what, held.shape, channels, from, to);
+    });
+    return reinterpret_cast<PyObject*>(out);
 }
 
 // --- regular windows -----------------------------------------------------------------------------
@@ -126,86 +174,59 @@ Names max_names{"", "size", "kernel", "stride", "padding", "dilation"};
 PyObject* max_pool_indices(const Call& call) {
     PyObject* given[6];
     Windows w;
-    Tables tables;
-    PoolShape s;
+    Placed placed;
     int nd;
     if (!read_arguments(call, max_names, given)) return call.by_reference();
     const Contiguous x(given[0]);
     if (x.get() == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
     if (!read_windows(given, x.get(), &nd, false, w)) return call.by_reference();
-    if (!tables.reserve(w.out)) return nullptr;
-    if (!place_windows(w, false, tables, s)) return call.by_reference();
+    if (!placed.reserve(w.out)) return nullptr;
+    if (!place_windows(w, false, placed)) return call.by_reference();
     PyArrayObject* out = with_size(x.get(), nd, w.out, NPY_INT64);
     if (out == nullptr) return nullptr;
-    const Int channels = PyArray_SIZE(x.get()) / elements(s), cost = window_elements(s);
-    if (PyArray_TYPE(x.get()) == NPY_FLOAT)
-        for_channels<float>(channels, cost, [&](const pool_functions<float>& k, Int from, Int to) {
-            k.max(s, from, to, data<float>(x.get()), data<Int>(out));
-        });
-    else
-        for_channels<double>(channels, cost,
-                             [&](const pool_functions<double>& k, Int from, Int to) {
-                                 k.max(s, from, to, data<double>(x.get()), data<Int>(out));
-                             });
-    return reinterpret_cast<PyObject*>(out);
+    const Int channels = PyArray_SIZE(x.get()) / elements(placed.shape);
+    return pooled(What::max, placed, channels, x.get(), out);
 }
 
 Names average_names{"", "size", "kernel", "stride", "padding", "dilation", "divisor", "count_pad"};
 
 // (a, size, kernel, stride, padding, dilation, divisor, count_pad) -> array
-PyObject* averages(const Call& call, bool transposed) {
+PyObject* averages(const Call& call, What what) {
     PyObject* given[8];
     Windows w;
-    Tables tables;
-    PoolShape s;
+    Placed placed;
     int nd;
+    const bool transposed = what == What::transpose;
     if (!read_arguments(call, average_names, given)) return call.by_reference();
     const Contiguous a(given[0]);
     if (a.get() == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
     if (given[6] == nullptr || given[7] == nullptr || !PyBool_Check(given[7]) ||
         !read_windows(given, a.get(), &nd, transposed, w))
         return call.by_reference();
-    s.divisor = 0;
-    if (given[6] != Py_None && !as_number(given[6], &s.divisor)) return call.by_reference();
-    if (!tables.reserve(w.out)) return nullptr;
-    if (!place_windows(w, given[7] == Py_True, tables, s)) return call.by_reference();
-    const int type = PyArray_TYPE(a.get());
-    PyArrayObject* out = with_size(a.get(), nd, transposed ? w.in : w.out, type);
+    placed.shape.divisor = 0;
+    if (given[6] != Py_None && !as_number(given[6], &placed.shape.divisor))
+        return call.by_reference();
+    if (!placed.reserve(w.out)) return nullptr;
+    if (!place_windows(w, given[7] == Py_True, placed)) return call.by_reference();
+    const Int* size = transposed ? w.in : w.out;
+    PyArrayObject* out = with_size(a.get(), nd, size, PyArray_TYPE(a.get()));
     if (out == nullptr) return nullptr;
-    const Int channels = PyArray_SIZE(out) / product(transposed ? w.in : w.out);
-    const Int cost = window_elements(s);
-    const auto run = [&](const auto& k, Int from, Int to, const auto* in, auto* result) {
-        transposed ? k.average_transpose(s, from, to, in, result)
-                   : k.average(s, from, to, in, result);
-    };
-    if (type == NPY_FLOAT)
-        for_channels<float>(channels, cost, [&](const pool_functions<float>& k, Int from, Int to) {
-            run(k, from, to, data<float>(a.get()), data<float>(out));
-        });
-    else
-        for_channels<double>(channels, cost,
-                             [&](const pool_functions<double>& k, Int from, Int to) {
-                                 run(k, from, to, data<double>(a.get()), data<double>(out));
-                             });
-    return reinterpret_cast<PyObject*>(out);
+    return pooled(what, placed, PyArray_SIZE(out) / product(size), a.get(), out);
 }
 
-PyObject* avg_pool(const Call& call) { return averages(call, false); }
+PyObject* avg_pool(const Call& call) { return averages(call, What::average); }
 
-PyObject* avg_pool_transpose(const Call& call) { return averages(call, true); }
+PyObject* avg_pool_transpose(const Call& call) { return averages(call, What::transpose); }
 
 // --- adaptive windows ----------------------------------------------------------------------------
 
 Names adaptive_names{"", "size"};
 
-enum class Adaptive { average, transpose, max };
-
 // (a, size) -> array
-PyObject* adaptive(const Call& call, Adaptive kind) {
+PyObject* adaptive(const Call& call, What what) {
     PyObject* given[2];
     Int own[3], other[3];
-    Tables tables;
-    PoolShape s;
+    Placed placed;
     if (!read_arguments(call, adaptive_names, given)) return call.by_reference();
     const Contiguous a(given[0]);
     if (a.get() == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
@@ -213,43 +234,23 @@ PyObject* adaptive(const Call& call, Adaptive kind) {
     if (nd == 0 || !spatial(a.get(), nd, own) || !triple(given[1], nd, 1, other) || other[0] < 1 ||
         other[1] < 1 || other[2] < 1)
         return call.by_reference();
-    const Int *in = kind == Adaptive::transpose ? other : own,
-              *out_size = kind == Adaptive::transpose ? own : other;
+    const Int *in = what == What::transpose ? other : own,
+              *out_size = what == What::transpose ? own : other;
     const Int plane = in[0] * in[1];
     if (plane >= LARGEST || plane * in[2] >= LARGEST) return call.by_reference();
-    if (!tables.reserve(out_size)) return nullptr;
-    place_adaptive(in, out_size, tables, s);
-    const int type = PyArray_TYPE(a.get());
-    PyArrayObject* out = with_size(a.get(), nd, other, kind == Adaptive::max ? NPY_INT64 : type);
+    if (!placed.reserve(out_size)) return nullptr;
+    place_adaptive(in, out_size, placed);
+    const int type = what == What::max ? NPY_INT64 : PyArray_TYPE(a.get());
+    PyArrayObject* out = with_size(a.get(), nd, other, type);
     if (out == nullptr) return nullptr;
-    const Int channels = PyArray_SIZE(out) / product(other), cost = window_elements(s);
-    const auto run = [&](const auto& k, Int from, Int to, const auto* x, auto* result) {
-        if (kind == Adaptive::max)
-            k.max(s, from, to, x, data<Int>(out));
-        else if (kind == Adaptive::average)
-            k.average(s, from, to, x, result);
-        else
-            k.average_transpose(s, from, to, x, result);
-    };
-    if (type == NPY_FLOAT)
-        for_channels<float>(channels, cost, [&](const pool_functions<float>& k, Int from, Int to) {
-            run(k, from, to, data<float>(a.get()), data<float>(out));
-        });
-    else
-        for_channels<double>(channels, cost,
-                             [&](const pool_functions<double>& k, Int from, Int to) {
-                                 run(k, from, to, data<double>(a.get()), data<double>(out));
-                             });
-    return reinterpret_cast<PyObject*>(out);
+    return pooled(what, placed, PyArray_SIZE(out) / product(other), a.get(), out);
 }
 
-PyObject* adaptive_avg_pool(const Call& call) { return adaptive(call, Adaptive::average); }
+PyObject* adaptive_avg_pool(const Call& call) { return adaptive(call, What::average); }
 
-PyObject* adaptive_avg_pool_transpose(const Call& call) {
-    return adaptive(call, Adaptive::transpose);
-}
+PyObject* adaptive_avg_pool_transpose(const Call& call) { return adaptive(call, What::transpose); }
 
-PyObject* adaptive_max_pool_indices(const Call& call) { return adaptive(call, Adaptive::max); }
+PyObject* adaptive_max_pool_indices(const Call& call) { return adaptive(call, What::max); }
 
 // --- by index ------------------------------------------------------------------------------------
 
@@ -273,6 +274,31 @@ bool all_channels(Int channels, Int cost, const F& work) {
     return fine.load();
 }
 
+// Elements that are taken from, or put to, places that an index names; false if one is outside.
+struct ByIndex {
+    const void* from;
+    const Int* index;
+    void* to;
+    Int indices, elements, channels;  // indices of a channel, and elements that they name one of
+
+    template <class T>
+    bool gather() const {
+        return all_channels<T>(
+            channels, indices, [this](const pool_functions<T>& k, Int first, Int last) {
+                return k.gather(indices, elements, first, last, static_cast<const T*>(from), index,
+                                static_cast<T*>(to));
+            });
+    }
+    template <class T>
+    bool scatter(bool add) const {
+        return all_channels<T>(
+            channels, indices + elements, [=](const pool_functions<T>& k, Int first, Int last) {
+                return k.scatter(indices, elements, first, last, add, static_cast<const T*>(from),
+                                 index, static_cast<T*>(to));
+            });
+    }
+};
+
 Names gather_names{"", "", "nd", "unique"};
 
 // (x, index, nd, unique) -> y
@@ -289,23 +315,14 @@ PyObject* pool_gather(const Call& call) {
     if (!spatial(x.get(), static_cast<int>(nd), in) || !spatial(index, static_cast<int>(nd), size))
         return call.by_reference();
     const int type = PyArray_TYPE(x.get());
-    PyArrayObject* out = with_size(x.get(), static_cast<int>(nd), size, type);
-    if (out == nullptr) return nullptr;
-    const Int n = product(size), m = product(in), channels = PyArray_SIZE(index) / n;
-    const bool fine =
-        type == NPY_FLOAT
-            ? all_channels<float>(channels, n,
-                                  [&](const pool_functions<float>& k, Int from, Int to) {
-                                      return k.gather(n, m, from, to, data<float>(x.get()),
-                                                      data<Int>(index), data<float>(out));
-                                  })
-            : all_channels<double>(channels, n,
-                                   [&](const pool_functions<double>& k, Int from, Int to) {
-                                       return k.gather(n, m, from, to, data<double>(x.get()),
-                                                       data<Int>(index), data<double>(out));
-                                   });
-    if (fine) return reinterpret_cast<PyObject*>(out);
-    Py_DECREF(out);
+    Kept out;
+    out.a = with_size(x.get(), static_cast<int>(nd), size, type);
+    if (out.a == nullptr) return nullptr;
+    const Int n = product(size);
+    const ByIndex by{PyArray_DATA(x.get()), data<Int>(index),       PyArray_DATA(out.a), n,
+                     product(in),           PyArray_SIZE(index) / n};
+    if (run([=] { return type == NPY_FLOAT ? by.gather<float>() : by.gather<double>(); }))
+        return out.release();
     return call.by_reference();
 }
 
@@ -324,25 +341,15 @@ PyObject* pool_scatter(const Call& call) {
         !fits(given[1], y.get(), nd, true))
         return call.by_reference();
     PyArrayObject* index = as_array(given[1]);
-    PyArrayObject* out = with_size(y.get(), nd, size, type);
-    if (out == nullptr) return nullptr;
-    const Int n = product(in), m = PyArray_SIZE(out) / (PyArray_SIZE(y.get()) / n);
-    const Int channels = PyArray_SIZE(index) / n;
+    Kept out;
+    out.a = with_size(y.get(), nd, size, type);
+    if (out.a == nullptr) return nullptr;
+    const Int n = product(in), channels = PyArray_SIZE(index) / n;
     const bool add = given[3] == Py_False;
-    const bool fine =
-        type == NPY_FLOAT
-            ? all_channels<float>(channels, n + m,
-                                  [&](const pool_functions<float>& k, Int from, Int to) {
-                                      return k.scatter(n, m, from, to, add, data<float>(y.get()),
-                                                       data<Int>(index), data<float>(out));
-                                  })
-            : all_channels<double>(channels, n + m,
-                                   [&](const pool_functions<double>& k, Int from, Int to) {
-                                       return k.scatter(n, m, from, to, add, data<double>(y.get()),
-                                                        data<Int>(index), data<double>(out));
-                                   });
-    if (fine) return reinterpret_cast<PyObject*>(out);
-    Py_DECREF(out);
+    const ByIndex by{PyArray_DATA(y.get()),          data<Int>(index), PyArray_DATA(out.a), n,
+                     PyArray_SIZE(out.a) / channels, channels};
+    if (run([=] { return type == NPY_FLOAT ? by.scatter<float>(add) : by.scatter<double>(add); }))
+        return out.release();
     return call.by_reference();
 }
 

@@ -41,7 +41,7 @@ bool is_single(PyObject* o) {
 }
 
 template <class Kernel, class Arguments>
-void run(Kernel kernel, const Arguments& a, std::int64_t work_of_step) {
+void for_batch(Kernel kernel, const Arguments& a, std::int64_t work_of_step) {
     WithoutGil released;
     const std::int64_t work = a.span.steps * work_of_step, grain = WORK / (work + 1) + 1;
     parallel_for(a.span.batch, grain,
@@ -75,18 +75,23 @@ PyObject* rnn_sequence_of(const Call& call) {
         return unfit;
     Reader<T> reader;
     Kept x, h0, mask, out;
-    Memory<T> w;
     const std::int64_t n = d[2];
     a.x = reader.steps(call[0], x, d[0], d[1], n);
     a.h0 = reader.contiguous(call[1], h0, d[1], n);
     a.span = {d[0], d[1], n, reader.mask(call.args, call.count, 3, mask, d[0], d[1]),
               a.span.reverse};
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(call[2], w, n, n, true);
+    const Packing<T> weight = reader.packing(call[2], n, n, true);
     a.out = reader.make(out, d[0], d[1], n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_of<T>().rnn, a, n * n);
-    return out.release();
+    const bool done = run([=] {
+        RnnForward<T> now = a;
+        Memory<T> w;
+        if ((now.w = weight.into(w)) == nullptr) return false;
+        for_batch(recurrent_of<T>().rnn, now, n * n);
+        return true;
+    });
+    return done ? out.release() : PyErr_NoMemory();
 }
 
 // (g, out, w, *mask, nonlinearity, reverse) -> gx, gh0
@@ -100,36 +105,68 @@ PyObject* rnn_sequence_backward_of(const Call& call) {
         return unfit;
     Reader<T> reader;
     Kept g, out, mask, gx, carry;
-    Memory<T> w, total;
     const std::int64_t n = d[2];
     a.g = reader.steps(call[0], g, d[0], d[1], n);
     a.out = reader.contiguous(call[1], out, d[0], d[1], n);
     a.span = {d[0], d[1], n, reader.mask(call.args, call.count, 3, mask, d[0], d[1]),
               a.span.reverse};
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(call[2], w, n, n, false);
+    const Packing<T> weight = reader.packing(call[2], n, n, false);
     a.gx = reader.make(gx, d[0], d[1], n);
     a.carry = reader.make(carry, d[1], n);
-    a.total = reader.get(total, d[1] * n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_of<T>().rnn_backward, a, n * n);
-    return tuple_of({gx.release(), carry.release()});
+    const bool done = run([=] {
+        RnnBackward<T> now = a;
+        Memory<T> w, total;
+        if ((now.w = weight.into(w)) == nullptr || !total.get(a.span.batch * n)) return false;
+        now.total = total.data;
+        for_batch(recurrent_of<T>().rnn_backward, now, n * n);
+        return true;
+    });
+    return done ? tuple_of({gx.release(), carry.release()}) : PyErr_NoMemory();
 }
 
 // --- LSTM ----------------------------------------------------------------------------------------
 
-// The three vectors of peepholes, one after the other.
+// The three vectors of peepholes, which are put one after the other when they are used.
 template <class T>
-const T* peepholes_of(Reader<T>& reader, PyObject* const* vectors, Memory<T>& memory,
-                      std::int64_t n) {
-    for (int k = 0; k < 3; ++k)
-        if (reader.array(vectors[k], n) == nullptr) return nullptr;
-    T* out = reader.get(memory, 3 * n);
-    for (int k = 0; out != nullptr && k < 3; ++k) {
-        PyArrayObject* v = as_array(vectors[k]);
-        for (std::int64_t j = 0; j < n; ++j) out[k * n + j] = data<T>(v)[j * stride(v, 0)];
+struct Peepholes {
+    const T* vectors[3] = {};
+    std::int64_t steps[3] = {}, n = 0;  // between elements
+
+    bool read(Reader<T>& reader, PyObject* const* given, std::int64_t size) {
+        n = size;
+        for (int k = 0; k < 3; ++k) {
+            PyArrayObject* v = reader.array(given[k], n);
+            if (v == nullptr) return false;
+            vectors[k] = data<T>(v);
+            steps[k] = stride(v, 0);
+        }
+        return true;
     }
-    return out;
+    // Null if there are none, or no memory.
+    const T* into(Memory<T>& memory) const {
+        if (n == 0 || !memory.get(3 * n)) return nullptr;
+        for (int k = 0; k < 3; ++k)
+            for (std::int64_t j = 0; j < n; ++j) memory.data[k * n + j] = vectors[k][j * steps[k]];
+        return memory.data;
+    }
+};
+
+// The matrices and memory of a run of an LSTM; false if there is not enough.
+template <class T, class Arguments>
+bool with_memory(Arguments* a, const Packing<T>& weight, const Packing<T>& projection,
+                 const Peepholes<T>& peepholes, Memory<T> (&memory)[4]) {
+    if ((a->w = weight.into(memory[0])) == nullptr) return false;
+    if (projection.data != nullptr) {
+        a->projection = projection.into(memory[1]);
+        if (a->projection == nullptr || !memory[2].get(a->span.batch * a->span.hidden))
+            return false;
+        a->memory = memory[2].data;
+    }
+    if (peepholes.n == 0) return true;
+    a->peepholes = peepholes.into(memory[3]);
+    return a->peepholes != nullptr;
 }
 
 // (x, h0, c0, w, *others) -> h, c, gates; others are the projection, or the peepholes, and the mask
@@ -141,7 +178,7 @@ PyObject* lstm_forward(const Call& call, bool projected, bool peephole, bool rev
     LstmForward<T> a{};
     Reader<T> reader;
     Kept x, h0, c0, mask, h, c, gates;
-    Memory<T> w, projection, peepholes, memory;
+    Peepholes<T> peepholes;
     const std::int64_t n = d[2] / 4, size = projected ? last_of(call[1]) : n;
     if (size == 0) return unfit;
     a.size = size;
@@ -150,20 +187,23 @@ PyObject* lstm_forward(const Call& call, bool projected, bool peephole, bool rev
     a.c0 = reader.contiguous(call[2], c0, d[1], n);
     a.span = {d[0], d[1], n, reader.mask(call.args, call.count, mask_at, mask, d[0], d[1]),
               reverse};
-    if (peephole) a.peepholes = peepholes_of(reader, call.args + 4, peepholes, n);
+    if (peephole) peepholes.read(reader, call.args + 4, n);
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(call[3], w, 4 * n, size, true);
-    if (projected) {
-        a.projection = reader.packed(call[4], projection, size, n, true);
-        a.memory = reader.get(memory, d[1] * n);
-    }
+    const Packing<T> weight = reader.packing(call[3], 4 * n, size, true);
+    const Packing<T> projection = projected ? reader.packing(call[4], size, n, true) : Packing<T>{};
     CHAINRULE_OTHERWISE(reader);
     a.h = reader.make(h, d[0], d[1], size);
     a.c = reader.make(c, d[0], d[1], n);
     a.gates = reader.make(gates, d[0], d[1], 4 * n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_of<T>().lstm, a, 4 * n * size + 50 * n);
-    return tuple_of({h.release(), c.release(), gates.release()});
+    const bool done = run([=] {
+        LstmForward<T> now = a;
+        Memory<T> memory[4];
+        if (!with_memory(&now, weight, projection, peepholes, memory)) return false;
+        for_batch(recurrent_of<T>().lstm, now, 4 * n * size + 50 * n);
+        return true;
+    });
+    return done ? tuple_of({h.release(), c.release(), gates.release()}) : PyErr_NoMemory();
 }
 
 // (gh, gc, c_out, gates, c0, w, *others) -> gx, gh0, gc0, and those of h or not
@@ -175,7 +215,7 @@ PyObject* lstm_backward(const Call& call, PyObject* projected, PyObject* const* 
     LstmBackward<T> a{};
     Reader<T> reader;
     Kept gh, gc, c, gates, c0, mask, gx, carry_h, carry_c, arrived;
-    Memory<T> w, projection, vectors, total, memory;
+    Peepholes<T> vectors;
     const std::int64_t n = d[2] / 4, size = projected != nullptr ? last_of(call[5]) : n;
     if (size == 0) return unfit;
     a.size = size;
@@ -185,21 +225,30 @@ PyObject* lstm_backward(const Call& call, PyObject* projected, PyObject* const* 
     a.gates = reader.contiguous(call[3], gates, d[0], d[1], 4 * n);
     a.c0 = reader.contiguous(call[4], c0, d[1], n);
     a.span = {d[0], d[1], n, reader.mask(masks, count, 0, mask, d[0], d[1]), reverse};
-    if (peepholes != nullptr) a.peepholes = peepholes_of(reader, peepholes, vectors, n);
+    if (peepholes != nullptr) vectors.read(reader, peepholes, n);
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(call[5], w, 4 * n, size, false);
+    const Packing<T> weight = reader.packing(call[5], 4 * n, size, false);
+    Packing<T> projection;
     if (projected != nullptr) {
-        a.projection = reader.packed(projected, projection, size, n, false);
-        a.memory = reader.get(memory, d[1] * n);
+        projection = reader.packing(projected, size, n, false);
         a.arrived = reader.make(arrived, d[0], d[1], size);
     }
     CHAINRULE_OTHERWISE(reader);
-    a.total = reader.get(total, d[1] * size);
     a.gx = reader.make(gx, d[0], d[1], 4 * n);
     a.carry_h = reader.make(carry_h, d[1], size);
     a.carry_c = reader.make(carry_c, d[1], n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_of<T>().lstm_backward, a, 4 * n * size + 50 * n);
+    const bool done = run([=] {
+        LstmBackward<T> now = a;
+        Memory<T> memory[4], total;
+        if (!with_memory(&now, weight, projection, vectors, memory) ||
+            !total.get(a.span.batch * size))
+            return false;
+        now.total = total.data;
+        for_batch(recurrent_of<T>().lstm_backward, now, 4 * n * size + 50 * n);
+        return true;
+    });
+    if (!done) return PyErr_NoMemory();
     if (peepholes != nullptr) return tuple_of({gx.release(), carry_h.release(), carry_c.release()});
     PyObject* of_h = projected != nullptr ? arrived.release() : new_reference(call[0]);
     return tuple_of({gx.release(), carry_h.release(), carry_c.release(), of_h});
@@ -267,20 +316,25 @@ PyObject* gru_sequence_of(const Call& call) {
     GruForward<T> a{};
     Reader<T> reader;
     Kept x, h0, b, mask, out, kept;
-    Memory<T> w, memory;
     const std::int64_t n = d[2] / 3;
     a.x = reader.steps(call[0], x, d[0], d[1], 3 * n);
     a.h0 = reader.contiguous(call[1], h0, d[1], n);
     a.b = reader.contiguous(call[3], b, 3 * n);
     a.span = {d[0], d[1], n, reader.mask(call.args, call.count, 4, mask, d[0], d[1]), reverse};
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(call[2], w, 3 * n, n, true);
-    a.memory = reader.get(memory, d[1] * 3 * n);
+    const Packing<T> weight = reader.packing(call[2], 3 * n, n, true);
     a.out = reader.make(out, d[0], d[1], n);
     a.kept = reader.make(kept, d[0], d[1], 4 * n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_of<T>().gru, a, 3 * n * n + 40 * n);
-    return tuple_of({out.release(), kept.release()});
+    const bool done = run([=] {
+        GruForward<T> now = a;
+        Memory<T> w, memory;
+        if ((now.w = weight.into(w)) == nullptr || !memory.get(a.span.batch * 3 * n)) return false;
+        now.memory = memory.data;
+        for_batch(recurrent_of<T>().gru, now, 3 * n * n + 40 * n);
+        return true;
+    });
+    return done ? tuple_of({out.release(), kept.release()}) : PyErr_NoMemory();
 }
 
 // (g, out, kept, h0, w, *mask, reverse) -> gx, gp, gh0
@@ -295,7 +349,6 @@ PyObject* gru_sequence_backward_of(const Call& call) {
     GruBackward<T> a{};
     Reader<T> reader;
     Kept g, out, kept, h0, mask, gx, gp, carry;
-    Memory<T> w, total, direct;
     const std::int64_t n = d[2];
     a.g = reader.steps(call[0], g, d[0], d[1], n);
     a.out = reader.contiguous(call[1], out, d[0], d[1], n);
@@ -303,15 +356,23 @@ PyObject* gru_sequence_backward_of(const Call& call) {
     a.h0 = reader.contiguous(call[3], h0, d[1], n);
     a.span = {d[0], d[1], n, reader.mask(call.args, call.count, 5, mask, d[0], d[1]), reverse};
     CHAINRULE_OTHERWISE(reader);
-    a.w = reader.packed(call[4], w, 3 * n, n, false);
-    a.total = reader.get(total, d[1] * n);
-    a.direct = reader.get(direct, d[1] * n);
+    const Packing<T> weight = reader.packing(call[4], 3 * n, n, false);
     a.gx = reader.make(gx, d[0], d[1], 3 * n);
     a.gp = reader.make(gp, d[0], d[1], 3 * n);
     a.carry = reader.make(carry, d[1], n);
     CHAINRULE_OTHERWISE(reader);
-    run(recurrent_of<T>().gru_backward, a, 3 * n * n + 40 * n);
-    return tuple_of({gx.release(), gp.release(), carry.release()});
+    const bool done = run([=] {
+        GruBackward<T> now = a;
+        Memory<T> w, total, direct;
+        if ((now.w = weight.into(w)) == nullptr || !total.get(a.span.batch * n) ||
+            !direct.get(a.span.batch * n))
+            return false;
+        now.total = total.data;
+        now.direct = direct.data;
+        for_batch(recurrent_of<T>().gru_backward, now, 3 * n * n + 40 * n);
+        return true;
+    });
+    return done ? tuple_of({gx.release(), gp.release(), carry.release()}) : PyErr_NoMemory();
 }
 
 // --- the weights ---------------------------------------------------------------------------------
@@ -341,12 +402,14 @@ PyObject* state_weight_gradient_of(const Call& call) {
     a.states[reverse ? 1 : 0] = start;
     a.rows[reverse ? 0 : 1] = others;
     a.states[reverse ? 0 : 1] = reverse ? all + batch * a.size : all;
-    const std::int64_t panel = recurrent_of<T>().panel_width(),
-                       count = (a.gates + panel - 1) / panel;
-    const std::int64_t work = d[0] * batch * a.size * panel, grain = WORK / (work + 1) + 1;
-    WithoutGil released;
-    parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
-        recurrent_of<T>().weight_gradient(a, begin, end);
+    const std::int64_t row = d[0] * batch * a.size;
+    run([=] {
+        const auto& kernels = recurrent_of<T>();
+        const std::int64_t panel = kernels.panel_width(), count = (a.gates + panel - 1) / panel;
+        WithoutGil released;
+        parallel_for(
+            count, WORK / (row * panel + 1) + 1,
+            [&](std::int64_t begin, std::int64_t end) { kernels.weight_gradient(a, begin, end); });
     });
     return out.release();
 }

@@ -12,6 +12,20 @@ static inline bool has_shape(PyArrayObject* a, std::int64_t d0, std::int64_t d1 
            (ndim < 2 || PyArray_DIM(a, 1) == d1) && (ndim < 3 || PyArray_DIM(a, 2) == d2);
 }
 
+// A matrix that is packed as the right factor of products when these are computed.
+template <class T>
+struct Packing {
+    const T* data = nullptr;
+    std::int64_t n = 0, k = 0, down = 0, along = 0;
+
+    // Null if there is no memory.
+    const T* into(Memory<T>& memory) const {
+        if (!memory.get(recurrent_of<T>().packed_size(n, k))) return nullptr;
+        recurrent_of<T>().pack(n, k, data, down, along, memory.data);
+        return memory.data;
+    }
+};
+
 // Reads the arguments of one call. Nothing is raised: where something does not fit, `fits` turns
 // false and the NumPy kernel is called instead.
 template <class T>
@@ -34,8 +48,7 @@ struct Reader {
                         std::int64_t d2 = -1) {
         PyArrayObject* a = array(o, d0, d1, d2);
         if (a == nullptr) return nullptr;
-        kept.a =
-            reinterpret_cast<PyArrayObject*>(PyArray_FromArray(a, nullptr, NPY_ARRAY_CARRAY_RO));
+        kept.a = in_one_piece(a);
         if (kept.a == nullptr) {
             PyErr_Clear();
             fits = false;
@@ -60,8 +73,7 @@ struct Reader {
             fits = false;
             return nullptr;
         }
-        kept.a =
-            reinterpret_cast<PyArrayObject*>(PyArray_FromArray(a, nullptr, NPY_ARRAY_CARRAY_RO));
+        kept.a = in_one_piece(a);
         if (kept.a == nullptr) {
             PyErr_Clear();
             fits = false;
@@ -70,24 +82,12 @@ struct Reader {
         return data<unsigned char>(kept.a);
     }
 
-    // The matrix (rows, columns), or its transpose, packed as the right factor of products.
-    const T* packed(PyObject* o, Memory<T>& memory, std::int64_t rows, std::int64_t columns,
-                    bool transposed) {
+    // The matrix (rows, columns), or its transpose.
+    Packing<T> packing(PyObject* o, std::int64_t rows, std::int64_t columns, bool transposed) {
         PyArrayObject* w = array(o, rows, columns);
-        if (w == nullptr) return nullptr;
-        const std::int64_t k = transposed ? columns : rows, n = transposed ? rows : columns;
-        if (!get(memory, recurrent_of<T>().packed_size(n, k))) return nullptr;
-        recurrent_of<T>().pack(n, k, data<T>(w), stride(w, transposed ? 1 : 0),
-                               stride(w, transposed ? 0 : 1), memory.data);
-        return memory.data;
-    }
-
-    T* get(Memory<T>& memory, std::int64_t count) {
-        if (!memory.get(count)) {
-            no_memory = true;
-            fits = false;
-        }
-        return memory.data;
+        if (w == nullptr) return {};
+        return {data<T>(w), transposed ? rows : columns, transposed ? columns : rows,
+                stride(w, transposed ? 1 : 0), stride(w, transposed ? 0 : 1)};
     }
 
     T* make(Kept& kept, npy_intp d0, npy_intp d1, npy_intp d2 = -1) {

@@ -60,6 +60,7 @@ class Contiguous {
             Py_INCREF(o);
             array_ = a;
         } else {
+            cannot_be_kept();
             array_ = reinterpret_cast<PyArrayObject*>(PyArray_FROM_OF(o, NPY_ARRAY_CARRAY_RO));
         }
     }
