@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import chainrule
-from chainrule import data, optim, train
+from chainrule import data, nn, optim, train
 from chainrule.cli import main
 from chainrule.random import Generator
+from chainrule.train.automatic import ensemble, members
 from chainrule.train.automatic.linear import linear_members
-from chainrule.train.automatic.members import MemberBatches, rows_of_members
+from chainrule.train.automatic.members import MemberBatches, Rows, rows_of_members
 from chainrule.train.automatic.settings import Settings
 from tests.faults.test_fit import end_of, kill_after
 
@@ -42,16 +44,49 @@ def test_members_hold_out_their_own_rows(members: int, fraction: float) -> None:
 def test_batches_give_each_member_all_its_rows_in_its_own_order() -> None:
     x, y = chainrule.arange(40.0).reshape(20, 2), chainrule.arange(20)
     rows = chainrule.tensor([list(range(16)), list(range(4, 20))])
-    loader = MemberBatches(x, y, None, rows, 4, Generator().manual_seed(0))
+    linear = chainrule.stack([100 * y, 200 * y]).reshape(2, 20, 1)
+    loader = MemberBatches(Rows(x, y, linear=linear), rows, 4, Generator().manual_seed(0))
     batches = list(loader)
     assert len(batches) == len(loader) == 8
-    assert batches[0][0].shape == (4, 2, 2)
+    assert batches[0][0][0].shape == (4, 2, 2)
     first = chainrule.cat([b[1] for b in batches[:4]])
     assert sorted(first[:, 0].tolist()) == list(range(16))
     assert sorted(first[:, 1].tolist()) == list(range(4, 20))
     assert first[:, 0].tolist() != [i - 4 for i in first[:, 1].tolist()]
-    for bx, by in batches:
+    for (bx, of_linear), by in batches:
         assert (bx[..., 0] == 2 * by).all()
+        assert (of_linear[..., 0] == by * chainrule.tensor([100, 200])).all()  # of its own member
+
+
+@pytest.mark.parametrize(("ahead", "short"), [(1, 2**14), (2**20, 2**14), (2**20, 0)])
+def test_batches_are_the_same_rows_however_they_are_gathered(
+    monkeypatch: pytest.MonkeyPatch, ahead: int, short: int
+) -> None:
+    monkeypatch.setattr(members, "AHEAD", ahead)
+    monkeypatch.setattr(members, "SHORT", short)
+    y = chainrule.arange(30)
+    rows = chainrule.stack([y[:25], y[5:]])
+    loader = MemberBatches(Rows(y.float().reshape(-1, 1), y), rows, 10, Generator().manual_seed(0))
+    for _ in range(2):
+        batches = list(loader)
+        assert len(batches) == len(loader) == 8  # four passes, each without five rows
+        for k in range(4):
+            seen = chainrule.cat([b[1] for b in batches[2 * k : 2 * k + 2]])
+            for m, own in enumerate(rows.tolist()):
+                assert len(set(seen[:, m].tolist())) == 20
+                assert set(seen[:, m].tolist()) < set(own)
+
+
+def test_prepared_rows_are_trained_on_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table(200)
+    words = {"c": [f"w{i % 40}" for i in range(200)]}
+    whole = data.Table.from_dict({**words, **{c.name: c.values for c in rows}})
+    found = []
+    for most in (2**25, 0):
+        monkeypatch.setattr(ensemble, "PREPARED", most)
+        net = train.fit_table(whole, settings=Settings(epochs=2), progress=False)
+        found.append(net.history["val_loss"])
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
 
 
 def test_linear_members_are_ridge_on_their_own_rows() -> None:
@@ -84,7 +119,67 @@ def test_linear_members_are_softmax_regression() -> None:
     expected = chainrule.softmax(x @ wanted.weight.mT + wanted.bias, 1)
     got = chainrule.softmax(x @ found.weight[0] + found.bias[0], 1)
     assert float(abs(got - expected).max()) < 0.02
-    assert linear_members(x, y, "count", 1, weight) is None
+    assert linear_members(x[:, :0], y, "classification", 3, weight) is None
+
+
+def weighed(n: int = 300) -> tuple[Any, Any, Any]:
+    """Inputs, a line through them, and weights of which the first fifth is 0."""
+    chance = Generator().manual_seed(5)
+    x = chainrule.randn(n, 4, generator=chance, dtype=chainrule.float64)
+    weight = chainrule.ones(1, n, dtype=chainrule.float64)
+    weight[0, : n // 5] = 0
+    return x, x @ chainrule.tensor([0.5, -0.4, 0.3, 0.0], dtype=chainrule.float64), weight
+
+
+@pytest.mark.parametrize("task", ["count", "ordinal"])
+def test_linear_members_are_where_the_gradient_is_0(task: str) -> None:
+    x, line, weight = weighed()
+    if task == "count":
+        chainrule.manual_seed(0)
+        y = chainrule.poisson(chainrule.exp(line)).reshape(-1, 1)
+        goal, link = y, chainrule.exp
+    else:
+        y = (line > -0.3).long() + (line + x[:, 3] > 0.4).long()
+        goal, link = (y.reshape(-1, 1) > chainrule.arange(2)).double(), chainrule.sigmoid
+    found = linear_members(x, y, task, goal.shape[1], weight)
+    assert found is not None
+    residual = (link(x @ found.weight[0] + found.bias[0]) - goal) * weight.mT * (300 / 240)
+    slope = x.mT @ residual + found.l2 * found.weight[0]
+    assert float(abs(slope).max()) < 0.01 * float(abs(x.mT @ (goal * weight.mT)).max())
+    assert float(abs(residual.sum(0)).max()) < 0.5
+
+
+def test_linear_members_are_quantile_regression() -> None:
+    x, line, weight = weighed(600)
+    noise = chainrule.randn(600, generator=Generator().manual_seed(6), dtype=chainrule.float64)
+    y = (line + 0.5 * noise).reshape(-1, 1)
+    levels = [0.1, 0.5, 0.9]
+    found = linear_members(x, y, "quantile", 3, weight, levels)
+    assert found is not None
+    output = x @ found.weight[0] + found.bias[0]
+    below = (y < output)[120:].double().mean(0).tolist()
+    assert below == pytest.approx(levels, abs=0.03)
+    truth = line.reshape(-1, 1) + 0.5 * chainrule.tensor([-1.2816, 0.0, 1.2816])
+    own, best = (nn.PinballLoss(levels)(t[120:], y[120:]) for t in (output, truth))
+    assert float(own) < 1.01 * float(best)
+
+
+@pytest.mark.parametrize("task", ["count", "quantile", "ordinal"])
+def test_no_task_is_far_behind_its_linear_model(task: str) -> None:
+    chance = np.random.default_rng(7)
+    x = chance.normal(size=(500, 8))
+    line = x @ chance.normal(size=8) / 3
+    y = {
+        "count": chance.poisson(np.exp(line)),
+        "quantile": line + 0.3 * chance.normal(size=500),
+        "ordinal": np.digitize(line + 0.2 * chance.normal(size=500), [-0.5, 0, 0.5]),
+    }[task]
+    columns = {f"x{i}": x[:, i].tolist() for i in range(8)}
+    net = train.fit_table({**columns, "y": y.tolist()}, "y", task, progress=False)
+    name = {"count": "d2", "quantile": "pinball", "ordinal": "accuracy"}[task]
+    own, line_alone = net.about["scores"][name], net.about["baselines"]["linear model"][name]
+    sign = -1 if task == "quantile" else 1
+    assert sign * own > sign * line_alone - 0.02
 
 
 def test_the_chosen_network_learns_what_no_line_shows_and_from_all_rows_but_the_test() -> None:

@@ -246,6 +246,8 @@ def column_of(name: str, values: list[Any]) -> Column:
     if all([type(v) is str for v in values]):
         raw = Column("", CATEGORY, values)
         return column_of_words(name, raw.codes, raw.words)
+    if (numbers := _plain_numbers(values)) is not None:
+        return Column(name, NUMBER, numbers)
     found = [meaning(v) for v in values]
     known = [v for v, m in zip(values, found, strict=True) if m is not None]
     truths = bool(known) and all([_is_truth(v) for v in known])  # two categories, not 1 and 0
@@ -255,6 +257,18 @@ def column_of(name: str, values: list[Any]) -> Column:
     if truths:
         found = [None if m is None else t for m, t in zip(found, texts, strict=True)]
     return _column(name, arange(len(values)), texts, found)
+
+
+def _plain_numbers(values: list[Any]) -> list[float | None] | None:
+    """Values that are Python's numbers and None alone, as most are; None if there are others."""
+    kinds = set(map(type, values))
+    if not kinds <= {float, int, type(None)}:
+        return None
+    try:
+        found = [None if v is None or v != v else float(v) for v in values]
+    except OverflowError:
+        return None
+    return found if any([v is not None for v in found]) else None
 
 
 def column_of_words(

@@ -146,7 +146,7 @@ def _listed_values(name: Any, values: Any) -> list[Any]:
     if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
         raise TypeError(f"Table: column {name!r} must be a list of values, got {values!r}")
     found = list(found)
-    if any(isinstance(v, (list, tuple, dict)) for v in found):
+    if any(issubclass(kind, (list, tuple, dict)) for kind in set(map(type, found))):
         raise TableError(f"column {name!r} has values that are neither numbers nor text")
     return found
 

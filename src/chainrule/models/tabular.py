@@ -17,7 +17,7 @@ from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.creation.patterns import empty, linspace, ones, zeros
 from chainrule.ops.elementwise.functions import sqrt
 from chainrule.ops.elementwise.options import clamp
-from chainrule.ops.index.reading import index_select
+from chainrule.ops.index.reading import index_select, one_hot
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.reduce.quantiles import quantile
@@ -28,6 +28,7 @@ from chainrule.tensor import Tensor
 
 __all__ = ["MemberLinear", "TabularNetwork", "WeightedNetworks"]
 
+SMALL = 2**16  # entries of the matrix that gives each feature the scale of its column
 FARTHEST = 0.05  # what is left of 1 - (x / clip)^2 at least: for a clip of 3, values up to 13
 
 
@@ -78,7 +79,9 @@ class TabularNetwork(nn.Module):
     near 0, so that the network starts as the linear model.
 
     Shape: (N, in_features) -> (N, out_features), the mean of the members; or (N, M, in_features),
-    rows for each member -> (N, M, out_features).
+    rows for each member -> (N, M, out_features). In training, all that is not learned may be
+    computed once: :meth:`prepared` rows for each member, and the outputs of the linear models for
+    them (N, M, out_features) as a second input.
 
     Args:
         in_features: how many columns there are, indices included.
@@ -131,6 +134,10 @@ class TabularNetwork(nn.Module):
         own = [plain + i for i, n in enumerate(index_sizes) for _ in range(_width(n))]
         sources = [*range(plain), *columns, *own]
         self.register_buffer("sources", tensor(sources, dtype=dtypes.int64))
+        self.sees_as_is = len(sources) == plain == in_features
+        if not self.sees_as_is and in_features * len(sources) <= SMALL:
+            places = cast(one_hot(self.sources, in_features).mT, dtypes.get_default_dtype())
+            self.register_buffer("places", places, persistent=False)
         self.scale = nn.Parameter(ones(members, in_features))
         widths = [len(sources), *hidden]
         self.hidden = nn.ModuleList(
@@ -190,14 +197,31 @@ class TabularNetwork(nn.Module):
             return x
         return x / sqrt(clamp(1 - (x / self.clip) ** 2, min=FARTHEST))
 
-    def features(self, x: Tensor) -> Tensor:
-        """What the networks see: numbers, pieces, and the vectors of the indices (*, features)."""
+    def prepared(self, x: Tensor) -> Tensor:
+        """All of the features that is not learned: numbers, pieces, and the indices."""
         found = [x[..., : self.plain] if self.tables else x]
         if len(self.columns):
             found.append(clamp((x[..., self.columns] - self.low) * self.steepness, 0, 1))
-        for i, table in enumerate(self.tables):
-            found.append(table(cast(x[..., self.plain + i], dtypes.int64)))
+        if self.tables:
+            found.append(x[..., self.plain :])
         return cat(found, -1) if len(found) > 1 else found[0]
+
+    def features(self, x: Tensor) -> Tensor:
+        """What the networks see: numbers, pieces, and the vectors of the indices (*, features)."""
+        return self._with_vectors(self.prepared(x))
+
+    def _with_vectors(self, prepared: Tensor) -> Tensor:
+        if not self.tables:
+            return prepared
+        plain = self.plain + len(self.columns)
+        found = [prepared[..., :plain]]
+        for i, table in enumerate(self.tables):
+            found.append(table(cast(prepared[..., plain + i], dtypes.int64)))
+        return cat(found, -1)
+
+    def linear(self, x: Tensor) -> Tensor:
+        """The outputs of the linear models (M, N, out_features)."""
+        return matmul(self.linear_features(x), self.linear_weight) + self.linear_bias
 
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The outputs of the networks and of the linear models (M, N, out_features) each."""
@@ -207,20 +231,33 @@ class TabularNetwork(nn.Module):
                 f"{self.in_features}) for each member, got shape {tuple(x.shape)}"
             )
         x = transpose(x, 0, 1) if x.ndim == 3 else x
-        scale = unsqueeze(index_select(self.scale, 1, self.sources), -1)
-        h = self.features(x)
+        return self._network(self.features(x)), self.linear(x)
+
+    def _network(self, h: Tensor) -> Tensor:
+        """The outputs of the networks (M, N, out_features) for features."""
+        scale = unsqueeze(self._scale_of_features(), -1)
         for i, layer in enumerate(self.hidden):
             # Scaling the weights is cheaper than scaling the rows, and the same.
             h = layer(h) if i else matmul(h, layer.weight * scale) + layer.bias
             h = self.dropout(self.activation(h))
         if not self.hidden:
             h = h * transpose(scale, 1, 2)
-        linear = matmul(self.linear_features(x), self.linear_weight) + self.linear_bias
-        return self.head(h), linear
+        return self.head(h)
 
-    def forward(self, input: Tensor) -> Tensor:
-        network, linear = self.parts(input)
-        both = network + linear
+    def _scale_of_features(self) -> Tensor:
+        """The scale of each feature for each member (M, features), by that of its column."""
+        if self.sees_as_is:
+            return self.scale
+        if "places" in self._buffers:  # a small product takes less time than a choice
+            return matmul(self.scale, self.places)
+        return index_select(self.scale, 1, self.sources)
+
+    def forward(self, input: Tensor, linear: Tensor | None = None) -> Tensor:
+        if linear is not None:
+            network = self._network(self._with_vectors(transpose(input, 0, 1)))
+            return transpose(network, 0, 1) + linear
+        network, of_linear = self.parts(input)
+        both = network + of_linear
         return transpose(both, 0, 1) if input.ndim == 3 else mean(both, 0)
 
     def extra_repr(self) -> str:

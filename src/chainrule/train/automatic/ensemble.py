@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chainrule import nn, optim
+from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
 from chainrule.data.tabular.shared import BEND
 from chainrule.models import TabularNetwork
@@ -23,6 +24,7 @@ from chainrule.train.automatic.members import (
     HeldOutBatches,
     MemberBatches,
     MemberLoss,
+    Rows,
     member_metric,
     rows_in_time,
     rows_of_groups,
@@ -51,6 +53,7 @@ __all__ = [
 
 SCALE_RATE = 6.0  # how much faster the scales of the features learn than all else
 WARM_UP = 0.05  # part of the updates in which the rate rises
+PREPARED = 2**25  # numbers of prepared rows at most: 128 MB
 MEMBERS = {"quick": 2, "normal": 4, "high": 4}
 
 
@@ -100,9 +103,14 @@ class Pool:
     def linear(self, model: TabularNetwork) -> LinearMembers | None:
         """The linear models of the members, which are the same for all networks."""
         if self._linear is None:
-            task, outputs = self.target.task, self.target.outputs
-            features = model.linear_features(self.x)
-            self._linear = linear_members(features, self.y, task, outputs, self.member_weights())
+            self._linear = linear_members(
+                model.linear_features(self.x),
+                self.y,
+                self.target.task,
+                self.target.outputs,
+                self.member_weights(),
+                self.target.quantiles,
+            )
         return self._linear
 
     def set_linear(self, model: TabularNetwork) -> LinearMembers | None:
@@ -111,6 +119,22 @@ class Pool:
         if linear is not None:
             model.set_linear(linear.weight, linear.bias)
         return linear
+
+    def rows(self, model: TabularNetwork) -> Rows:
+        """The rows for the training of a network: prepared, if that does not take much memory."""
+        width = int(self.x.shape[1]) + len(model.columns)
+        if len(self.y) * width > PREPARED:
+            return Rows(self.x, self.y, self.weight)
+        return self.prepared_rows(model)
+
+    @no_grad()
+    def prepared_rows(self, model: TabularNetwork) -> Rows:
+        """The rows with all that is computed of them once: pieces, and outputs of linear models."""
+        return Rows(model.prepared(self.x), self.y, self.weight, model.linear(self.x))
+
+    def whole_held_out(self) -> HeldOutBatches:
+        """The rows as they are that the members hold out."""
+        return HeldOutBatches(Rows(self.x, self.y, self.weight), self.held_out)
 
     @property
     def careful_loss(self) -> Any:
@@ -185,7 +209,8 @@ def train_members(
 ) -> Trained:
     """Trains all members, stopped by the rows they hold out, and weighs them and linear models."""
     linear = pool.set_linear(model)
-    loader = loader_of(pool, settings)
+    rows = pool.rows(model)
+    loader = loader_of(pool, rows, settings)
     plan = plan_of(pool, settings, recipe, loader)
     loss = pool.target.loss
     trainer = Trainer(
@@ -199,11 +224,11 @@ def train_members(
         progress=progress,
         seed=settings.seed,
     )
-    held_out = HeldOutBatches(pool.x, pool.y, pool.weight, pool.held_out)
+    held_out = HeldOutBatches(rows, pool.held_out)
     trainer.fit(loader, held_out, epochs=plan.epochs, early_stopping=plan.patience, resume=resume)
     if not len(trainer.history):  # interrupted before there was anything to keep
         raise KeyboardInterrupt
-    share, seen = weigh(model, held_out, pool.careful_loss)
+    share, seen = weigh(model, pool.whole_held_out(), pool.careful_loss)
     told = {**asdict(recipe), "hidden": list(recipe.hidden), "members": pool.members}
     told |= {"epochs": plan.epochs, "batch_size": loader.size, "lr": plan.lr, "share": share}
     return Trained(trainer, seen, told | {"l2_of_linear": None if linear is None else linear.l2})
@@ -225,11 +250,11 @@ class Plan(NamedTuple):
     patience: int
 
 
-def loader_of(pool: Pool, settings: Settings) -> MemberBatches:
+def loader_of(pool: Pool, rows: Rows, settings: Settings) -> MemberBatches:
     """The rows of the members, in batches of a size that suits their number."""
     size = settings.batch_size or _batch_size(len(pool.y))
     generator = Generator().manual_seed(settings.seed)
-    return MemberBatches(pool.x, pool.y, pool.weight, pool.learned, size, generator)
+    return MemberBatches(rows, pool.learned, size, generator)
 
 
 def plan_of(pool: Pool, settings: Settings, recipe: Recipe, loader: MemberBatches) -> Plan:

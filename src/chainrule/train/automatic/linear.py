@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from chainrule.autograd.modes import no_grad
@@ -9,12 +10,13 @@ from chainrule.backend import dtypes
 from chainrule.linalg import eigh
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import tensor
-from chainrule.ops.creation.patterns import zeros
-from chainrule.ops.elementwise.functions import sigmoid, softplus
+from chainrule.ops.creation.patterns import arange, zeros
+from chainrule.ops.elementwise.functions import exp, maximum, sigmoid, softplus
 from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.index.reading import one_hot
 from chainrule.ops.layers.softmax import softmax
 from chainrule.ops.linalg.matmul import matmul
+from chainrule.ops.reduce.order import amax
 from chainrule.ops.reduce.reductions import logsumexp, mean, sum
 from chainrule.ops.shape.views import reshape, unsqueeze
 from chainrule.tensor import Tensor
@@ -23,8 +25,68 @@ __all__ = ["LinearMembers", "linear_members"]
 
 L2 = (0.1, 1.0, 10.0, 100.0)  # of which the one is taken that predicts held-out rows best
 MOST = 2_000_000  # outputs that are computed at once, of all members and penalties
-# For each task: a bound of the loss's second derivative by the output, and the steps to be made.
-CURVATURE = {"regression": (1.0, 15), "classification": (0.5, 40), "multilabel": (0.25, 40)}
+WIDTH = 0.1  # in which the kink of the loss of quantiles is bent, in deviations of the target
+FARTHEST = 20.0  # the logarithm of a count, in means, at most
+
+
+class _Kind(NamedTuple):
+    """What the models of a task minimize, and how.
+
+    ``residual`` is the derivative of the loss by the output, ``curvature`` a bound of the second
+    one; ``losses`` are those of the rows (N, penalties, M, 1).
+    """
+
+    steps: int
+    curvature: Callable[[Tensor], Tensor | float]
+    residual: Callable[[Tensor, Tensor], Tensor]
+    losses: Callable[[Tensor, Tensor], Tensor]
+
+
+def _of_quantiles(q: Tensor) -> _Kind:
+    def losses(output: Tensor, goal: Tensor) -> Tensor:
+        d = goal - output
+        return sum(maximum(q * d, (q - 1) * d), -1, keepdim=True)
+
+    return _Kind(
+        60,
+        lambda output: 0.25 / WIDTH,
+        lambda output, goal: sigmoid((output - goal) / WIDTH) - q,
+        losses,
+    )
+
+
+KINDS = {
+    "regression": _Kind(
+        15,
+        lambda output: 1.0,
+        lambda output, goal: output - goal,
+        lambda output, goal: sum((output - goal) ** 2, -1, keepdim=True),
+    ),
+    "classification": _Kind(
+        40,
+        lambda output: 0.5,
+        lambda output, goal: softmax(output, -1) - goal,
+        lambda output, goal: (
+            logsumexp(output, -1, keepdim=True) - sum(output * goal, -1, keepdim=True)
+        ),
+    ),
+    "multilabel": _Kind(
+        40,
+        lambda output: 0.25,
+        lambda output, goal: sigmoid(output) - goal,
+        lambda output, goal: sum(softplus(output) - goal * output, -1, keepdim=True),
+    ),
+    # The second derivative has no bound: that of the outputs of each model as they are is taken.
+    "count": _Kind(
+        60,
+        lambda output: exp(clamp(amax(output, (0, 3), keepdim=True), 0.0, FARTHEST)),
+        lambda output, goal: exp(clamp(output, max=FARTHEST)) - goal,
+        lambda output, goal: sum(
+            exp(clamp(output, max=FARTHEST)) - goal * output, -1, keepdim=True
+        ),
+    ),
+}
+KINDS["ordinal"] = KINDS["multilabel"]  # of the answers to whether a rank is above another
 
 
 class LinearMembers(NamedTuple):
@@ -37,9 +99,14 @@ class LinearMembers(NamedTuple):
 
 @no_grad()
 def linear_members(
-    x: Tensor, y: Tensor, task: str, outputs: int, weight: Tensor
+    x: Tensor,
+    y: Tensor,
+    task: str,
+    outputs: int,
+    weight: Tensor,
+    quantiles: Sequence[float] = (),
 ) -> LinearMembers | None:
-    """Ridge, softmax or logistic regression for each member; None where the task has none.
+    """Ridge, softmax, logistic, Poisson or quantile regression for each member; None without x.
 
     They minimize sum_n w[m, n] loss(x_n V + c, y_n) + l2 |V|^2 / 2 by steps of a Newton method
     whose Hessian is replaced by a bound (Boehning and Lindsay, 1988), in the basis in which that
@@ -48,30 +115,33 @@ def linear_members(
     Args:
         x: features (N, D).
         y: targets, as the encoder of the task gives them.
-        task: "regression", "classification" or "multilabel".
+        task: see :class:`~chainrule.data.TargetEncoder`.
         outputs: K.
         weight: of each row for each member (M, N), 0 where it is held out.
+        quantiles: which they are, for the task of that name.
     """
-    if task not in CURVATURE or not x.shape[1]:
+    if not x.shape[1]:
         return None
+    kind = _of_quantiles(tensor(list(quantiles))) if task == "quantile" else KINDS[task]
     members = int(weight.shape[0])
     rows = max(500, MOST // (len(L2) * members * outputs))
     x, y, weight = x[:rows], y[:rows], weight[:, :rows]
     goal = y
     if task == "classification":
         goal = smoothed(cast(one_hot(y, outputs), x.dtype))
+    elif task == "ordinal":
+        goal = cast(unsqueeze(y, -1) > arange(outputs), x.dtype)
     center = mean(x, 0)
     x = x - center
-    curvature, steps = CURVATURE[task]
     values, basis = eigh(cast(matmul(x.mT, x), dtypes.float64))
     values, basis = (cast(t, x.dtype) for t in (clamp(values, min=0), basis))
     z = matmul(x, basis)
     kept = unsqueeze(unsqueeze(weight.mT, 1), -1)  # (N, 1, M, 1)
     kept = kept / mean(clamp(kept, min=1e-30))  # a common factor is no reason for less penalty
     largest = max(1.0, float(kept.max()))
-    goal = reshape(goal, (len(x), 1, 1, outputs))
-    a, b = _descended(z, goal, kept, task, curvature * values * largest, steps)
-    losses = _losses(_outputs(z, a, b), goal, task) * (kept == 0)
+    goal = reshape(goal, (len(x), 1, 1, -1))
+    a, b = _descended(z, goal, kept, kind, values * largest, outputs)
+    losses = kind.losses(_outputs(z, a, b), goal) * (kept == 0)
     best = int(sum(losses, (0, 2)).argmin())
     w = matmul(basis, a[:, best].movedim(0, 1))  # (M, D, K)
     return LinearMembers(w, unsqueeze(b[best], 1) - matmul(center, w).unsqueeze(1), L2[best])
@@ -89,35 +159,22 @@ def _outputs(z: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _descended(
-    z: Tensor, goal: Tensor, kept: Tensor, task: str, hessian: Tensor, steps: int
+    z: Tensor, goal: Tensor, kept: Tensor, kind: _Kind, hessian: Tensor, outputs: int
 ) -> tuple[Tensor, Tensor]:
     """Weights (D, penalties, M, K) and biases (penalties, M, K) for all penalties and members."""
-    shape = (len(L2), int(kept.shape[2]), int(goal.shape[-1]))
+    shape = (len(L2), int(kept.shape[2]), outputs)
     l2 = reshape(tensor(L2, dtype=z.dtype), (-1, 1, 1))
-    by = reshape(hessian, (-1, 1, 1, 1)) + l2
-    count = float(kept.max()) * len(z) * CURVATURE[task][0]
+    hessian = reshape(hessian, (-1, 1, 1, 1))
+    count = float(kept.max()) * len(z)
     a = last = zeros(z.shape[1], *shape, dtype=z.dtype)
     b = last_b = zeros(*shape, dtype=z.dtype)
-    for t in range(steps):
-        momentum = 0.0 if task == "regression" else t / (t + 3)
+    for t in range(kind.steps):
+        momentum = 0.0 if kind is KINDS["regression"] else t / (t + 3)
         ahead, ahead_b = a + momentum * (a - last), b + momentum * (b - last_b)
-        residual = (_predicted(_outputs(z, ahead, ahead_b), task) - goal) * kept
+        output = _outputs(z, ahead, ahead_b)
+        residual, curvature = kind.residual(output, goal) * kept, kind.curvature(output)
         g = reshape(matmul(z.mT, reshape(residual, (len(z), -1))), a.shape) + l2 * ahead
-        a, last = ahead - g / by, a
-        b, last_b = ahead_b - sum(residual, 0) / count, b
+        a, last = ahead - g / (curvature * hessian + l2), a
+        step = sum(residual, 0, keepdim=True) / (count * curvature)
+        b, last_b = ahead_b - step[0], b
     return a, b
-
-
-def _predicted(output: Tensor, task: str) -> Tensor:
-    if task == "classification":
-        return softmax(output, -1)
-    return sigmoid(output) if task == "multilabel" else output
-
-
-def _losses(output: Tensor, goal: Tensor, task: str) -> Tensor:
-    """The loss of each row (N, penalties, M, 1)."""
-    if task == "classification":
-        return logsumexp(output, -1, keepdim=True) - sum(output * goal, -1, keepdim=True)
-    if task == "multilabel":
-        return sum(softplus(output) - goal * output, -1, keepdim=True)
-    return sum((output - goal) ** 2, -1, keepdim=True)

@@ -13,8 +13,8 @@ from chainrule.ops.creation.patterns import arange, zeros
 from chainrule.ops.index.reading import nonzero
 from chainrule.ops.reduce.sort import argsort, unique
 from chainrule.ops.shape.stacking import stack
-from chainrule.ops.shape.views import flatten, reshape, transpose
-from chainrule.ops.creation.sampling import randperm
+from chainrule.ops.shape.views import flatten, reshape, transpose, unsqueeze
+from chainrule.ops.creation.sampling import rand, randperm
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 from chainrule.train.automatic.parts import Parts
@@ -24,8 +24,8 @@ __all__ = [
     "HeldOutBatches",
     "MemberBatches",
     "MemberLoss",
+    "Rows",
     "member_metric",
-    "rows_for_members",
     "rows_in_time",
     "rows_of_groups",
     "rows_of_members",
@@ -34,6 +34,7 @@ __all__ = [
 LEAST_UPDATES = 8  # in an epoch of a small table
 GOLDEN = (5**0.5 - 1) / 2
 AHEAD = 2**20  # numbers of batches that are gathered at once
+SHORT = 2**14  # rows whose order is drawn by sorting random numbers
 LOOKED_AT = 4096  # held-out rows of all members at once
 
 
@@ -88,53 +89,87 @@ def rows_of_groups(
     return stack([rows[:fewest] for rows in learned]), stack(held_out)
 
 
+class Rows:
+    """The rows of a table, as members take them: inputs, targets, and weights if there are any.
+
+    Args:
+        x: the inputs of all rows (N, D).
+        y: their targets.
+        weight: of each row, or None.
+        linear: what the linear model of each member makes of each row (M, N, K), which is a second
+            input; or None.
+    """
+
+    def __init__(
+        self, x: Tensor, y: Tensor, weight: Tensor | None = None, linear: Tensor | None = None
+    ):
+        self.x, self.rest = x, [y] if weight is None else [y, weight]
+        self.linear = None if linear is None else flatten(linear, 0, 1)
+        self.starts = None if linear is None else len(x) * unsqueeze(arange(len(linear)), 1)
+
+    def of(self, chosen: Tensor) -> list[Tensor]:
+        """Some rows (M, B) of each tensor, as (B, M, ...); the outputs of linear models second."""
+        found = [part[chosen] for part in (self.x, *self.rest)]
+        if self.linear is not None and self.starts is not None:
+            found.insert(1, self.linear[chosen + self.starts])
+        return [transpose(part, 0, 1) for part in found]
+
+    def batch(self, parts: Sequence[Tensor]) -> tuple[Any, ...]:
+        """These as a batch: an input or several, a target, and perhaps weights."""
+        if self.linear is None:
+            return tuple(parts)
+        return (tuple(parts[:2]), *parts[2:])
+
+
 class MemberBatches:
-    """Batches (B, M, D) of rows for each member in its own random order.
+    """Batches (B, M, ...) of rows for each member in its own random order.
 
     An epoch is a pass over the rows, or 8 updates where that is more.
 
     Args:
-        x: the features of all rows.
-        y: their targets.
-        weight: of each row, or None.
+        data: all rows.
         rows: which rows each member learns from (M, R).
         batch_size: B.
         generator: draws the orders.
     """
 
-    def __init__(
-        self,
-        x: Tensor,
-        y: Tensor,
-        weight: Tensor | None,
-        rows: Tensor,
-        batch_size: int,
-        generator: Generator,
-    ):
-        self.data = [x, y] if weight is None else [x, y, weight]
-        self.rows, self.size, self.generator = rows, batch_size, generator
+    def __init__(self, data: Rows, rows: Tensor, batch_size: int, generator: Generator):
+        self.data, self.rows, self.size, self.generator = data, rows, batch_size, generator
+        self.flat = flatten(rows, 0, 1)
+        self.starts = int(rows.shape[1]) * unsqueeze(arange(len(rows)), 1)
         self.batch_size = min(batch_size, int(rows.shape[1]))
         self.updates = max(1, int(rows.shape[1]) // self.batch_size)
         self.passes = math.ceil(LEAST_UPDATES / self.updates)
-        self.ahead = max(1, AHEAD // (len(rows) * self.batch_size * int(x.shape[1])))
+        self.ahead = max(1, AHEAD // (len(rows) * self.batch_size * int(data.x.shape[1])))
 
     def __len__(self) -> int:
         return self.updates * self.passes
 
-    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        used = self.updates * self.batch_size
+        if self.passes > 1 and self.passes * self.updates <= self.ahead:
+            orders = self._orders(self.passes * len(self.rows))[:, :used]
+            shuffled = reshape(orders, (len(self.rows), -1)) + self.starts
+            yield from self._batches(self.flat[shuffled], 0, self.passes * self.updates)
+            return
         for _ in range(self.passes):
-            orders = [randperm(self.rows.shape[1], generator=self.generator) for _ in self.rows]
-            shuffled = stack([r[o] for r, o in zip(self.rows, orders, strict=True)])
+            shuffled = self.flat[self._orders(len(self.rows))[:, :used] + self.starts]
             for start in range(0, self.updates, self.ahead):
-                yield from self._batches(shuffled, start)
+                yield from self._batches(shuffled, start, min(self.ahead, self.updates - start))
 
-    def _batches(self, shuffled: Tensor, start: int) -> Iterator[tuple[Tensor, ...]]:
+    def _orders(self, count: int) -> Tensor:
+        """Random orders of the rows of a member, all at once where they are short."""
+        size = int(self.rows.shape[1])
+        if size <= SHORT:
+            return argsort(rand(count, size, generator=self.generator), 1)
+        return stack([randperm(size, generator=self.generator) for _ in range(count)])
+
+    def _batches(self, shuffled: Tensor, start: int, count: int) -> Iterator[tuple[Any, ...]]:
         """Some batches, whose rows are gathered at once."""
-        size, count = self.batch_size, min(self.ahead, self.updates - start)
-        chosen = shuffled[:, start * size : (start + count) * size]
-        gathered = [part[chosen] for part in self.data]
+        size = self.batch_size
+        gathered = self.data.of(shuffled[:, start * size : (start + count) * size])
         for i in range(0, count * size, size):
-            yield tuple([transpose(part[:, i : i + size], 0, 1) for part in gathered])
+            yield self.data.batch([part[i : i + size] for part in gathered])
 
     def state_dict(self) -> dict[str, Any]:
         """The state of what draws the orders."""
@@ -146,20 +181,19 @@ class MemberBatches:
 
 
 class HeldOutBatches:
-    """The rows that each member holds out, as batches (B, M, D)."""
+    """The rows that each member holds out, as batches (B, M, ...); kept where they are few."""
 
-    def __init__(self, x: Tensor, y: Tensor, weight: Tensor | None, rows: Tensor):
-        self.data = [x, y] if weight is None else [x, y, weight]
-        self.rows, self.size = rows, max(1, LOOKED_AT // len(rows))
+    def __init__(self, data: Rows, rows: Tensor):
+        self.data, self.rows, self.size = data, rows, max(1, LOOKED_AT // len(rows))
+        few = math.prod(rows.shape) * int(data.x.shape[1]) <= AHEAD
+        self.kept = list(self._batches()) if few else None
 
-    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._batches() if self.kept is None else iter(self.kept)
+
+    def _batches(self) -> Iterator[tuple[Any, ...]]:
         for start in range(0, int(self.rows.shape[1]), self.size):
-            yield rows_for_members(self.data, self.rows[:, start : start + self.size])
-
-
-def rows_for_members(data: Sequence[Tensor], chosen: Tensor) -> tuple[Tensor, ...]:
-    """These rows (M, B) of each tensor, as (B, M, ...)."""
-    return tuple([transpose(part[chosen], 0, 1) for part in data])
+            yield self.data.batch(self.data.of(self.rows[:, start : start + self.size]))
 
 
 class MemberLoss(nn.Module):

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from chainrule import optim
+from chainrule import nn, optim
 from chainrule.models import TabularNetwork
 from chainrule.ops.shape.stacking import cat
+from chainrule.tensor import Tensor
 from chainrule.random import fork_rng, manual_seed
 from chainrule.train.automatic.calibration import HeldOut, weigh
 from chainrule.train.automatic.ensemble import (
@@ -23,7 +24,7 @@ from chainrule.train.automatic.ensemble import (
     plan_of,
     train_members,
 )
-from chainrule.train.automatic.members import HeldOutBatches, MemberLoss, rows_for_members
+from chainrule.train.automatic.members import MemberLoss, Rows
 from chainrule.train.automatic.settings import Settings
 from chainrule.train.batched.fit import fit_many
 from chainrule.train.callbacks import Callback, EarlyStopping, Watched
@@ -34,6 +35,7 @@ from chainrule.train.trainer import DivergedError, Trainer
 __all__ = ["Candidate", "Deadline", "train_together"]
 
 MOST = 2**26  # numbers in the rows of all members that are laid out at once: 256 MB
+WIDEST = 96  # pieces of all numbers of a row
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,23 @@ class _Stopping(EarlyStopping):
             self.bar.epoch_done(row)
 
 
+class _OfOneInput(nn.Module):
+    """A network whose prepared rows and outputs of linear models come as one tensor."""
+
+    def __init__(self, model: TabularNetwork):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input: Tensor) -> Tensor:
+        wide = input.shape[-1] - self.model.out_features
+        return self.model(input[..., :wide], input[..., wide:])
+
+
+def _one_input(rows: Rows, chosen: Tensor) -> list[Tensor]:
+    x, linear, *rest = rows.of(chosen)
+    return [cat([x, linear], -1), *rest]
+
+
 def train_together(
     pool: Pool,
     settings: Settings,
@@ -98,29 +117,31 @@ def train_together(
     members share. Also returns whether the user interrupted it. Where the rows are too many to be
     laid out for all members, it trains one network after the other.
     """
-    if math.prod(pool.learned.shape) * int(pool.x.shape[1]) > MOST:
+    if math.prod(pool.learned.shape) * (int(pool.x.shape[1]) + WIDEST) > MOST:
         return _one_by_one(pool, settings, recipe, rates, seeds, end, show)
-    loader = loader_of(pool, settings)
-    plan = plan_of(pool, settings, recipe, loader)
-    rows = [cat([part] * loader.passes) for part in rows_for_members(loader.data, pool.learned)]
-    batch_size = math.ceil(len(rows[0]) / len(loader))
-    updates = plan.epochs * math.ceil(len(rows[0]) / batch_size)
-    bar = Progress(show, plan.epochs, 0, 1)
 
-    def make() -> TabularNetwork:
+    def make() -> _OfOneInput:
         model = make_members(pool, recipe)
         pool.set_linear(model)
-        return model
+        return _OfOneInput(model)
 
+    with fork_rng():
+        rows = pool.prepared_rows(make().model)
+    loader = loader_of(pool, rows, settings)
+    plan = plan_of(pool, settings, recipe, loader)
+    data = [cat([part] * loader.passes) for part in _one_input(rows, pool.learned)]
+    batch_size = math.ceil(len(data[0]) / len(loader))
+    updates = plan.epochs * math.ceil(len(data[0]) / batch_size)
+    bar = Progress(show, plan.epochs, 0, 1)
     try:
         fits = fit_many(
             make,
-            tuple(rows),
+            tuple(data),
             MemberLoss(pool.target.loss),
             lambda params: member_optimizer(params, plan.lr, plan.decay),
             seeds=seeds,
             lr=list(rates),
-            validation=rows_for_members(loader.data, pool.held_out),
+            validation=tuple(_one_input(rows, pool.held_out)),
             epochs=plan.epochs,
             batch_size=batch_size,
             early_stopping=_Stopping(plan.patience, end, bar),
@@ -130,7 +151,7 @@ def train_together(
     finally:
         bar.close()
     trained: Any = zip(rates, fits.models, fits.histories, strict=True)
-    found = [_candidate(pool, replace(recipe, lr=lr), model, h) for lr, model, h in trained]
+    found = [_candidate(pool, replace(recipe, lr=lr), m.model, h) for lr, m, h in trained]
     return found, any([h.ending == "interrupted" for h in fits.histories])
 
 
@@ -140,8 +161,8 @@ def _candidate(
     """A network with its share beside the linear models; None where it did not learn."""
     if not len(history):
         return None
-    held_out = HeldOutBatches(pool.x, pool.y, pool.weight, pool.held_out)
-    found = Candidate.of(pool, recipe, model, *weigh(model, held_out, pool.careful_loss))
+    share, seen = weigh(model, pool.whole_held_out(), pool.careful_loss)
+    found = Candidate.of(pool, recipe, model, share, seen)
     return found if math.isfinite(found.loss) else None
 
 
