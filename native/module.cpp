@@ -7,6 +7,7 @@
 #endif
 
 #include "blas.hpp"
+#include "shortcut.hpp"
 #include "tape.hpp"
 
 namespace chainrule {
@@ -127,5 +128,6 @@ PyMODINIT_FUNC PyInit__native(void) {
     Py_INCREF(reinterpret_cast<PyObject*>(tape_type));
     if (PyModule_AddObject(module, "Tape", reinterpret_cast<PyObject*>(tape_type)) < 0)
         return nullptr;
+    if (!add_shortcut_types(module)) return nullptr;
     return module;
 }

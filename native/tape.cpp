@@ -640,20 +640,7 @@ PyObject* set_argument(PyObject* self, PyObject* given) {
     Py_ssize_t number, place;
     PyObject* value;
     if (!PyArg_ParseTuple(given, "nnO", &number, &place, &value)) return nullptr;
-    Step* step = nullptr;
-    for (const Kind kind : {Kind::python, Kind::native, Kind::drawn}) {
-        if (step != nullptr) break;
-        PyErr_Clear();
-        step = step_at(self, number, kind);
-    }
-    if (step == nullptr) return nullptr;
-    if (place < 0 || place >= static_cast<Py_ssize_t>(step->args.size())) {
-        PyErr_SetString(PyExc_IndexError, "Tape.set_argument: there is no such argument");
-        return nullptr;
-    }
-    PyObject* before = step->args[static_cast<std::size_t>(place)];
-    step->args[static_cast<std::size_t>(place)] = held(value);
-    Py_DECREF(before);
+    if (!tape_set_argument(self, number, place, value)) return nullptr;
     Py_RETURN_NONE;
 }
 
@@ -843,6 +830,36 @@ PyType_Slot slots[] = {
 PyType_Spec spec = {"chainrule.backend._native.Tape", sizeof(Tape), 0, Py_TPFLAGS_DEFAULT, slots};
 
 }  // namespace
+
+Py_ssize_t tape_run(PyObject* tape) {
+    Supply mine{false, {}};
+    return run_range(as_tape(tape), 0, length_of(tape), &mine);
+}
+
+Py_ssize_t tape_at(PyObject* tape) { return as_tape(tape)->at; }
+
+bool tape_advance(PyObject* tape, Py_ssize_t update) {
+    Step* step = step_at(tape, update, Kind::update);
+    return step != nullptr && advance(step);
+}
+
+bool tape_set_argument(PyObject* tape, Py_ssize_t number, Py_ssize_t place, PyObject* value) {
+    Step* step = nullptr;
+    for (const Kind kind : {Kind::python, Kind::native, Kind::drawn}) {
+        if (step != nullptr) break;
+        PyErr_Clear();
+        step = step_at(tape, number, kind);
+    }
+    if (step == nullptr) return false;
+    if (place < 0 || place >= static_cast<Py_ssize_t>(step->args.size())) {
+        PyErr_SetString(PyExc_IndexError, "Tape.set_argument: there is no such argument");
+        return false;
+    }
+    PyObject* before = step->args[static_cast<std::size_t>(place)];
+    step->args[static_cast<std::size_t>(place)] = held(value);
+    Py_DECREF(before);
+    return true;
+}
 
 bool make_tape_type() {
     tape_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));

@@ -29,4 +29,14 @@ extern PyTypeObject* tape_type;
 // Makes the type; false with a Python error.
 bool make_tape_type();
 
+// For those who have a tape. All steps of it: -1, the number of a check whose answer is another one
+// than recorded, or -2 with a Python error.
+Py_ssize_t tape_run(PyObject* tape);
+// The step at which the last run has ended.
+Py_ssize_t tape_at(PyObject* tape);
+// The numbers of the next step of an update; false if it would divide by zero.
+bool tape_advance(PyObject* tape, Py_ssize_t update);
+// Another argument of a call; false with a Python error.
+bool tape_set_argument(PyObject* tape, Py_ssize_t step, Py_ssize_t place, PyObject* value);
+
 }  // namespace chainrule

@@ -200,21 +200,23 @@ def view_at(base: np.ndarray, offset: int, shape: Any, strides: Any, dtype: Any)
 
 
 _one_at_a_time = threading.RLock()
+under_way = False  # whether any thread records
 
 
 @contextlib.contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
     """Hands all calls of kernels by this thread to the recorder."""
+    global under_way
     with _one_at_a_time:
         if thread.recorder is not None:
             raise RuntimeError("compile: a recording is under way in this thread")
         name = backend.current()
         _replace()
-        thread.recorder = recorder
+        thread.recorder, under_way = recorder, True
         try:
             yield
         finally:
-            thread.recorder = None
+            thread.recorder, under_way = None, False
             backend.use(name)
 
 

@@ -85,7 +85,7 @@ def list_backends(exclude_tags: tuple[str, ...] = ("debug", "experimental")) -> 
 def reset() -> None:
     """Forgets all records; they are made anew."""
     for compiled in list(stance.known):
-        compiled.entries.clear()
+        compiled.forget()
 
 
 def cudagraph_mark_step_begin() -> None:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import functools
 import operator
 import threading
+import types
 import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from chainrule.backend import K, why_not_native
+from chainrule.backend import K, native_module, why_not_native
 from chainrule.backend.recorded import thread
 from chainrule.compiler.batches import Batches
 from chainrule.compiler.capture import Recording
 from chainrule.compiler.guards import Guards, form_of, owned_by, tensors_in
 from chainrule.compiler.program import Program, Ref, map_arrays
 from chainrule.compiler.reference import Reference
+from chainrule.compiler.shortcut import Ways, shortcut_of
 from chainrule.compiler.tape import Tape
 from chainrule.compiler.verifying import verified
+from chainrule.graph import mode
 from chainrule.ops.core.inplace import touch_all
 from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor, of_array
@@ -56,18 +59,34 @@ class _Entry:
     runner: Tape | Reference | None = None
     reason: str = ""  # why it runs as it is
     changes: list[str] = field(default_factory=list)  # why it was recorded again
-    repeated: int = 0  # how often the program was
+    shortcut: Any = None
+    since: int = 0  # calls that the function had repeated when this was recorded
     in_vain: int = 0  # programs after each other that were hardly used
 
-    def forget(self, change: str) -> None:
+    def forget(self, change: str, repeated: int) -> None:
         """Something that the program depends on has changed."""
-        self.in_vain = self.in_vain + 1 if self.repeated < WORTH else 0
+        self.in_vain = self.in_vain + 1 if repeated - self.since < WORTH else 0
         self.program, self.last, self.runner, self.calls = None, None, None, 1
-        self.repeated = 0
+        self.shortcut = None
         self.changes.append(change)
 
 
-class Compiled:
+class _ByPython:
+    """A function that takes no shortcuts: where there are no compiled kernels."""
+
+    repeated = 0
+
+    def take(self, shortcut: None) -> None:
+        """There are none."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)  # type: ignore[attr-defined]
+
+
+_Base: Any = _ByPython if why_not_native else native_module().Repeater  # type: ignore[union-attr]
+
+
+class Compiled(_Base):
     """A function whose calls are repeated from a record of their kernels.
 
     The first call runs as it is; the next ones are recorded while they run, until two records after
@@ -82,6 +101,7 @@ class Compiled:
         self.mode = "reference" if why_not_native else mode
         self.entries: dict[Any, _Entry] = {}
         self.repeated = 0  # how many calls were
+        self._shortcut_of: _Entry | None = None  # which the base class takes
         self._used: _Entry | None = None
         self._lock = threading.RLock()
         stance.known.add(self)
@@ -99,7 +119,18 @@ class Compiled:
             )
         return self._used.program
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def forget(self) -> None:
+        """Forgets all records; they are made anew."""
+        with self._lock:
+            self.entries.clear()
+            self.take(None)
+            self._shortcut_of = self._used = None
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        """A call for which there is no shortcut."""
         if stance.name != "default" or thread.recorder is not None:
             return self.function(*args, **kwargs)
         with self._lock:
@@ -117,14 +148,15 @@ class Compiled:
             return self._record(entry, args, kwargs)
 
     def _forget(self, entry: _Entry, change: str) -> None:
-        entry.forget(change)
+        entry.forget(change, self.repeated)
+        self.take(None)
         if entry.in_vain >= MOST:
             entry.reason = f"it was recorded {MOST} times in vain; the last time this changed: "
             entry.reason += change
             self._tell(entry.reason)
 
     def _entry(self, arguments: Any) -> _Entry:
-        form = form_of(arguments)
+        form = (mode.flags, form_of(arguments))
         entry = self.entries.get(form)
         if entry is None:
             entry = _Entry()
@@ -158,8 +190,9 @@ class Compiled:
         elif different:
             entry.last = program
         else:
-            entry.program, entry.guards = program, Guards(self.function, program)
-            entry.last, self._used = None, entry
+            entry.program = program
+            entry.guards = Guards(self.function, program, (args, kwargs))
+            entry.last, self._used, entry.since = None, entry, self.repeated
         return result
 
     def _repeat(self, entry: _Entry, program: Program, args: Any, kwargs: Any) -> Any:
@@ -174,10 +207,31 @@ class Compiled:
         if failed >= 0:
             return self._failed(entry, program, runner, failed, args, kwargs)
         self.repeated += 1
-        entry.repeated += 1
         self._used = entry
         _leave(program, runner, 1)
-        return map_arrays(program.result, Ref, lambda ref: _returned(program, runner, ref.slot))
+        if not kwargs:
+            self._take_shortcut(entry, program, runner, args)
+        return _result(program, runner)
+
+    def _take_shortcut(
+        self, entry: _Entry, program: Program, runner: Tape | Reference, args: Any
+    ) -> None:
+        """Has the next calls of this form go without Python."""
+        missed = self._shortcut_of is entry  # one that does not fit any more
+        if isinstance(runner, Tape) and entry.guards is not None:
+            if missed or entry.shortcut is None:
+                ways = Ways(
+                    self._lock.acquire,
+                    self._lock.release,
+                    lambda args, step: self._failed(
+                        entry, program, runner, runner.checks[step], args, {}
+                    ),
+                    lambda: _result(program, runner),
+                    stance,
+                )
+                entry.shortcut = shortcut_of(ways, program, entry.guards, runner, args)
+            self.take(entry.shortcut)
+            self._shortcut_of = entry
 
     def _failed(
         self,
@@ -189,7 +243,9 @@ class Compiled:
         kwargs: Any,
     ) -> Any:
         """A check came out otherwise than recorded: the error that the function itself raises."""
-        entry.runner, error = None, program.instructions[number].error
+        entry.runner = entry.shortcut = None
+        self.take(None)
+        error = program.instructions[number].error
         if error is not None:
             raise error()
         if program.grads:
@@ -273,13 +329,13 @@ class Compiled:
         try:
             done, failed = tape.epoch(times, sources, order, loss, losses)
         except BaseException as error:
-            entry.runner = None  # its memory holds the half of a step
+            entry.runner = entry.shortcut = None  # its memory holds the half of a step
+            self.take(None)
             error.add_note(_place(first + tape.steps_done, first + times))
             raise
         finally:
             _leave(program, tape, tape.steps_done)
             self.repeated += tape.steps_done
-            entry.repeated += tape.steps_done
         if failed < 0:
             return [of_array(losses)]
         args = () if taken is None else taken[first + done]
@@ -305,6 +361,11 @@ class Compiled:
         if entry.program is None:
             return f"{self.__name__} runs as it is: {entry.reason or 'it has no program yet'}"
         return verified(self, entry.program, args, kwargs)
+
+
+def _result(program: Program, runner: Tape | Reference) -> Any:
+    """What a call returns."""
+    return map_arrays(program.result, Ref, lambda ref: _returned(program, runner, ref.slot))
 
 
 def _place(call: int, calls: int) -> str:

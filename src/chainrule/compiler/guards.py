@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from chainrule import backend, nn
@@ -11,6 +11,7 @@ from chainrule.backend import dtypes
 from chainrule.compiler.program import Program
 from chainrule.graph import mode
 from chainrule.nn.module.hooks import changes
+from chainrule.optim import Optimizer
 from chainrule.tensor import Tensor
 
 __all__ = ["PLAIN", "Guards", "Names", "Same", "form_of", "owned_by", "tensors_in"]
@@ -58,11 +59,11 @@ class Same:
 class Guards:
     """The surroundings in which a program was recorded."""
 
-    def __init__(self, function: Callable[..., Any], program: Program):
-        self.names = Names(function)
+    def __init__(self, function: Callable[..., Any], program: Program, arguments: Any):
+        self.names = Names(function, _others(arguments))
         self.flags = (mode.flags, backend.current(), dtypes.get_default_dtype())
         self.values = self.names.values()
-        self.modules = list(self.names.modules())
+        self.modules = _all_below([*self.names.modules(), *program.modules])
         self.settings = _settings(self.modules)
         self.changes = changes.count
         self.state = [
@@ -121,7 +122,8 @@ def _settings(modules: list[nn.Module]) -> list[Any]:
 class Names:
     """What the code of a function names outside of itself: closures, globals, its object."""
 
-    def __init__(self, function: Callable[..., Any]):
+    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any] = ()):
+        self.arguments = arguments
         self.owner = getattr(function, "__self__", None)
         inner = getattr(function, "__func__", function)
         self.code = getattr(inner, "__code__", None)
@@ -138,23 +140,47 @@ class Names:
                 yield None
         for name in self.used:
             yield self.globals.get(name)
+        yield from self.arguments
         if self.owner is not None:
             yield self.owner
-            yield from vars(self.owner).values() if hasattr(self.owner, "__dict__") else ()
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """The attributes of the objects, but not of those that have guards of their own."""
+        return [vars(v) for v in self._objects() if _has_attributes(v)]
 
     def values(self) -> list[Any]:
-        """Plain values as they are, other objects by identity."""
-        return [v if isinstance(v, PLAIN) else Same(v) for v in self._objects()]
+        """Plain values as they are, other objects by identity; attributes too."""
+        objects = [*self._objects()]
+        objects += [v for attributes in self.dicts() for v in attributes.values()]
+        return [v if isinstance(v, PLAIN) else Same(v) for v in objects]
 
     def modules(self) -> Iterator[nn.Module]:
-        """The modules among them, with all below."""
-        seen: set[int] = set()
+        """The modules among them."""
         for value in self._objects():
-            for root in _modules_in(value):
-                for m in root.modules():
-                    if id(m) not in seen:
-                        seen.add(id(m))
-                        yield m
+            yield from _modules_in(value)
+        for attributes in self.dicts():
+            for value in attributes.values():
+                yield from _modules_in(value)
+
+
+def _others(tree: Any) -> list[Any]:
+    """The arguments that are no tensors and no plain values."""
+    if isinstance(tree, (list, tuple)):
+        return [found for part in tree for found in _others(part)]
+    if isinstance(tree, dict):
+        return [found for part in tree.values() for found in _others(part)]
+    return [] if isinstance(tree, (Tensor, *PLAIN)) else [tree]
+
+
+def _has_attributes(value: Any) -> bool:
+    """Whether it is an object of a user's class: settings of modules and optimizers are no part."""
+    known = (nn.Module, Optimizer, Tensor, type, types.FunctionType, types.ModuleType)
+    return hasattr(value, "__dict__") and not isinstance(value, known)
+
+
+def _all_below(modules: list[nn.Module]) -> list[nn.Module]:
+    """The modules with those inside them, each once."""
+    return list({id(m): m for root in modules for m in root.modules()}.values())
 
 
 def owned_by(function: Callable[..., Any]) -> Iterator[Tensor]:
@@ -162,7 +188,7 @@ def owned_by(function: Callable[..., Any]) -> Iterator[Tensor]:
     names = Names(function)
     for value in names._objects():
         yield from tensors_in(value)
-    for m in names.modules():
+    for m in _all_below([*names.modules()]):
         for part in vars(m).values():
             yield from tensors_in(part)
 

@@ -133,12 +133,14 @@ class Update:
             found[name] = bases[0]
         return found
 
-    def prepare(self, tape: Any, number: int) -> None:
-        """Tells a tape the numbers of the steps to come."""
+    def prepare(self, tape: Any, number: int) -> int:
+        """Tells a tape the numbers of the steps to come; the number of the last one."""
         t = self.held[0]["step"] if self.optimizer.keeps_step else 1
         constants, rates = self.optimizer.numbers(self.group, self.params, t + 1)
-        tape.set_numbers(number, rates, constants)
+        if not tape.set_numbers(number, rates, constants):
+            raise ZeroDivisionError("compile: an update divides by zero")
         tape.set_moving(number, float(t), self.moving() or {})
+        return int(t)
 
 
 @dataclass
@@ -218,6 +220,7 @@ class Program:
     grads: list[tuple[Tensor, int]] = field(default_factory=list)  # leaves and their gradients
     written: list[Tensor] = field(default_factory=list)  # state that changes
     without_grads: list[Tensor] = field(default_factory=list)  # leaves that have none before
+    modules: list[Any] = field(default_factory=list)  # that were called
     reason: str = ""  # why it cannot be repeated
     recorded: int = 0  # calls of kernels, those included that no instruction is left of
     folded: int = 0  # instructions that became constants
