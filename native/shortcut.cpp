@@ -80,7 +80,7 @@ struct Inside {
     PyObject *mode, *flags, *stance, *stance_name, *changes;
     long long count = 0;  // of the changes of modules
     std::vector<Input> inputs;
-    std::vector<PyObject*> cells, dicts, without, written, optimizers;
+    std::vector<PyObject*> cells, dicts, lists, without, written, optimizers;
     std::vector<Entry> entries;
     std::vector<State> states;
     std::vector<Update> updates;
@@ -103,20 +103,19 @@ struct Names {
 
 // --- looking -------------------------------------------------------------------------------------
 
-void look(const Inside& in, std::vector<PyObject*>* out) {
-    for (PyObject* cell : in.cells) out->push_back(PyCell_GET(cell));
-    for (const Entry& e : in.entries) out->push_back(PyDict_GetItemWithError(e.dict, e.key));
-    PyObject *key, *value;
-    for (PyObject* dict : in.dicts) {
-        Py_ssize_t position = 0;
-        while (PyDict_Next(dict, &position, &key, &value)) out->push_back(value);
-    }
-}
-
 void values_of(PyObject* dict, std::vector<PyObject*>* out) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(dict, &position, &key, &value)) out->push_back(value);
+}
+
+void look(const Inside& in, std::vector<PyObject*>* out) {
+    for (PyObject* cell : in.cells) out->push_back(PyCell_GET(cell));
+    for (const Entry& e : in.entries) out->push_back(PyDict_GetItemWithError(e.dict, e.key));
+    for (PyObject* dict : in.dicts) values_of(dict, out);
+    for (PyObject* list : in.lists)
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i)
+            out->push_back(PyList_GET_ITEM(list, i));
 }
 
 // Replaces what was seen; references are held, so that no other object gets the same address.
@@ -444,11 +443,13 @@ void read_objects(Reader* r, Inside* in) {
 void read_lists(Reader* r, Inside* in) {
     in->cells = r->many("cells");
     in->dicts = r->many("dicts");
+    in->lists = r->many("lists");
     in->without = r->many("without");
     in->written = r->many("written");
     in->optimizers = r->many("optimizers");
     if (!r->good || !r->all_are(in->cells, &PyCell_Type) || !r->all_are(in->dicts, &PyDict_Type) ||
-        !r->all_are(in->without, in->tensor) || !r->all_are(in->written, in->tensor))
+        !r->all_are(in->lists, &PyList_Type) || !r->all_are(in->without, in->tensor) ||
+        !r->all_are(in->written, in->tensor))
         return;
     for (PyObject* row : r->rows("inputs", 2)) {
         if (!r->all_are({part(row, 0)}, &PyArray_Type)) return;

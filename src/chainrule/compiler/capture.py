@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.autograd import walk
-from chainrule import nn
 from chainrule.backend import K
 from chainrule.backend.effects import WRITES, effect_of
 from chainrule.backend.recorded import (
@@ -40,6 +39,7 @@ from chainrule.compiler.program import (
     refs_in,
 )
 from chainrule.graph import Node
+from chainrule.nn.module.noting import noting
 from chainrule.ops.core.pointwise import is_constant
 from chainrule.optim import optimizer
 from chainrule.random import Generator, Streams, default_generator
@@ -101,7 +101,7 @@ class Recording:
             self.program.inputs.append(self._new("input", t.array))
         with (
             recording(self),
-            _noting_modules(self, self.program.modules),
+            noting(self.program.modules.append),
             _watching(walk.watchers, self._before_walk),
             _watching(optimizer.watchers, self._before_update),
         ):
@@ -418,25 +418,6 @@ def _generator_of(raw: Any) -> Generator:
                     return owner
     cannot_repeat("it draws random numbers from a stream that no generator has")
     return default_generator
-
-
-@contextlib.contextmanager
-def _noting_modules(recorder: Recording, found: list[nn.Module]) -> Iterator[None]:
-    """Lists the modules that this thread calls, whose settings the step depends on."""
-    call = nn.Module.__call__
-    seen: set[int] = set()
-
-    def noting(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if id(module) not in seen and thread.recorder is recorder:
-            seen.add(id(module))
-            found.append(module)
-        return call(module, *args, **kwargs)
-
-    nn.Module.__call__ = noting  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        nn.Module.__call__ = call  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

@@ -73,6 +73,9 @@ class Guards:
             for ref, t in [(ref, ref()) for ref in slot.holders]
         ]
         self.without_grads = program.without_grads
+        self.updates = program.updates
+        self.groups = [[*map(_Same, o.param_groups)] for o in program.optimizers]
+        self.optimizers = program.optimizers
 
     def _still_held(self, value: Any) -> bool:
         """Whether a tensor holds an array of the state; those that are gone were passing by."""
@@ -93,6 +96,10 @@ class Guards:
                 return "a tensor that the step uses was frozen, or asks for a gradient now"
         if any([leaf._grad is not None for leaf in self.without_grads]):
             return "there is a gradient that the step would add to"
+        if [[*map(_Same, o.param_groups)] for o in self.optimizers] != self.groups:
+            return "the groups of an optimizer"
+        if not all([u.is_current() for u in self.updates]):
+            return "the states of an optimizer were replaced"
         if changes.count != self.changes:
             if _settings(self.modules) != self.settings:
                 return "a module was changed: its mode, a setting or its hooks"

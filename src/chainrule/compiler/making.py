@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -85,14 +86,38 @@ def compile(
     return compiled if model is None else compiled(model)
 
 
+class _Twin:
+    """Mixed into the class of a compiled module, which is otherwise like the module itself."""
+
+    def __reduce__(self) -> Any:
+        """A copy, or what a file says of it, is made of the module and compiled again."""
+        function = vars(self)["forward"]
+        return _twin, (function.function.__self__, function.fullgraph, function.mode)
+
+
+@functools.cache
+def _class_of_twins(kind: Any) -> Any:
+    return type(
+        kind.__name__, (_Twin, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__}
+    )
+
+
+def _twin(module: nn.Module, fullgraph: bool, way: str) -> Any:
+    """A module with the same parameters, buffers and modules, whose forward is compiled."""
+    if isinstance(module, _Twin):
+        return module
+    twin = copy.copy(module)
+    # A class of its own keeps it out of steps that join a layer with what follows it.
+    twin.__class__ = _class_of_twins(type(module))
+    twin.__dict__["forward"] = Compiled(module.forward, fullgraph, way)
+    return twin
+
+
 def _compiled(function: Callable[..., Any], fullgraph: bool, way: str) -> Any:
     if isinstance(function, Compiled):
         return function
     if isinstance(function, nn.Module):
-        twin = copy.copy(function)  # with the same parameters, buffers and modules
-        twin.__dict__["_calls_forward_alone"] = False
-        twin.__dict__["forward"] = Compiled(function.forward, fullgraph, way)
-        return twin
+        return _twin(function, fullgraph, way)
     if not callable(function):
         raise TypeError(f"compile: expected a function or a module, got {type(function).__name__}")
     return Compiled(function, fullgraph, way)

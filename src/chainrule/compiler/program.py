@@ -82,6 +82,11 @@ class Update:
     params: list[Tensor]
     held: list[Any]
 
+    def is_current(self) -> bool:
+        """Whether the optimizer still keeps the states that this updates."""
+        states = self.optimizer.state
+        return all([states.get(p) is h for p, h in zip(self.params, self.held, strict=True)])
+
     def next(self) -> tuple[Any, dict[str, Any], Any]:
         """Counts a step; what tells it apart, its constants and its rates."""
         key = self.optimizer._count(self.held, [False] * len(self.held))[0]
@@ -257,13 +262,14 @@ class Program:
         return [i for i, s in enumerate(self.slots) if s.kind == "state"]
 
     @functools.cached_property
+    def updates(self) -> list[Update]:
+        """The updates of parameters that are part of it."""
+        return [step.update for step in self.instructions if step.update is not None]
+
+    @functools.cached_property
     def optimizers(self) -> list[Any]:
         """Those whose steps are part of it."""
-        found: dict[int, Any] = {}
-        for step in self.instructions:
-            if step.update is not None:
-                found[id(step.update.optimizer)] = step.update.optimizer
-        return list(found.values())
+        return list({id(u.optimizer): u.optimizer for u in self.updates}.values())
 
     def explain(self) -> str:
         """What became of the calls of kernels that were recorded, in words."""

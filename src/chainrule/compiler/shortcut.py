@@ -53,6 +53,7 @@ class _Spec:
     cells: tuple[Any, ...]
     entries: tuple[Any, ...]
     dicts: tuple[Any, ...]
+    lists: tuple[Any, ...]
     states: tuple[Any, ...]
     without: tuple[Any, ...]
     updates: tuple[Any, ...]
@@ -96,8 +97,10 @@ def shortcut_of(
             (vars(backend), "_current"),
             (vars(dtypes), "_default"),
             (vars(recorded), "under_way"),
+            *[(vars(o), name) for o in program.optimizers for name in ("state", "param_groups")],
         ),
-        dicts=tuple(guards.names.dicts()),
+        dicts=(*guards.names.dicts(), *[o.state for o in program.optimizers]),
+        lists=tuple([o.param_groups for o in program.optimizers]),
         states=tuple(guards.state),
         without=tuple(guards.without_grads),
         updates=tuple([_update(tape, number, u) for number, u in tape.updates]),

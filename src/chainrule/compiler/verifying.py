@@ -22,8 +22,7 @@ class _State:
 
     def __init__(self, program: Program):
         self.slots = [s for s in program.slots if s.kind == "state"]
-        steps = [step.update for step in program.instructions if step.update is not None]
-        self.held = [state for update in steps for state in update.held]
+        self.held = [state for update in program.updates for state in update.held]
         self.generators = {
             id(a): a for step in program.instructions for a in step.args if isinstance(a, Generator)
         }

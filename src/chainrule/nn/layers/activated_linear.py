@@ -8,6 +8,7 @@ from chainrule.nn.activations.piecewise import ReLU
 from chainrule.nn.activations.smooth import Sigmoid, Tanh
 from chainrule.nn.layers.linear import Linear
 from chainrule.nn.module.base import Module
+from chainrule.nn.module.noting import CALLS
 from chainrule.ops.layers.fused import (
     ActivatedLinear,
     linear_relu,
@@ -26,7 +27,7 @@ _FUSED: dict[type[Module], ActivatedLinear] = {
 }
 # What these classes do as they come: a function patched into one of them is called as usual.
 _FORWARD: dict[type[Module], Any] = {kind: kind.forward for kind in _FUSED}
-_LINEAR, _CALL = Linear.forward, Module.__call__
+_LINEAR = Linear.forward
 
 
 def activated(layer: Linear, activation: Module, input: Tensor) -> Tensor | None:
@@ -39,9 +40,9 @@ def activated(layer: Linear, activation: Module, input: Tensor) -> Tensor | None
     op = _FUSED.get(kind)
     if op is None:
         return None
-    if kind.forward is not _FORWARD[kind] or kind.__call__ is not _CALL:
+    if kind.forward is not _FORWARD[kind] or kind.__call__ not in CALLS:
         return None
-    if Linear.forward is not _LINEAR or Linear.__call__ is not _CALL:
+    if Linear.forward is not _LINEAR or Linear.__call__ not in CALLS:
         return None
     if not (layer._calls_forward_alone and activation._calls_forward_alone):
         return None
