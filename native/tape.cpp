@@ -542,6 +542,19 @@ constexpr std::chrono::microseconds LONG(20);
 
 PyObject* outcome(Py_ssize_t code) { return code == FAILED ? nullptr : PyLong_FromSsize_t(code); }
 
+// The steps of a range, without the GIL where that pays.
+Py_ssize_t run_once(Tape* tape, Py_ssize_t first, Py_ssize_t last) {
+    Supply mine{false, {}};
+    const auto start = std::chrono::steady_clock::now();
+    Py_ssize_t code;
+    {
+        Gil gil(tape->is_long && are_alone(*tape->steps));
+        code = run_range(tape, first, last, &mine, &gil);
+    }
+    tape->is_long = std::chrono::steady_clock::now() - start > LONG;
+    return code;
+}
+
 // run(first, last): the steps of this range; returns the number of the check that failed, or -1
 PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     if (count != 2) {
@@ -555,15 +568,7 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
         PyErr_SetString(PyExc_IndexError, "Tape.run: there are not so many steps");
         return nullptr;
     }
-    Supply mine{false, {}};
-    const auto start = std::chrono::steady_clock::now();
-    Py_ssize_t code;
-    {
-        Gil gil(as_tape(self)->is_long && are_alone(steps));
-        code = run_range(as_tape(self), first, last, &mine, &gil);
-    }
-    as_tape(self)->is_long = std::chrono::steady_clock::now() - start > LONG;
-    return outcome(code);
+    return outcome(run_once(as_tape(self), first, last));
 }
 
 // position(): repetitions of the last epoch that are done, and the step of the next one at which it
@@ -831,10 +836,7 @@ PyType_Spec spec = {"chainrule.backend._native.Tape", sizeof(Tape), 0, Py_TPFLAG
 
 }  // namespace
 
-Py_ssize_t tape_run(PyObject* tape) {
-    Supply mine{false, {}};
-    return run_range(as_tape(tape), 0, length_of(tape), &mine);
-}
+Py_ssize_t tape_run(PyObject* tape) { return run_once(as_tape(tape), 0, length_of(tape)); }
 
 Py_ssize_t tape_at(PyObject* tape) { return as_tape(tape)->at; }
 
