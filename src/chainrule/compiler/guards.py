@@ -74,7 +74,7 @@ class Guards:
         ]
         self.without_grads = program.without_grads
         self.updates = program.updates
-        self.groups = [[*map(_Same, o.param_groups)] for o in program.optimizers]
+        self.groups = [[*map(Same, o.param_groups)] for o in program.optimizers]
         self.optimizers = program.optimizers
 
     def _still_held(self, value: Any) -> bool:
@@ -96,7 +96,7 @@ class Guards:
                 return "a tensor that the step uses was frozen, or asks for a gradient now"
         if any([leaf._grad is not None for leaf in self.without_grads]):
             return "there is a gradient that the step would add to"
-        if [[*map(_Same, o.param_groups)] for o in self.optimizers] != self.groups:
+        if [[*map(Same, o.param_groups)] for o in self.optimizers] != self.groups:
             return "the groups of an optimizer"
         if not all([u.is_current() for u in self.updates]):
             return "the states of an optimizer were replaced"
