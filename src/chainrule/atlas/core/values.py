@@ -13,6 +13,18 @@ from chainrule.tensor import Tensor
 __all__ = ["Failed", "Forms", "Spread", "Value", "attempt", "distance", "numbers", "shown"]
 
 
+# What a form raises that cannot be evaluated.
+FAILURES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
 @dataclass(frozen=True)
 class Failed:
     """What a form gives that cannot be evaluated: it equals nothing."""
@@ -58,7 +70,7 @@ def attempt(compute: Callable[[], Value]) -> Value:
     """What a form gives, or that it cannot be evaluated, with the reason."""
     try:
         return compute()
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
+    except FAILURES as e:
         return Failed(f"{type(e).__name__}: {e}")
 
 
