@@ -71,7 +71,8 @@ def attempt(compute: Callable[[], Value]) -> Value:
     try:
         return compute()
     except FAILURES as e:
-        return Failed(f"{type(e).__name__}: {e}")
+        said = " ".join(str(e).split())
+        return Failed(f"{type(e).__name__}: {said if len(said) < 90 else said[:88] + '…'}")
 
 
 def numbers(value: Value) -> list[float]:
