@@ -198,6 +198,8 @@ def test_refusals(classes: Network, numbers: Network) -> None:
     status, told = posted(classes, [good] * 9, max_waiting=5)
     assert status == 429
     assert "5 can" in told["error"]
+    status, told = posted(classes, [good] * 9, max_held=50)
+    assert (status, told["error"]) == (429, "too many bytes are at work; try again in a moment")
     assert "unknown parameter 'x'" in posted(classes, good, "?x=1")[1]["error"]
     assert posted(classes, good, "?probabilities=yes")[0] == 400
     assert posted(classes, good, "?interval=0.9")[0] == 400
@@ -298,9 +300,3 @@ def test_the_library_does_not_import_it() -> None:
 def test_limits_are_checked() -> None:
     with pytest.raises(ValueError, match="max_rows must be positive, got 0"):
         serve.Limits(max_rows=0)
-
-
-def test_images_are_refused(classes: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Network, "columns", {})
-    with pytest.raises(ValueError, match="takes images"):
-        serve.application(classes)

@@ -18,11 +18,18 @@ HELP = "answer requests for predictions (JSON over HTTP) until Ctrl-C"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command; the defaults are those of ``chainrule.serve.Limits``."""
     add = parser.add_argument
-    add("model", metavar="MODEL", help="the folder that `fit` wrote, for a table")
+    add("model", metavar="MODEL", help="the folder that `fit` wrote")
     add("--host", default="127.0.0.1", help="address to listen at (127.0.0.1: this machine alone)")
     add("--port", type=int, default=8000, help="port to listen at, 0 for a free one (8000)")
     add("--max-rows", type=int, metavar="N", help="rows in one request (1000)")
-    add("--max-bytes", type=int, metavar="N", help="bytes in one request (1048576)")
+    add(
+        "--max-bytes",
+        type=int,
+        metavar="N",
+        help="bytes in one request (1048576; 16777216 for images)",
+    )
+    add("--max-pixels", type=int, metavar="N", help="of the images of a request (16777216)")
+    add("--max-held", type=int, metavar="N", help="bytes of all requests at work (268435456)")
     add("--max-waiting", type=int, metavar="N", help="rows that wait for their turn (20000)")
     add("--batch-rows", type=int, metavar="N", help="rows that are computed at once (1024)")
     add("--batch-wait", type=float, metavar="S", help="seconds to wait for more rows (0.002)")
@@ -31,12 +38,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def serve(options: argparse.Namespace) -> dict[str, Any]:
     """Serves until it is told to end."""
-    from chainrule.serve import Limits, run
+    from chainrule.serve import limits_for, run
 
-    names = ("max_rows", "max_bytes", "max_waiting", "batch_rows", "batch_wait", "timeout")
+    sizes = ("max_rows", "max_bytes", "max_pixels", "max_held", "max_waiting", "batch_rows")
+    names = (*sizes, "batch_wait", "timeout")
     given = {name: getattr(options, name) for name in names}
-    limits = Limits(**{name: value for name, value in given.items() if value is not None})
     network = loaded(options.model)
+    limits = limits_for(network, **{n: v for n, v in given.items() if v is not None})
     told: dict[str, Any] = {"model": options.model}
 
     def started(address: str) -> None:

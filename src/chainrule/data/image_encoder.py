@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from chainrule.backend import dtypes
-from chainrule.data.images import ImageError, _check_pixels, _pillow, _too_large, read_image
+from chainrule.data.images import (
+    ImageError,
+    _check_pixels,
+    _opened,
+    _pillow,
+    _too_large,
+    read_image,
+)
 from chainrule.data.preprocess import Fittable, saved
 from chainrule.data.table import TableError
 from chainrule.nn.functional import interpolate
@@ -24,6 +31,7 @@ GRAY = ("1", "L", "LA", "La")
 ORIENTATION, WIDTH, HEIGHT = 274, 256, 257  # the numbers under which files keep these
 LARGEST = 2**27  # pixels of an image that a network can take
 SIDE = 64  # pixels of the longer side of a size that is chosen, at most
+Picture = str | os.PathLike[str] | bytes  # a file, or what stands in one
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp")
 LITTER = "__MACOSX"  # a folder that archives leave behind; others begin with a point
 
@@ -58,14 +66,14 @@ def images_in(folder: Path) -> list[Path]:
     ]
 
 
-def image_facts(path: str | os.PathLike[str]) -> tuple[int, int, bool]:
+def image_facts(path: Picture) -> tuple[int, int, bool]:
     """Height and width of the picture in a file, as its camera turned it, and whether it is gray.
 
     Only the beginning of the file is read.
     """
-    pillow, file = _pillow(), Path(path)
+    pillow, (file, content) = _pillow(), _opened(path)
     try:
-        with pillow.Image.open(file) as image:
+        with pillow.Image.open(content) as image:
             _check_pixels(image)
             if image.format == "TIFF":  # of which Pillow does not tell one size before and after
                 height, width = image.tag_v2[HEIGHT], image.tag_v2[WIDTH]
@@ -91,7 +99,7 @@ def _is_litter(path: Path) -> bool:
 
 
 class ImageEncoder(Fittable):
-    """Image files as a standardized tensor (N, C, H, W) of one size.
+    """Image files, or the bytes of such, as a standardized tensor (N, C, H, W) of one size.
 
     All images are brought to one size and one number of channels: gray, palettes, 16 bits a pixel
     (scaled to 8), transparency (laid on white), and photographs turned as their camera says.
@@ -116,14 +124,14 @@ class ImageEncoder(Fittable):
         self.mean, self.spread = 0.0, 1.0
         self.seen: tuple[int, ...] = ()  # least and most height and width in training, if looked at
 
-    def _read(self, paths: Sequence[str | os.PathLike[str]]) -> Tensor:
+    def _read(self, paths: Sequence[Picture]) -> Tensor:
         if self.size is None or self.channels is None:
             raise RuntimeError("ImageEncoder: not fitted; call fit(paths) with the training images")
         if not len(paths):
             raise TableError("ImageEncoder: there are no images")
         return cast(stack([self._one(path) for path in paths]), dtypes.get_default_dtype())
 
-    def _one(self, path: str | os.PathLike[str]) -> Tensor:
+    def _one(self, path: Picture) -> Tensor:
         """An image in [0, 1], without transparency, of the one size."""
         mode = "LA" if self.channels == 1 else "RGBA"
         image = cast(read_image(path, mode, apply_exif_orientation=True), "float32") / 255
@@ -133,12 +141,12 @@ class ImageEncoder(Fittable):
             return image
         return interpolate(image.unsqueeze(0), size=self.size, mode="bilinear", antialias=True)[0]
 
-    def fit(self, paths: Sequence[str | os.PathLike[str]]) -> Self:
+    def fit(self, paths: Sequence[Picture]) -> Self:
         """Learns size, channels, mean and spread of the training images."""
         self.fit_transform(paths)
         return self
 
-    def fit_transform(self, paths: Sequence[str | os.PathLike[str]]) -> Tensor:
+    def fit_transform(self, paths: Sequence[Picture]) -> Tensor:
         """Fits and encodes the training images, which are read once."""
         if not len(paths):
             raise TableError("ImageEncoder: there are no images")
@@ -153,7 +161,7 @@ class ImageEncoder(Fittable):
         self.mean, self.spread = float(x.mean()), float(x.std()) or 1.0
         return (x - self.mean) / self.spread
 
-    def forward(self, paths: Sequence[str | os.PathLike[str]], target: str | None = None) -> Tensor:
+    def forward(self, paths: Sequence[Picture], target: str | None = None) -> Tensor:
         return (self._read(paths) - self.mean) / self.spread
 
     def get_extra_state(self) -> dict[str, Any]:

@@ -82,9 +82,9 @@ def _pillow() -> Any:
 
 
 def read_image(
-    path: str | os.PathLike[str], mode: str = "RGB", apply_exif_orientation: bool = False
+    path: str | os.PathLike[str] | bytes, mode: str = "RGB", apply_exif_orientation: bool = False
 ) -> Tensor:
-    """The picture in a file as a tensor (C, H, W) of uint8.
+    """The picture in a file, or in the bytes of one, as a tensor (C, H, W) of uint8.
 
     ``mode`` says which channels: "RGB", "L" (gray), "RGBA", "LA", or "unchanged" for those of the
     file (then a picture with 16 bits a pixel is int32, one of floating-point numbers float32). Of a
@@ -94,15 +94,9 @@ def read_image(
     """
     if mode not in MODES:
         raise ValueError(f"read_image: mode must be one of {', '.join(MODES)}; got {mode!r}")
-    pillow, file = _pillow(), Path(path)
-    if file.is_dir():
-        raise IsADirectoryError(f"read_image: {file} is a folder, not a picture")
-    if not file.exists():
-        raise FileNotFoundError(f"read_image: there is no file {file}")
-    if file.stat().st_size == 0:
-        raise ImageError(f"read_image: {file} is empty")
+    pillow, (file, content) = _pillow(), _opened(path)
     try:
-        with pillow.Image.open(file) as image:
+        with pillow.Image.open(content) as image:
             _check_pixels(image)
             image.load()
             if apply_exif_orientation:
@@ -118,6 +112,22 @@ def read_image(
         raise
     except Exception as error:
         raise ImageError(f"read_image: {file} is damaged or not complete: {error}") from error
+
+
+def _opened(path: str | os.PathLike[str] | bytes) -> tuple[str, Any]:
+    """What a picture is called in errors, and what Pillow opens."""
+    if isinstance(path, bytes):
+        if not path:
+            raise ImageError("read_image: the picture has no bytes")
+        return f"the picture of {len(path)} bytes", io.BytesIO(path)
+    file = Path(path)
+    if file.is_dir():
+        raise IsADirectoryError(f"read_image: {file} is a folder, not a picture")
+    if not file.exists():
+        raise FileNotFoundError(f"read_image: there is no file {file}")
+    if file.stat().st_size == 0:
+        raise ImageError(f"read_image: {file} is empty")
+    return str(file), file
 
 
 def _check_pixels(image: Image) -> None:

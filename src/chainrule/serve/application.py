@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from chainrule.data import TableError
 from chainrule.serve.batching import Asked, Batcher, Full, Stopped
 from chainrule.serve.description import openapi
-from chainrule.serve.limits import Limits
-from chainrule.serve.page import POLICY, front_page
+from chainrule.serve.limits import Limits, limits_for
+from chainrule.serve.page import front_page, policy_of
+from chainrule.serve.pictures import IMAGE, MistakeInRow, takes_images
 from chainrule.serve.rows import has_intervals, ignored, wanted, wrong_with
 from chainrule.train import FittedNetwork
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NEEDED", "application"]
 
+JSON = "application/json"
 NEEDED = (
     "chainrule serve needs Starlette and uvicorn; install them with: pip install 'chainrule[serve]'"
 )
@@ -42,10 +44,10 @@ class _Refused(Exception):
 
 
 def application(network: FittedNetwork, limits: Limits | None = None) -> Starlette:
-    """The service of a network for tables, for any server of ASGI applications.
+    """The service of a network, for any server of ASGI applications.
 
     Args:
-        network: of ``fit_table``, or loaded.
+        network: of ``fit_table`` or ``fit_images``, or loaded.
         limits: what it takes; see :class:`Limits`.
     """
     try:
@@ -53,9 +55,7 @@ def application(network: FittedNetwork, limits: Limits | None = None) -> Starlet
         from starlette.routing import Route
     except ImportError as error:
         raise ImportError(NEEDED) from error
-    if not network.columns:
-        raise ValueError("serve: this network takes images; only networks of tables are served")
-    service = _Service(network, limits or Limits())
+    service = _Service(network, limits or limits_for(network))
     routes = [
         Route("/", service.front, methods=["GET"]),
         Route("/health", service.health, methods=["GET"]),
@@ -70,7 +70,8 @@ class _Service:
 
     def __init__(self, network: FittedNetwork, limits: Limits):
         self.network, self.limits = network, limits
-        self.columns = wanted(network)
+        self.columns, self.images = wanted(network), takes_images(network)
+        self.held = 0  # bytes of bodies at work
         self.document = json.dumps(openapi(network, limits)).encode()
         self.page = front_page(network, limits).encode()
         self.began = time.monotonic()
@@ -88,7 +89,8 @@ class _Service:
 
     async def front(self, request: Request) -> Response:
         """The page."""
-        headers = {"Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff"}
+        policy = policy_of(self.network)
+        headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
         return _response(self.page, "text/html", headers=headers)
 
     async def described(self, request: Request) -> Response:
@@ -124,10 +126,14 @@ class _Service:
         except _Refused as refused:
             headers = {"Retry-After": "1"} if refused.status in (429, 503) else {}
             return _response(refused.content, status=refused.status, headers=headers)
+        finally:
+            self.held -= getattr(request.state, "size", 0)
 
     async def _predicted(self, request: Request) -> dict[str, Any]:
         asked = self._asked(request)
-        rows = _parsed(await self._body(request))
+        kind = self._kind(request)
+        body = await self._body(request)
+        rows = _parsed(body) if kind == JSON else [{IMAGE: body}]
         if len(rows) > self.limits.max_rows:
             raise _Refused(413, f"{len(rows)} rows; at most {self.limits.max_rows} in one request")
         mistakes = wrong_with(rows, self.columns)
@@ -146,6 +152,9 @@ class _Service:
             raise _Refused(429, str(error)) from None
         except Stopped as error:
             raise _Refused(503, str(error)) from None
+        except MistakeInRow as error:
+            told = {"row": error.row, "column": IMAGE, "rule": error.rule}
+            raise _Refused(422, str(error), [told]) from None
         except TableError as error:
             told = {"row": None, "column": None, "rule": str(error)}
             raise _Refused(422, str(error), [told]) from None
@@ -177,20 +186,28 @@ class _Service:
             raise _Refused(400, f"interval must be a number between 0 and 1, got {given!r}")
         return level
 
-    async def _body(self, request: Request) -> bytes:
-        """The body, if it is JSON by its name, not too long, and there in time."""
+    def _kind(self, request: Request) -> str:
+        """What the body is, by its name."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         # Also so that a page of another site cannot send rows without asking the browser first.
-        if kind != "application/json":
-            raise _Refused(415, f"Content-Type must be application/json, got {kind!r}")
+        if kind == JSON or (self.images and kind.startswith("image/")):
+            return kind
+        also = ", or image/png and the like for one file" if self.images else ""
+        raise _Refused(415, f"Content-Type must be {JSON}{also}, got {kind!r}")
+
+    async def _body(self, request: Request) -> bytes:
+        """The body, if it is not too long, and there in time."""
         limit = self.limits.max_bytes
-        parts, size = [], 0
+        parts, request.state.size = [], 0
         try:
             async with asyncio.timeout(self.limits.timeout):
                 async for part in request.stream():
-                    size += len(part)
-                    if size > limit:
+                    request.state.size += len(part)
+                    self.held += len(part)
+                    if request.state.size > limit:
                         raise _Refused(413, f"the body is longer than {limit} bytes")
+                    if self.held > self.limits.max_held:
+                        raise _Refused(429, "too many bytes are at work; try again in a moment")
                     parts.append(part)
         except TimeoutError:
             raise _Refused(408, f"no whole body within {self.limits.timeout:g} s") from None

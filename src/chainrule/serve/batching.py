@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainrule.data import TableError
+from chainrule.data.images import ImageError
 from chainrule.serve.limits import Limits
+from chainrule.serve.pictures import files_of, mistake_in, takes_images
 from chainrule.serve.rows import Row, answers, table_of, wanted
 from chainrule.train import FittedNetwork
 
@@ -136,10 +138,20 @@ class Batcher:
         return list(parts)
 
     def _computed(self, rows: Sequence[Row], asked: Asked) -> Answers:
+        if takes_images(self.network):
+            return self._seen(rows, asked)
         try:
             return answers(self.network, table_of(rows, self.columns), *asked)
         except TableError as error:
             raise TableError(str(error)) from None
+
+    def _seen(self, rows: Sequence[Row], asked: Asked) -> Answers:
+        """The answers for images."""
+        files = files_of(rows, self.limits.max_pixels)
+        try:
+            return answers(self.network, files, *asked)
+        except ImageError as error:
+            raise mistake_in(files, error) from None
 
 
 def _give(future: asyncio.Future[Answers], found: Answers | Exception) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.serve.limits import Limits
+from chainrule.serve.pictures import IMAGE, takes_images
 from chainrule.serve.rows import example, has_intervals, wanted
 from chainrule.train import FittedNetwork
 from chainrule.version import __version__
@@ -15,9 +16,9 @@ REFUSED = {
     "400": "the body is not JSON, or a parameter is wrong",
     "408": "the body did not arrive in time",
     "413": "the body, or the number of rows, is over the limit",
-    "415": "the body is not said to be application/json",
+    "415": "the body is not said to be what is taken",
     "422": "rows are wrong: each mistake with its row, column and rule",
-    "429": "too many rows wait already; Retry-After says when to try again",
+    "429": "too many rows or bytes wait already; Retry-After says when to try again",
     "503": "the service is stopping, or the answer took too long",
 }
 
@@ -25,6 +26,8 @@ REFUSED = {
 def summary_of(network: FittedNetwork) -> str:
     """What the network does, in a sentence."""
     kind = f"{len(network.about['classes'])} classes" if network.about["classes"] else network.task
+    if takes_images(network):
+        return f"Predicts {network.about['target']} ({kind}) from images."
     return f"Predicts {network.about['target']} ({kind}) from {len(network.columns)} columns."
 
 
@@ -37,6 +40,9 @@ def openapi(network: FittedNetwork, limits: Limits) -> dict[str, Any]:
             {"type": "array", "items": row, "minItems": 1, "maxItems": limits.max_rows},
         ]
     }
+    content = _json(body)
+    if takes_images(network):
+        content["image/*"] = {"schema": {"type": "string", "format": "binary"}}
     refused = {
         code: {"description": text, "content": _json({"$ref": "#/components/schemas/Refusal"})}
         for code, text in REFUSED.items()
@@ -54,7 +60,7 @@ def openapi(network: FittedNetwork, limits: Limits) -> dict[str, Any]:
                     "summary": "Answers for one row or a list of rows",
                     "operationId": "predict",
                     "parameters": _parameters(network),
-                    "requestBody": {"required": True, "content": _json(body)},
+                    "requestBody": {"required": True, "content": content},
                     "responses": {
                         "200": {
                             "description": "an answer for each row, in order",
@@ -98,7 +104,10 @@ def _parameter(name: str, schema: dict[str, Any], text: str) -> dict[str, Any]:
 def _schemas(network: FittedNetwork) -> dict[str, Any]:
     numbers, others = ["number", "string", "null"], ["string", "number", "boolean", "null"]
     columns = {
-        name: {"type": numbers if kind.is_number else others, "description": kind.rule}
+        name: {
+            "type": "string" if kind.kind == IMAGE else numbers if kind.is_number else others,
+            "description": kind.rule,
+        }
         for name, kind in wanted(network).items()
     }
     answer: dict[str, Any] = {"prediction": {}}

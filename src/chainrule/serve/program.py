@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from chainrule.serve.application import NEEDED, application
-from chainrule.serve.limits import Limits
+from chainrule.serve.limits import Limits, limits_for
 from chainrule.train import FittedNetwork
 
 __all__ = ["run"]
@@ -29,7 +29,7 @@ def run(
     """Serves a network until SIGINT or SIGTERM, after which requests at work are still answered.
 
     Args:
-        network: of ``fit_table``, or loaded.
+        network: of ``fit_table`` or ``fit_images``, or loaded.
         host: the address to listen at; by default only this machine can reach it.
         port: 0 takes one that is free.
         limits: what it takes; see :class:`Limits`.
@@ -39,7 +39,7 @@ def run(
         import uvicorn
     except ImportError as error:
         raise ImportError(NEEDED) from error
-    limits = limits or Limits()
+    limits = limits or limits_for(network)
     app = application(network, limits)
     config = uvicorn.Config(
         app,

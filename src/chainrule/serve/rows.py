@@ -10,6 +10,7 @@ from chainrule.data import Column, Table
 from chainrule.data.columns import CATEGORY, DATE, NUMBER, meaning
 from chainrule.data.tabular.dates import reading_of
 from chainrule.data.tabular.numerals import numeral
+from chainrule.serve.pictures import IMAGE, content_of, example_picture, takes_images
 from chainrule.train import FittedNetwork
 
 __all__ = [
@@ -29,6 +30,7 @@ RULES = {
     NUMBER: "must be a finite number, or null where it is missing",
     "boolean": "must be true, false, a text that means one of them, or null where it is missing",
     DATE: "must be a date as in training, or null where it is missing",
+    IMAGE: "must be a text, the file of an image in base64",
 }
 TEXTS = "must be a text, a number, true or false, or null where it is missing"
 
@@ -53,7 +55,9 @@ class Wanted(NamedTuple):
 
 
 def wanted(network: FittedNetwork) -> dict[str, Wanted]:
-    """What each column of a network is."""
+    """What each column of a network is; the row of one for images holds one."""
+    if takes_images(network):
+        return {IMAGE: Wanted(IMAGE)}
     written: dict[str, str] = {}
     for feature in network.inputs.features:  # a column may have several; one says how it is written
         written[feature.name] = (
@@ -89,6 +93,8 @@ def wrong_with(rows: Sequence[Any], columns: Mapping[str, Wanted]) -> list[dict[
 
 
 def _fits(value: Any, kind: Wanted) -> bool:
+    if kind.kind == IMAGE:
+        return content_of(value) is not None
     if value is None:
         return True
     if kind.is_number:
@@ -119,7 +125,10 @@ def _shown(value: Any) -> str:
 
 def ignored(rows: Sequence[Row], network: FittedNetwork) -> list[str]:
     """The names in rows that the network does not know."""
-    return network.unknown_columns(list(dict.fromkeys([name for row in rows for name in row])))
+    names = list(dict.fromkeys([name for row in rows for name in row]))
+    if takes_images(network):
+        return [name for name in names if name != IMAGE]
+    return network.unknown_columns(names)
 
 
 def table_of(rows: Sequence[Row], columns: Mapping[str, Wanted]) -> Table:
@@ -153,7 +162,7 @@ def has_intervals(network: FittedNetwork) -> bool:
 
 
 def answers(
-    network: FittedNetwork, table: Table, probabilities: bool, interval: float | None
+    network: FittedNetwork, table: Table | list[bytes], probabilities: bool, interval: float | None
 ) -> list[dict[str, Any]]:
     """For each row what is to be said of it: the prediction, and what else was asked for.
 
@@ -186,6 +195,8 @@ def _plain(value: Any) -> Any:
 
 def example(network: FittedNetwork) -> dict[str, Any]:
     """A row that can be sent: a usual value for each column where one is known, else null."""
+    if takes_images(network):
+        return {IMAGE: example_picture(network)}
     first = {feature.name: feature for feature in reversed(network.inputs.features)}
     return {name: _usual(first[name]) for name in network.columns}
 

@@ -27,7 +27,7 @@ from chainrule.typing import Frame, Labels
 __all__ = ["Evaluation", "FittedNetwork", "scores_of"]
 
 KIND = "chainrule network"
-Paths = Sequence[str | os.PathLike[str]]  # the files of images
+Paths = Sequence[str | os.PathLike[str] | bytes]  # the files of images, or what stands in them
 Raw = Table | Frame | Mapping[str, Labels] | Paths
 AT_ONCE = 2**22  # features that are held at a time
 IMAGES = 64  # likewise, of images
@@ -109,8 +109,8 @@ class FittedNetwork:
         """The network's outputs for raw data, computed some rows at a time.
 
         Args:
-            data: a table, a data frame, columns by name, or paths of images. Columns that were not
-                in training are ignored with a warning.
+            data: a table, a data frame, columns by name, or images: paths, or the bytes of files.
+                Columns that were not in training are ignored with a warning.
         """
         self.model.eval()
         if isinstance(self.inputs, ImageEncoder):
