@@ -63,6 +63,16 @@ def test_statistics_by_hand() -> None:
     assert unseen == missing == pytest.approx(0, abs=1e-6)
 
 
+def test_what_is_not_seen_is_near_what_was() -> None:
+    """Where each word is frequent, a new one is no stranger to a network than the rarest."""
+    words = [f"w{i:02}" for i in range(20) for _ in range(30 + i)]
+    encoder = TableEncoder().fit(Table.from_dict({"c": words}), chainrule.rand(len(words), 1))
+    new = Table.from_dict({"c": ["w00", "w19", "never seen", None]})
+    rarest, most, unseen, missing = encoder(new)[:, 0].tolist()
+    assert unseen == missing == rarest < most
+    assert unseen > -3
+
+
 @pytest.mark.parametrize(("classes", "expected"), [(2, 1), (3, 3), (15, 10)])
 def test_classes(classes: int, expected: int) -> None:
     r = np.random.default_rng(0)

@@ -140,7 +140,12 @@ def answers(network: FittedNetwork, rows: Raw, probabilities: bool, interval: fl
         for k, name in enumerate(names):
             mark = f"({name})" if len(names) > 1 else ""
             columns[f"low{mark}"], columns[f"high{mark}"] = bounds[:, k].mT.tolist()
-    return columns
+    return {name: [_without_noise(v) for v in values] for name, values in columns.items()}
+
+
+def _without_noise(value: Any) -> Any:
+    """A number with the nine digits that a float of 32 bits has; anything else as it is."""
+    return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
 def _blocks(network: FittedNetwork, options: argparse.Namespace) -> Iterator[Rows]:

@@ -131,6 +131,7 @@ class TabularNetwork(nn.Module):
         self.tables = nn.ModuleList([nn.Embedding(n, _width(n)) for n in index_sizes])
         for table in self.tables:
             nn.init.normal_(table.weight, 0.0, 0.3)
+            nn.init.zeros_(table.weight.data[0])  # of what is not seen in training: between all
         own = [plain + i for i, n in enumerate(index_sizes) for _ in range(_width(n))]
         sources = [*range(plain), *columns, *own]
         self.register_buffer("sources", tensor(sources, dtype=dtypes.int64))

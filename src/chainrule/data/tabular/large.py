@@ -17,6 +17,7 @@ from chainrule.ops.creation.sampling import randperm
 from chainrule.ops.elementwise.functions import log1p, sqrt
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.elementwise.options import clamp
+from chainrule.ops.reduce.order import amin
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.reduce.reductions import sum as sum_of
 from chainrule.ops.reduce.sort import argsort, bincount
@@ -141,8 +142,12 @@ class LargeCategory(Feature):
 
 
 def _but_others(counts: Tensor) -> Tensor:
-    """The counts of words; what is not seen in training occurs never."""
-    return where(arange(len(counts)) == 0, 0, counts)
+    """The counts of words; what was not seen in training is taken for as rare as the rarest word.
+
+    Never would be far from all that the network has learned of, where each word is frequent.
+    """
+    rarest = amin(counts[1:]) if len(counts) > 1 else 0
+    return where(arange(len(counts)) == 0, rarest, counts)
 
 
 def _means(rows: Tensor, goals: Tensor, size: int) -> Tensor:
