@@ -14,7 +14,7 @@ import pytest
 
 from chainrule import data, serve, train
 from chainrule.serve.batching import Batcher
-from chainrule.serve.rows import table_of, wanted, wrong_with
+from chainrule.serve.rows import example, table_of, wanted, wrong_with
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("starlette")
@@ -182,6 +182,13 @@ def test_dates_and_written_numbers() -> None:
     p = network.predict_proba(columns).tolist()
     for answer, expected_p in zip(told["answers"], p, strict=True):
         assert list(answer["probabilities"].values()) == pytest.approx(expected_p, rel=1e-5)
+    usual = example(network)
+    assert wrong_with([usual], wanted(network)) == []
+    assert usual["day"].startswith("2024-")
+    assert 20240101 <= usual["stamp"] <= 20240128
+    assert usual["open"] is True
+    assert None not in usual.values()
+    assert posted(network, usual)[0] == 200
     wrong = [{"day": "soon", "stamp": "x", "paid": "much", "open": {}}]
     mistakes = posted(network, wrong)[1]["mistakes"]
     assert [m["column"] for m in mistakes] == ["day", "stamp", "paid", "open"]

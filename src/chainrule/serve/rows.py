@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -31,6 +32,14 @@ RULES = {
     "boolean": "must be true, false, a text that means one of them, or null where it is missing",
     DATE: "must be a date as in training, or null where it is missing",
     IMAGE: "must be a text, the file of an image in base64",
+}
+# How dates are written in an example, by their form in training.
+WRITTEN = {
+    "iso": "%Y-%m-%d",
+    "dmy": "%d.%m.%Y",
+    "mdy": "%m/%d/%Y",
+    "time": "%H:%M",
+    "ymd": "%Y%m%d",
 }
 TEXTS = "must be a text, a number, true or false, or null where it is missing"
 
@@ -202,10 +211,26 @@ def example(network: FittedNetwork) -> dict[str, Any]:
 
 
 def _usual(feature: Any) -> Any:
-    """The middle of numbers, a known word of texts."""
+    """The middle of numbers and dates, a known word of texts, true of what may be true."""
     if feature.kind == NUMBER:
-        return float(f"{feature.center:.4g}")
-    for known in ("words", "order", "true"):
+        value = float(f"{feature.center:.4g}")
+        return int(value) if value.is_integer() else value
+    if feature.kind == "boolean":
+        return True
+    if feature.kind == DATE:
+        return _usual_date(feature.form, feature.center)
+    for known in ("words", "order"):
         if getattr(feature, known, None):
             return getattr(feature, known)[0]
     return None
+
+
+def _usual_date(form: str, seconds: float) -> Any:
+    """A moment in a form of training; null for other forms."""
+    if form in ("s", "ms"):
+        return round(seconds) * (1000 if form == "ms" else 1)
+    if form not in WRITTEN:
+        return None
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=round(seconds))
+    text = moment.strftime(WRITTEN[form])
+    return int(text) if form == "ymd" else text
