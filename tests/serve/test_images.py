@@ -114,7 +114,7 @@ def test_bad_images_are_named_and_leave_the_others(
     Image.new("F", (4, 4)).save(buffer, "TIFF")
     cases: list[tuple[dict[str, Any], int, str]] = [
         (upload(b"no picture"), 422, "row 0, column 'image': .*is not a picture"),
-        (upload(b""), 422, "row 0, column 'image': the picture has no bytes"),
+        (upload(b""), 422, "row 0, column 'image': the picture of 0 bytes is empty"),
         (upload(good[: len(good) // 2]), 422, "damaged or not complete"),
         (upload(buffer.getvalue(), "image/tiff"), 422, "floating-point numbers"),
         (upload(bomb(30_000)), 422, "row 0, column 'image': .*more than 89478485 pixels"),

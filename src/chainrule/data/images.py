@@ -48,18 +48,8 @@ __all__ = [
 MODES = ("L", "LA", "RGB", "RGBA", "unchanged")
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"}
 # What "unchanged" makes of the ways in which a file can hold pixels.
-KEPT = {
-    "1": "L",
-    "P": "RGB",
-    "PA": "RGBA",
-    "CMYK": "RGB",
-    "YCbCr": "RGB",
-    "HSV": "RGB",
-    "LAB": "RGB",
-    "RGBX": "RGB",
-    "RGBa": "RGBA",
-    "La": "LA",
-}
+KEPT = {"1": "L", "La": "LA", "PA": "RGBA", "RGBa": "RGBA"}
+KEPT |= dict.fromkeys(("P", "CMYK", "YCbCr", "HSV", "LAB", "RGBX"), "RGB")
 
 
 class ImageError(ValueError):
@@ -116,18 +106,18 @@ def read_image(
 
 def _opened(path: str | os.PathLike[str] | bytes) -> tuple[str, Any]:
     """What a picture is called in errors, and what Pillow opens."""
+    content: Path | io.BytesIO
     if isinstance(path, bytes):
-        if not path:
-            raise ImageError("read_image: the picture has no bytes")
-        return f"the picture of {len(path)} bytes", io.BytesIO(path)
-    file = Path(path)
-    if file.is_dir():
+        name, size, content = f"the picture of {len(path)} bytes", len(path), io.BytesIO(path)
+    elif (file := Path(path)).is_dir():
         raise IsADirectoryError(f"read_image: {file} is a folder, not a picture")
-    if not file.exists():
+    elif not file.exists():
         raise FileNotFoundError(f"read_image: there is no file {file}")
-    if file.stat().st_size == 0:
-        raise ImageError(f"read_image: {file} is empty")
-    return str(file), file
+    else:
+        name, size, content = str(file), file.stat().st_size, file
+    if not size:
+        raise ImageError(f"read_image: {name} is empty")
+    return name, content
 
 
 def _check_pixels(image: Image) -> None:
