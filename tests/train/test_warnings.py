@@ -71,6 +71,18 @@ def test_a_number_gives_a_number_away(leak: Any) -> None:
     assert "--drop 'id_of_price'" in line
 
 
+def test_which_of_several_is_given_away() -> None:
+    given = columns()
+    rare = np.where(given["b"] > 1, 1, 0)
+    labels = {"hot": np.where(given["y"] > 0, 1, 0), "rare": rare}
+    others = {name: given[name] for name in "abc"}
+    (line,) = warned(Table.from_dict({**others, **labels}), ["hot", "rare"])
+    assert line.startswith("column 'b' alone predicts the label 'rare' nearly perfectly (R2 ")
+    two = {"twice": 2 * given["b"], "y": given["y"]}
+    (line,) = warned(Table.from_dict({**others, **two}), ["y", "twice"])
+    assert line.startswith("column 'b' alone predicts 'twice' nearly perfectly")
+
+
 def test_a_column_gives_classes_away() -> None:
     given = columns()
     kind = np.where(given["y"] > 0, "yes", "no")

@@ -65,9 +65,11 @@ def _leaks(table: Table, choice: Choice, parts: Parts) -> Iterator[str]:
     goal = cast(one_hot(y, int(y.max()) + 1) if y.ndim == 1 else y, dtypes.float64)
     used = [name for name in dict.fromkeys(parts.inputs.sources) if name != choice.time]
     for name in used:
-        share = given_away(table[name].take(rows), goal, classes=y.ndim == 1)
+        shares = given_away(table[name].take(rows), goal, classes=y.ndim == 1)
+        share = max(shares)
         if share >= NEARLY:
-            what = quoted(list(choice.targets))
+            known = [i for i, s in enumerate(shares) if s >= NEARLY]
+            what = _named(choice, parts, known)
             told = (
                 f"{share:.1%} of what a constant gets wrong" if y.ndim == 1 else f"R2 {share:.3f}"
             )
@@ -78,8 +80,18 @@ def _leaks(table: Table, choice: Choice, parts: Parts) -> Iterator[str]:
             )
 
 
-def given_away(column: Column, goal: Tensor, classes: bool) -> float:
-    """How much of a target (N, m) one column tells: R2, or the share of errors that it saves.
+def _named(choice: Choice, parts: Parts, which: list[int]) -> str:
+    """Some of several targets or labels by their names."""
+    if parts.target.task == "multilabel":
+        labels = quoted([parts.target.classes[i] for i in which])
+        return f"the label{'s' * (len(which) > 1)} {labels}"
+    several = len(choice.targets) > 1
+    return quoted([choice.targets[i] for i in which] if several else list(choice.targets))
+
+
+def given_away(column: Column, goal: Tensor, classes: bool) -> list[float]:
+    """How much of a target (N, m) one column tells: the R2 of each number, or the one share of
+    errors of the classes that it saves.
 
     Half of the rows say what follows from each value, and between values by a line; the other half
     is predicted, and the other way round.
@@ -88,14 +100,12 @@ def given_away(column: Column, goal: Tensor, classes: bool) -> float:
     known = ~column.gaps()
     order = randperm(len(values), generator=Generator().manual_seed(0))
     halves = order[: len(order) // 2], order[len(order) // 2 :]
-    errors, chance = (
-        zeros(goal.shape[1], dtype=dtypes.float64),
-        zeros(goal.shape[1], dtype=dtypes.float64),
-    )
+    found = 1 if classes else int(goal.shape[1])
+    errors, chance = (zeros(found, dtype=dtypes.float64) for _ in range(2))
     for learned, asked in (halves, halves[::-1]):
         learned = learned[known[learned]]
         if len(learned) < 2:
-            return 0.0
+            return [0.0]
         constant = mean(goal[learned], 0)
         said = where(
             known[asked].reshape(-1, 1),
@@ -112,7 +122,7 @@ def given_away(column: Column, goal: Tensor, classes: bool) -> float:
             errors = errors + sum((said - goal[asked]) ** 2, 0)
             chance = chance + sum((constant - goal[asked]) ** 2, 0)
     saved = where(chance > 0, 1 - errors / where(chance > 0, chance, 1.0), 0.0)
-    return float(amax(saved))
+    return saved.tolist()
 
 
 def _between(x: Tensor, y: Tensor, asked: Tensor, constant: Tensor, is_number: bool) -> Tensor:
