@@ -14,7 +14,7 @@ import chainrule
 from chainrule import data, nn, optim, train
 from chainrule.cli import main
 from chainrule.random import Generator
-from chainrule.train.automatic import ensemble, members
+from chainrule.train.automatic import ensemble, linear, members
 from chainrule.train.automatic.linear import linear_members
 from chainrule.train.automatic.members import MemberBatches, Rows, rows_of_members
 from chainrule.train.automatic.settings import Settings
@@ -44,8 +44,8 @@ def test_members_hold_out_their_own_rows(members: int, fraction: float) -> None:
 def test_batches_give_each_member_all_its_rows_in_its_own_order() -> None:
     x, y = chainrule.arange(40.0).reshape(20, 2), chainrule.arange(20)
     rows = chainrule.tensor([list(range(16)), list(range(4, 20))])
-    linear = chainrule.stack([100 * y, 200 * y]).reshape(2, 20, 1)
-    loader = MemberBatches(Rows(x, y, linear=linear), rows, 4, Generator().manual_seed(0))
+    outputs = chainrule.stack([100 * y, 200 * y]).reshape(2, 20, 1)
+    loader = MemberBatches(Rows(x, y, linear=outputs), rows, 4, Generator().manual_seed(0))
     batches = list(loader)
     assert len(batches) == len(loader) == 8
     assert batches[0][0][0].shape == (4, 2, 2)
@@ -144,7 +144,9 @@ def test_linear_members_are_where_the_gradient_is_0(task: str) -> None:
     found = linear_members(x, y, task, goal.shape[1], weight)
     assert found is not None
     residual = (link(x @ found.weight[0] + found.bias[0]) - goal) * weight.mT * (300 / 240)
-    slope = x.mT @ residual + found.l2 * found.weight[0]
+    mean = found.weight[0].mean(1, keepdim=True)  # the slopes of ranks are held together
+    held = mean + linear.APART * (found.weight[0] - mean)
+    slope = x.mT @ residual + found.l2 * held
     assert float(abs(slope).max()) < 0.01 * float(abs(x.mT @ (goal * weight.mT)).max())
     assert float(abs(residual.sum(0)).max()) < 0.5
 

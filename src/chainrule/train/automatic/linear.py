@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import dtypes
-from chainrule.linalg import eigh
+from chainrule.linalg import eigh, qr
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import tensor
-from chainrule.ops.creation.patterns import arange, zeros
+from chainrule.ops.creation.patterns import arange, eye, ones, zeros
 from chainrule.ops.elementwise.functions import exp, maximum, sigmoid, softplus
 from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.index.reading import one_hot
@@ -87,6 +87,7 @@ KINDS = {
     ),
 }
 KINDS["ordinal"] = KINDS["multilabel"]  # of the answers to whether a rank is above another
+APART = 30.0  # how much more the slopes of ranks are held together than they are held small
 
 
 class LinearMembers(NamedTuple):
@@ -140,11 +141,41 @@ def linear_members(
     kept = kept / mean(clamp(kept, min=1e-30))  # a common factor is no reason for less penalty
     largest = max(1.0, float(kept.max()))
     goal = reshape(goal, (len(x), 1, 1, -1))
-    a, b = _descended(z, goal, kept, kind, values * largest, outputs)
+    directions = _directions(task, outputs, x)
+    a, b = _descended(z, goal, kept, kind, values * largest, directions)
     losses = kind.losses(_outputs(z, a, b), goal) * (kept == 0)
     best = int(sum(losses, (0, 2)).argmin())
     w = matmul(basis, a[:, best].movedim(0, 1))  # (M, D, K)
     return LinearMembers(w, unsqueeze(b[best], 1) - matmul(center, w).unsqueeze(1), L2[best])
+
+
+class _Directions(NamedTuple):
+    """Directions of the outputs, the columns of ``turn``; and how much each is penalized (K,)."""
+
+    turn: Tensor | None
+    penalty: Tensor
+
+    def into(self, weights: Tensor) -> Tensor:
+        """Weights (..., K) by output as those by direction."""
+        return weights if self.turn is None else matmul(weights, self.turn)
+
+    def out_of(self, weights: Tensor) -> Tensor:
+        """Weights (..., K) by direction as those by output."""
+        return weights if self.turn is None else matmul(weights, self.turn.mT)
+
+
+def _directions(task: str, outputs: int, like: Tensor) -> _Directions:
+    """The outputs themselves; for ranks, their mean and what differs from it.
+
+    A slope is nearly the same for all thresholds of ranks, as in a model of proportional odds.
+    """
+    penalty = ones(outputs, dtype=like.dtype)
+    if task != "ordinal" or outputs == 1:
+        return _Directions(None, penalty)
+    start = eye(outputs, dtype=like.dtype)
+    start[:, 0] = 1.0
+    penalty[1:] = APART
+    return _Directions(qr(start)[0], penalty)
 
 
 def smoothed(goal: Tensor) -> Tensor:
@@ -159,11 +190,16 @@ def _outputs(z: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _descended(
-    z: Tensor, goal: Tensor, kept: Tensor, kind: _Kind, hessian: Tensor, outputs: int
+    z: Tensor,
+    goal: Tensor,
+    kept: Tensor,
+    kind: _Kind,
+    hessian: Tensor,
+    by: _Directions,
 ) -> tuple[Tensor, Tensor]:
     """Weights (D, penalties, M, K) and biases (penalties, M, K) for all penalties and members."""
-    shape = (len(L2), int(kept.shape[2]), outputs)
-    l2 = reshape(tensor(L2, dtype=z.dtype), (-1, 1, 1))
+    shape = (len(L2), int(kept.shape[2]), len(by.penalty))
+    l2 = reshape(tensor(L2, dtype=z.dtype), (-1, 1, 1)) * by.penalty
     hessian = reshape(hessian, (-1, 1, 1, 1))
     count = float(kept.max()) * len(z)
     a = last = zeros(z.shape[1], *shape, dtype=z.dtype)
@@ -171,10 +207,10 @@ def _descended(
     for t in range(kind.steps):
         momentum = 0.0 if kind is KINDS["regression"] else t / (t + 3)
         ahead, ahead_b = a + momentum * (a - last), b + momentum * (b - last_b)
-        output = _outputs(z, ahead, ahead_b)
+        output = _outputs(z, by.out_of(ahead), ahead_b)
         residual, curvature = kind.residual(output, goal) * kept, kind.curvature(output)
-        g = reshape(matmul(z.mT, reshape(residual, (len(z), -1))), a.shape) + l2 * ahead
+        g = by.into(reshape(matmul(z.mT, reshape(residual, (len(z), -1))), a.shape)) + l2 * ahead
         a, last = ahead - g / (curvature * hessian + l2), a
         step = sum(residual, 0, keepdim=True) / (count * curvature)
         b, last_b = ahead_b - step[0], b
-    return a, b
+    return by.out_of(a), b
