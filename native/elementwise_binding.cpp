@@ -69,7 +69,11 @@ using FromNumber = void (*)(std::int64_t n, T a, const T* b, T* out);
 template <class T>
 using WithNumber = void (*)(std::int64_t n, const T* a, T b, T* out);
 
+// What is done to whole numbers; a quotient of them is none.
+enum class Whole { add, sub, mul, div };
+
 struct Arithmetic {
+    Whole whole;
     Binary pairs;
     Chosen<elementwise_functions, FromNumber> from_number;
     Chosen<elementwise_functions, WithNumber> with_number;
@@ -189,10 +193,65 @@ PyObject* new_broadcast(const Arithmetic& which, PyArrayObject* a, PyArrayObject
     return reinterpret_cast<PyObject*>(out);
 }
 
+constexpr std::int64_t FEW_NUMBERS = 256;  // of more, NumPy computes several at a time
+
+// Whole numbers of 64 bits: an array of few, or a number of Python's or NumPy's.
+struct WholeNumbers {
+    PyArrayObject* array = nullptr;
+    const std::int64_t* place = nullptr;
+    std::int64_t number = 0;
+
+    bool read(PyObject* o) {
+        if (as_integer(o, &number)) return true;
+        if (PyArray_IsScalar(o, Int64)) {
+            PyArray_ScalarAsCtype(o, &number);
+            return true;
+        }
+        if (!PyArray_CheckExact(o) || PyArray_TYPE(as_array(o)) != NPY_INT64 ||
+            !is_plain(as_array(o)))
+            return false;
+        array = as_array(o);
+        place = data<std::int64_t>(array);
+        return PyArray_SIZE(array) <= FEW_NUMBERS;
+    }
+    bool is_one() const { return array == nullptr || PyArray_NDIM(array) == 0; }
+};
+
+// Beyond the largest number it goes on with the smallest, as in NumPy.
+std::int64_t combined(Whole whole, std::int64_t a, std::int64_t b) {
+    const std::uint64_t x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
+    return static_cast<std::int64_t>(whole == Whole::add   ? x + y
+                                     : whole == Whole::sub ? x - y
+                                                           : x * y);
+}
+
+// Two arrays of whole numbers of one shape, or one of them and a number.
+PyObject* new_whole(const Call& call, Whole whole) {
+    WholeNumbers a, b;
+    if (whole == Whole::div || !a.read(call[0]) || !b.read(call[1]) ||
+        (a.array == nullptr && b.array == nullptr) ||
+        (!a.is_one() && !b.is_one() && !same_shape(a.array, b.array)))
+        return call.by_reference();
+    PyArrayObject* out = new_like(a.is_one() && b.array != nullptr ? b.array : a.array);
+    if (out == nullptr) return nullptr;
+    std::int64_t* to = data<std::int64_t>(out);
+    const std::int64_t size = PyArray_SIZE(out), own_a = a.number, own_b = b.number;
+    const std::int64_t *as = a.place, *bs = b.place;
+    const bool one_a = a.is_one(), one_b = b.is_one();
+    run([=] {
+        for (std::int64_t i = 0; i < size; ++i)
+            to[i] = combined(whole, as == nullptr ? own_a : as[one_a ? 0 : i],
+                             bs == nullptr ? own_b : bs[one_b ? 0 : i]);
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
+
 // (a, b): arrays of one shape; one of them without dimensions; or whatever fits by repetition
 PyObject* arithmetic(const Call& call, const Arithmetic& which) {
-    if (!call.has(2) || !PyArray_CheckExact(call[0]) || !PyArray_CheckExact(call[1]))
-        return call.by_reference();
+    if (!call.has(2)) return call.by_reference();
+    if (!PyArray_CheckExact(call[0]) || !PyArray_CheckExact(call[1]) ||
+        PyArray_TYPE(as_array(call[0])) == NPY_INT64)
+        return new_whole(call, which.whole);
     PyArrayObject *a = as_array(call[0]), *b = as_array(call[1]);
     if (!is_real(a) || PyArray_TYPE(b) != PyArray_TYPE(a) || !is_real(b))
         return call.by_reference();
@@ -212,6 +271,7 @@ PyObject* arithmetic(const Call& call, const Arithmetic& which) {
 #define CHAINRULE_OPERATION(WITH, name, op, text)        \
     PyObject* name(const Call& call) {                   \
         static constexpr Arithmetic which = {            \
+            Whole::name,                                 \
             CHAINRULE_CHOSEN(elementwise, name##_pairs), \
             CHAINRULE_CHOSEN(elementwise, name##_from),  \
             CHAINRULE_CHOSEN(elementwise, name##_with),  \

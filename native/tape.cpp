@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "copies.hpp"
 #include "kept_update.hpp"
 
 namespace chainrule {
@@ -349,12 +350,6 @@ PyObject* add_check(PyObject* self, PyObject* given) {
     return PyLong_FromLong(kept ? ALONE : BY_PYTHON);
 }
 
-// Whether a copy is one of bytes.
-bool is_plain_copy(PyArrayObject* target, PyArrayObject* source) {
-    return PyArray_TYPE(target) == PyArray_TYPE(source) && is_plain_writable(target) &&
-           is_plain(source) && PyArray_NBYTES(target) == PyArray_NBYTES(source);
-}
-
 // add_copy(target, source): the elements of one array into another, converted. Returns how it will
 // run.
 PyObject* add_copy(PyObject* self, PyObject* given) {
@@ -364,19 +359,11 @@ PyObject* add_copy(PyObject* self, PyObject* given) {
     auto step = std::make_unique<Step>();
     step->args = {held(target), held(source)};
     if (PyArray_CopyInto(as_array(target), as_array(source)) < 0) return nullptr;
-    const bool plain = is_plain_copy(as_array(target), as_array(source));
-    step->kind = plain ? Kind::kept : Kind::copy;
-    if (plain) {
-        void* to = PyArray_DATA(as_array(target));
-        const void* from = PyArray_DATA(as_array(source));
-        const std::size_t bytes = static_cast<std::size_t>(PyArray_NBYTES(as_array(target)));
-        step->kept = [=] {
-            std::memcpy(to, from, bytes);
-            return true;
-        };
-    }
+    step->kept = copy_between(as_array(target), as_array(source));
+    const bool kept = static_cast<bool>(step->kept);
+    step->kind = kept ? Kind::kept : Kind::copy;
     as_tape(self)->steps->push_back(std::move(step));
-    return PyLong_FromLong(plain ? ALONE : BY_BINDING);
+    return PyLong_FromLong(kept ? ALONE : BY_BINDING);
 }
 
 // --- running -------------------------------------------------------------------------------------

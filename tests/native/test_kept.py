@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from native.twins import in_setting, native
+from native.twins import in_setting, native, reference
 from native.valid_calls import MAKERS, Draw
 
 BY_PYTHON, BY_BINDING, ALONE = 0, 1, 2
@@ -121,15 +121,62 @@ def test_checks_are_kept() -> None:
     assert tape.add_check(lambda x: bool(x.all()), (a,), {}, True) == BY_PYTHON
 
 
-def test_copies() -> None:
-    a, to, turned = np.ones((3, 4)), np.zeros((3, 4)), np.zeros((4, 3)).T
+TYPES = ["?", "i4", "i8", "f4", "f8"]
+FORMS = {
+    "plain": lambda a: a,
+    "turned": lambda a: a.transpose(2, 0, 1),
+    "every second": lambda a: a[:, ::2, ::3],
+    "a part": lambda a: a[1, 1:, 2],
+    "one element": lambda a: a[1, 1, 1, ...],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("source", TYPES)
+@pytest.mark.parametrize("target", TYPES)
+def test_copies(form: str, source: str, target: str) -> None:
+    values = np.random.default_rng(0).normal(size=(2, 4, 6)) * 9
+    whole = np.zeros((2, 4, 6), source)
+    a = FORMS[form](whole)
+    to = np.zeros((3, *a.shape[::-1]), target).T[..., 1]  # with steps of its own
     tape = native.Tape()
-    assert tape.add_copy(to, a) == ALONE
-    tape.add_copy(turned, a)
-    a[...] = 5
+    how = tape.add_copy(to, a)
+    easy = source == target or target[0] == "f" or (target == "i8" and source in ("?", "i4"))
+    assert how == (ALONE if easy else BY_BINDING)
+    whole[...] = values
+    tape.run(0, 1)
+    assert to.tolist() == a.astype(target).tolist()
+
+
+def test_copies_repeat_and_do_not_overlap() -> None:
+    row, number, to = np.arange(3.0), np.array(4.0), np.zeros((2, 2, 3))
+    tape = native.Tape()
+    assert tape.add_copy(to, row[:, None][:, 0]) == ALONE
+    assert tape.add_copy(to[:, :, 1], number) == ALONE
     tape.run(0, 2)
-    assert (to == 5).all()
-    assert (turned == 5).all()
+    assert to.tolist() == [[[0, 4, 2]] * 2] * 2
+    assert tape.add_copy(row[1:], row[:-1]) == BY_BINDING
+    assert row.tolist() == [0, 0, 1]
+    with pytest.raises(ValueError, match="could not broadcast"):
+        tape.add_copy(row, np.zeros(2))
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul"])
+def test_whole_numbers(name: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-(2**63), 2**63, (2, 3, 4))
+    kernel, theirs = getattr(native, name), reference(name)
+    few = np.int64(7)
+    for pair in ((a, b), (a, 3), (-5, a), (a, few), (few, a), (np.array(5), a), (np.array(2), 9)):
+        found, expected = kernel(*pair), theirs(*pair)
+        assert found.dtype == np.int64
+        assert found.tolist() == expected.tolist()
+    place = np.empty_like(a)
+    tape = native.Tape()
+    assert tape.add(kernel, (a, 3), {}, (place,)) == ALONE
+    a[...] = b
+    tape.run(0, 1)
+    assert place.tolist() == theirs(b, 3).tolist()
 
 
 def test_what_is_made_of_odd_strides_is_not_kept() -> None:

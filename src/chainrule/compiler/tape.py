@@ -7,6 +7,7 @@ from typing import Any
 
 from chainrule.backend import K, native_module
 from chainrule.backend.recorded import place_of, view_at
+from chainrule.compiler.copying import copies_of
 from chainrule.compiler.memory import LINE, planned
 from chainrule.compiler.program import Instruction, Program, Update
 from chainrule.compiler.values import Values
@@ -16,7 +17,6 @@ __all__ = ["Tape"]
 
 # How a step runs, by the answers of the compiled tape.
 WAYS = {None: "call", 0: "python", 1: "call", 2: "kept"}
-COPIES = {"copy", "numpy.copy", "owned", "to_contiguous", "astype", "numpy.astype", "cast"}
 
 
 class Tape(Values):
@@ -73,8 +73,10 @@ class Tape(Values):
             step.way = WAYS[self.tape.add_check(step.function, args, kwargs, step.answer)]
             return True
         places = tuple([self.value(slot) for slot in step.makes()])
-        if step.kernel in COPIES and len(places) == 1:
-            step.way = WAYS[self.tape.add_copy(places[0], args[0])]
+        copies = copies_of(step, args, kwargs, places)
+        if copies is not None:
+            ways = [WAYS[self.tape.add_copy(*pair)] for pair in copies]
+            step.way = "call" if "call" in ways else "kept"
             return True
         for place, g in enumerate(args):
             if isinstance(g, Generator):
