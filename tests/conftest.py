@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 
 import hypothesis
@@ -20,6 +21,21 @@ collect_ignore = ["programs", "typed", "parity/database"] + (
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.load_profile("suite")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What describes the tests, millions of objects, is there to the end: nothing searches it.
+
+    A test that collects garbage, or a recording that looks for the holders of an array, would
+    spend a second on it.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)
