@@ -18,7 +18,7 @@ mkdir $(1)
 tar --exclude=./.git --exclude='./.venv*' --exclude='./.*_cache' --exclude=./.hypothesis --exclude=./.fallback --exclude=./.sanitize --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
-.PHONY: demo test fallback sanitize faults browser parity bench mnist doctor house stub lint format clean
+.PHONY: demo test fallback sanitize faults browser parity bench mnist doctor house stub lint style types suite format clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -47,10 +47,14 @@ $(PEERS)/.ready: pyproject.toml setup.py $(wildcard native/*)
 demo: $(VENV)/.library
 	$(BIN)/chainrule fit digits --out demo
 
-lint: $(VENV)/.tools
+lint: style types
+
+style: $(VENV)/.tools
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/clang-format --dry-run -Werror $(NATIVE)
+
+types: $(VENV)/.tools
 	$(BIN)/mypy
 
 # All sources in the style of ruff's settings and of .clang-format.
@@ -58,7 +62,11 @@ format: $(VENV)/.tools
 	$(BIN)/ruff format
 	$(BIN)/clang-format -i $(NATIVE)
 
-test: lint
+# The types are looked at while the tests run: mypy has use for one processor alone.
+test: style
+	$(MAKE) --no-print-directory --jobs=2 types suite
+
+suite: $(VENV)/.tools
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 # What is the same with any kernels. It reads the sources alone:

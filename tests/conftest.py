@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 
 from chainrule import backend
-from chainrule.backend import dtypes
+from chainrule.backend import dtypes, openblas
 from chainrule.graph import mode
 
 # Programs that are run by tests or read by type checkers, what runs PyTorch's records, and the
@@ -40,7 +40,12 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.fixture(autouse=True)
 def _settings_as_before() -> Iterator[None]:
-    """Restores what a test may set for everybody: kernels, default type, grad mode."""
+    """Restores what a test may set for everybody: kernels, default type, grad mode.
+
+    BLAS has one thread: there is a process of tests for each processor, and threads that wait for
+    one take five times as long. A test of threads asks for more.
+    """
+    openblas.set_threads(1)
     kernels, default, flags = backend.current(), dtypes.get_default_dtype(), mode.flags
     yield
     mode.flags = flags

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from chainrule.backend import openblas
 from native.twins import FLOATS, SETTINGS, agree, in_setting, native, numbers, reference
 
 # (rows, outputs, inputs): loops, thin products, BLAS, BLAS on several threads.
@@ -161,6 +162,13 @@ def test_what_is_not_finite_comes_out() -> None:
         assert not np.isnan(native.linear(x, w)[1:]).any()
 
 
+@pytest.fixture
+def threads_of_blas() -> None:
+    """BLAS has several threads, which a product of ours does not use."""
+    openblas.set_threads(3)
+
+
+@pytest.mark.usefixtures("threads_of_blas")
 def test_results_do_not_depend_on_threads() -> None:
     x, w = numbers(0, (200, 300), np.float32), numbers(1, (512, 300), np.float32)
     ours = []
@@ -171,6 +179,7 @@ def test_results_do_not_depend_on_threads() -> None:
     np.testing.assert_allclose(ours[2], ours[0], rtol=1e-6, atol=1e-4)
 
 
+@pytest.mark.usefixtures("threads_of_blas")
 def test_many_python_threads() -> None:
     x, w = numbers(0, (128, 300), np.float32), numbers(1, (512, 300), np.float32)
     expected, found = native.linear(x, w), []
@@ -187,6 +196,7 @@ def _product(queue: Any) -> None:
     queue.put(float(native.matmul(np.ones((300, 300)), np.ones((300, 300))).sum()))
 
 
+@pytest.mark.usefixtures("threads_of_blas")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_after_fork() -> None:
     context = multiprocessing.get_context("fork")
