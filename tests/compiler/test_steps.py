@@ -10,7 +10,7 @@ import chainrule
 from chainrule import backend, nn, optim
 from chainrule.backend import K
 from chainrule.backend.recorded import check_fails_with
-from tests.compiler.nets import NETS, batches
+from tests.compiler.nets import NETS, batches, make_step
 from tests.compiler.test_equal import bits
 
 MODES = ["reference"] if backend.why_not_native else ["tape", "reference"]
@@ -126,3 +126,49 @@ def test_epochs_of_vectors_and_the_error_of_a_check(bad: bool) -> None:
     net_bits = [(rows, found[: len(net.state_dict())], state) for rows, found, state in outcomes]
     assert net_bits[0] == net_bits[1]
     assert (outcomes[0][0] is None) == bad
+
+
+SCHEDULES = {
+    "exponential": lambda o: optim.lr_scheduler.ExponentialLR(o, 0.97),
+    "sequence": lambda o: optim.lr_scheduler.SequentialLR(
+        o,
+        [optim.lr_scheduler.LinearLR(o, 0.1, total_iters=5), optim.lr_scheduler.StepLR(o, 3, 0.5)],
+        milestones=[5],
+    ),
+    "moves the momentum": lambda o: optim.lr_scheduler.CyclicLR(
+        o, 0.01, 0.2, step_size_up=4, cycle_momentum=True
+    ),
+}
+
+
+@pytest.mark.parametrize("bad", [False, True])
+@pytest.mark.parametrize("label", SCHEDULES)
+def test_schedules_inside_epochs(label: str, bad: bool) -> None:
+    (x, y), *_ = batches((4,), 1, size=60)
+    if bad:
+        x[38] = float("nan")
+    outcomes = []
+    for compiled in (False, True):
+        chainrule.manual_seed(0)
+        net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        groups = [{"params": net[0].parameters()}, {"params": net[2].parameters(), "lr": 0.1}]
+        optimizer = optim.SGD(groups, lr=0.05, momentum=0.5)
+        schedule = SCHEDULES[label](optimizer)
+        step = make_step(net, optimizer)
+        losses: list[float] = []
+        try:
+            if compiled:
+                step = chainrule.compile(step)
+                losses += step.epoch(x, y, batch_size=5, schedule=schedule).tolist()
+            else:
+                for i in range(0, 60, 5):
+                    losses.append(step(x[i : i + 5], y[i : i + 5]).item())
+                    schedule.step()
+        except optim.NotFiniteError:
+            assert bad
+            losses = []
+        state = repr(schedule.state_dict()), [g["lr"] for g in optimizer.param_groups]
+        parameters = [p.detach().tolist() for p in net.parameters()]
+        outcomes.append((losses, parameters, schedule.last_epoch, state[1], optimizer.state_dict()))
+    assert repr(outcomes[0]) == repr(outcomes[1])
+    assert schedule.last_epoch == (7 if bad else 12)

@@ -87,6 +87,11 @@ def halved(optimizer: Any) -> Any:
     return optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
 
 
+def one_cycle(optimizer: Any) -> Any:
+    """Moves the momentum, too."""
+    return optim.lr_scheduler.OneCycleLR(optimizer, 0.5, total_steps=40)
+
+
 CASES: dict[str, tuple[Callable[[], nn.Module], Any, dict[str, Any], str]] = {
     "plain": (mlp, adam, {}, EPOCHS),
     "metrics": (mlp, adam, {"metrics": ["accuracy", "f1"]}, EPOCHS),
@@ -110,7 +115,14 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Any, dict[str, Any], str]] = {
     ),
     "class weights": (mlp, adam, {"class_weight": "balanced"}, EPOCHS),
     "schedule": (mlp, adam, {"schedule": halved}, EPOCHS),
-    "schedule of batches": (mlp, adam, {"schedule": halved, "schedule_each": "batch"}, STEPS),
+    "schedule of batches": (mlp, adam, {"schedule": halved, "schedule_each": "batch"}, EPOCHS),
+    "one cycle": (mlp, "sgd", {"schedule": one_cycle, "schedule_each": "batch"}, EPOCHS),
+    "plateau of batches": (
+        mlp,
+        adam,
+        {"schedule": optim.lr_scheduler.ReduceLROnPlateau, "schedule_each": "batch"},
+        STEPS,
+    ),
     "plateau": (mlp, adam, {"schedule": optim.lr_scheduler.ReduceLROnPlateau}, EPOCHS),
     "lstm": (Recurrent, adam, {"clip_norm": 0.1}, EPOCHS),
     "truncated": (Truncated, adam, {}, EPOCHS),

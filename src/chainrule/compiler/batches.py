@@ -38,7 +38,7 @@ class Batches:
     def _checked(self, order: Tensor) -> Tensor:
         if order.ndim != 1 or order.dtype.is_floating_point:
             raise TypeError("epoch: the order is a vector of the numbers of samples")
-        if len(order) and not 0 <= int(order.min()) <= int(order.max()) < self.count:
+        if len(order) and not K.all_in_range(order.array, 0, self.count - 1):
             raise IndexError(
                 f"epoch: the order names samples from {int(order.min())} to {int(order.max())}, "
                 f"but there are {self.count}"
@@ -53,6 +53,12 @@ class Batches:
         if self.order is None:
             return tuple([t[rows] for t in self.data])
         return tuple([t[self.order[rows]] for t in self.data])
+
+    def like(self, number: int) -> tuple[Tensor, ...]:
+        """Tensors of the form of a batch: views where that is possible, whatever their values."""
+        if self.count < self.batch_size:
+            return self[number]
+        return tuple([of_array(t.array[: self.batch_size]) for t in self.data])
 
     def rest(self, first: int) -> tuple[tuple[Any, ...], Any]:
         """The arrays from a batch on, or all of them and the rest of the order."""

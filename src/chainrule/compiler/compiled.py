@@ -18,6 +18,7 @@ from chainrule.compiler.batches import Batches
 from chainrule.compiler.capture import Recording
 from chainrule.compiler.guards import Guards, form_of, owned_by, tensors_in
 from chainrule.compiler.program import Program, Ref, map_arrays
+from chainrule.compiler.rates import Rates
 from chainrule.compiler.reference import Reference
 from chainrule.compiler.shortcut import Ways, shortcut_of
 from chainrule.compiler.tape import Tape
@@ -25,6 +26,7 @@ from chainrule.compiler.verifying import verified
 from chainrule.graph import mode
 from chainrule.ops.core.inplace import touch_all
 from chainrule.ops.shape.stacking import cat
+from chainrule.optim.lr_scheduler import LRScheduler
 from chainrule.tensor import Tensor, of_array
 
 __all__ = ["Compiled", "NotRepeatable", "Stance", "stance"]
@@ -258,37 +260,49 @@ class Compiled(_Base):
 
     # --- many calls -------------------------------------------------------------------------------
 
-    def epoch(self, *data: Tensor, batch_size: int, order: Tensor | None = None) -> Tensor:
+    def epoch(
+        self,
+        *data: Tensor,
+        batch_size: int,
+        order: Tensor | None = None,
+        schedule: LRScheduler | None = None,
+    ) -> Tensor:
         """Calls a step for every whole batch of some samples, in one call of the compiled module.
 
         Args:
             data: the arguments of the step, each with a first dimension of samples.
             batch_size: samples in a batch; what is left over at the end is not used.
             order: the numbers of the samples in the order in which they are taken.
+            schedule: of learning rates, which steps after each call.
 
         Returns:
             What the step returns, its loss, for each call: a tensor (calls,). Where it returns a
             vector, they are the rows of (calls, n).
         """
         taken = Batches(data, batch_size, order)
-        return self._many(len(taken), taken)
+        return self._many(len(taken), taken, schedule)
 
-    def repeat(self, times: int) -> Tensor:
+    def repeat(self, times: int, schedule: LRScheduler | None = None) -> Tensor:
         """Calls a step without arguments so many times; what it returns for each call."""
-        return self._many(operator.index(times), None)
+        return self._many(operator.index(times), None, schedule)
 
-    def _many(self, times: int, taken: Batches | None) -> Tensor:
+    def _many(self, times: int, taken: Batches | None, schedule: LRScheduler | None) -> Tensor:
         if times < 1:
             raise ValueError(f"compile: there is not one whole call to be made (calls: {times})")
         losses: list[Tensor] = []
         first = 0
         with self._lock:
             while first < times:
-                args = () if taken is None else taken[first]
-                entry = self._entry((args, {}))
+                entry = self._entry((() if taken is None else taken.like(first), {}))
                 alone = self._alone(entry)
-                if alone is None:
-                    loss = self(*args)
+                rates = None
+                if alone is not None and schedule is not None:
+                    updates = [u for _, u in alone[1].updates]
+                    rates = Rates(schedule, updates, times - first)
+                if alone is None or (rates is not None and rates.table is None):
+                    loss = self(*(() if taken is None else taken[first]))
+                    if schedule is not None:
+                        schedule.step()
                     if not isinstance(loss, Tensor) or loss.ndim > 1:
                         raise TypeError(
                             f"compile: {self.__name__} has to return one number, its loss, or a "
@@ -297,7 +311,7 @@ class Compiled(_Base):
                     losses.append(loss.detach().reshape(1, -1))
                     first += 1
                 else:
-                    losses += self._at_once(entry, *alone, times - first, taken, first)
+                    losses += self._at_once(entry, *alone, times - first, taken, first, rates)
                     first = sum([len(t) for t in losses])
         table = cat(losses)
         return table[:, 0] if table.shape[1] == 1 else table
@@ -321,19 +335,23 @@ class Compiled(_Base):
         times: int,
         taken: Batches | None,
         first: int,
+        rates: Rates | None,
     ) -> list[Tensor]:
         """As many calls as come to their end, and one more where a check fails without an error."""
         loss = tape.value(program.result.slot)
         losses = K.zeros((times, loss.size), loss.dtype)
         sources, order = ((), None) if taken is None else taken.rest(first)
         try:
-            done, failed = tape.epoch(times, sources, order, loss, losses)
+            table = None if rates is None else rates.table
+            done, failed = tape.epoch(times, sources, order, loss, losses, table)
         except BaseException as error:
             entry.runner = entry.shortcut = None  # its memory holds the half of a step
             self.take(None)
             error.add_note(_place(first + tape.steps_done, first + times))
             raise
         finally:
+            if rates is not None and tape.steps_done < times:
+                rates.put_back(tape.steps_done)
             _leave(program, tape, tape.steps_done)
             self.repeated += tape.steps_done
         if failed < 0:
@@ -341,6 +359,8 @@ class Compiled(_Base):
         args = () if taken is None else taken[first + done]
         try:
             rest = self._failed(entry, program, tape, failed, args, {})
+            if rates is not None:
+                rates.schedule.step()
             return [of_array(losses[:done]), rest.detach().reshape(1, -1)]
         except Exception as error:
             error.add_note(_place(first + done, first + times))

@@ -169,10 +169,19 @@ class Tape(Values):
         """Whether it can run many times without Python in between."""
         return not self.marks and all([u.moving() is not None for _, u in self.updates])
 
-    def epoch(self, times: int, sources: Sequence[Any], order: Any, loss: Any, losses: Any) -> Any:
+    def epoch(
+        self,
+        times: int,
+        sources: Sequence[Any],
+        order: Any,
+        loss: Any,
+        losses: Any,
+        rates: Any = None,
+    ) -> Any:
         """Runs all steps so many times; how often it was done, and the check that failed or -1.
 
-        After an error ``steps_done`` says how often.
+        ``rates`` has a row for each time, with a rate for each update. After an error
+        ``steps_done`` says how often.
         """
         tape = self.tape
         for number, place, g in self.generators:
@@ -184,7 +193,7 @@ class Tape(Values):
             # The numbers of a step as one element: they are only copied.
             form = f"V{loss.nbytes}"
             one, all_ = view_at(loss, 0, (), (), form), view_at(losses, 0, (times,), None, form)
-            done, failed = tape.epoch(times, targets, tuple(sources), order, one, all_, None)
+            done, failed = tape.epoch(times, targets, tuple(sources), order, one, all_, rates)
             return done, self.checks[failed]
         finally:
             done, at = tape.position()

@@ -234,7 +234,8 @@ class DataLoader:
         batches = list(cut)
         if not batches or isinstance(batches[0], slice):
             return Rows(tensors, None, batches[-1].stop if batches else 0)
-        return Rows(tensors, cat(batches), sum([len(part) for part in batches]))
+        order = batches[0] if len(batches) == 1 else cat(batches)
+        return Rows(tensors, order, len(order))
 
     def end_rows(self, batches: int, whole: bool) -> None:
         """Says how many batches of an epoch of rows were taken, and whether that is all of it."""

@@ -93,14 +93,15 @@ class ByRows:
         """Some updates in one call."""
         first, samples = self.done, updates * self.size
         taken, began = self.trainer.optimizer._steps_taken, time.perf_counter()
-        order = self.rows.order
+        order, given = self.rows.order, self.data
+        if order is None:
+            given = [t[first : first + samples] for t in given]
+        else:
+            order = order[first : first + samples]
         try:
-            if order is None:
-                given = [t[first : first + samples] for t in self.data]
-                values = self.repeater.rows.epoch(*given, batch_size=self.size)
-            else:
-                some = order[first : first + samples]
-                values = self.repeater.rows.epoch(*self.data, batch_size=self.size, order=some)
+            values = self.repeater.rows.epoch(
+                *given, batch_size=self.size, order=order, schedule=self.repeater.schedule
+            )
         except BaseException as error:
             self.done += (self.trainer.optimizer._steps_taken - taken) * self.size
             if isinstance(error, (LossNotFinite, optim.NotFiniteError)):
@@ -142,7 +143,7 @@ class ByRows:
                 own[names[i % len(names)]] += value * each
             self.sums.add_values(own, self.size)
             self._show(layout.batches)
-        self.trainer.batch = self._group(first + samples - each, each)[0]
+        self.trainer._late_batch = lambda: self._group(first + samples - each, each)[0]
 
     def _show(self, batches: int) -> None:
         if self.shown:

@@ -9,6 +9,7 @@ from chainrule import backend, optim
 from chainrule.backend.recorded import cannot_repeat, thread
 from chainrule.compiler.compiled import Compiled
 from chainrule.data.loader import DataLoader
+from chainrule.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from chainrule.tensor import Tensor
 from chainrule.train.batches import Batch, batches
 from chainrule.train.by_rows import ByRows, cut
@@ -81,6 +82,11 @@ class Repeater:
         self._seen: dict[Any, int] = {}  # updates of each form that ran as they are
         self._chosen: set[Any] = set()  # forms that are recorded
 
+    @property
+    def schedule(self) -> Any:
+        """The schedule that steps after each update, if there is one."""
+        return self.trainer.schedule if self.trainer.schedule_each == "batch" else None
+
     # --- an epoch ---------------------------------------------------------------------------------
 
     def one_epoch(self, loader: Any, sums: Sums, bar: Shown) -> None:
@@ -106,8 +112,11 @@ class Repeater:
         t = self.trainer
         if self.reason or not isinstance(loader, DataLoader) or loader.batch_size is None:
             return False
-        if t.schedule is not None and t.schedule_each == "batch":
-            return False
+        if self.schedule is not None and (
+            not isinstance(self.schedule, LRScheduler)
+            or isinstance(self.schedule, ReduceLROnPlateau)
+        ):
+            return False  # one that has to see the losses
         if t.metrics and (t.accumulate > 1 or (self.layout is not None and not self.layout.fits)):
             return False
         if self._updates < FEW:
@@ -145,7 +154,7 @@ class Repeater:
                 raise
             t._diverged("a gradient", group[-1], number)
         mean = sums.add(group, parts)
-        if t.schedule is not None and t.schedule_each == "batch":
+        if self.schedule is not None:
             t._step_schedule(mean)
         t._call("on_batch_end")
         return parts

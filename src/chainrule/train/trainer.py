@@ -136,7 +136,8 @@ class Trainer:
         self.progress = check_progress(progress)
         self.generator = None if seed is None else Generator().manual_seed(seed)
         self.history = History()
-        self.batch: Batch | None = None  # of the present update, the last if there are several
+        self._batch: Batch | None = None
+        self._late_batch: Callable[[], Batch] | None = None  # where nobody has asked for it yet
         self.epoch = 0  # how many are finished
         self._stop = ""
         self._best: dict[str, Any] | None = None
@@ -230,6 +231,17 @@ class Trainer:
     def findings(self) -> list[Finding]:
         """What the doctor found, with ``doctor=True``."""
         return [f for c in self.callbacks if isinstance(c, Doctor) for f in c.findings]
+
+    @property
+    def batch(self) -> Batch | None:
+        """The batch of the present update, the last if there are several."""
+        if self._late_batch is not None:
+            self.batch = self._late_batch()
+        return self._batch
+
+    @batch.setter
+    def batch(self, batch: Batch | None) -> None:
+        self._batch, self._late_batch = batch, None
 
     def stop(self, reason: str) -> None:
         """Ends the training after the present epoch."""
