@@ -189,18 +189,26 @@ def test_averages_of_weights_by_callbacks() -> None:
     assert found[:2] == found[2:]
 
 
-def test_gradients_that_are_watched() -> None:
+@pytest.mark.parametrize("clip", [None, 0.1])
+def test_gradients_that_are_watched(clip: float | None) -> None:
     norms = []
     for compile in (False, True):
         chainrule.manual_seed(0)
-        seen = train.GradientNorms()
+        seen = train.GradientNorms(every=2)
         trainer = train.Trainer(
-            mlp(), "cross_entropy", adam, callbacks=[seen], progress=False, compile=compile
+            mlp(dropout=0.2),
+            "cross_entropy",
+            adam,
+            callbacks=[seen],
+            progress=False,
+            compile=compile,
+            clip_norm=clip,
         )
         trainer.fit(problem(50), epochs=4, batch_size=6)
-        norms.append(seen.norms)
+        norms.append((seen.norms, outcome(trainer)))
     assert norms[0] == norms[1]
-    assert trainer.history.ran == "eager: GradientNorms sees the gradients before they are clipped"
+    early = "eager: GradientNorms sees the gradients before the update"
+    assert trainer.history.ran == (STEPS if clip is None else early)
 
 
 @pytest.mark.parametrize("ways", [(True, False), (False, True), (True, True)])

@@ -22,8 +22,11 @@ class Callback:
     """Called by the :class:`Trainer` at the points its methods name.
 
     A callback ends the training by ``trainer.stop("why")``. What it has to remember when a run is
-    resumed it returns from ``state_dict``.
+    resumed it returns from ``state_dict``. One with ``gradients_only`` looks at nothing but the
+    gradients in ``on_backward_end``, which then may be called after the update, if nothing clips.
     """
+
+    gradients_only = False
 
     def on_fit_start(self, trainer: Trainer) -> None:
         """Before the first epoch."""
@@ -192,6 +195,8 @@ class GradientNorms(Callback):
     ``norms[name]`` is a list with a number for each epoch; layers whose gradients vanish or explode
     show in it. :class:`chainrule.inspect.Watch` shows more: distributions, activations, updates.
     """
+
+    gradients_only = True
 
     def __init__(self, every: int = 1) -> None:
         if every < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ __all__ = ["Repeater"]
 # Updates of one form that a record has to serve, in epochs and one by one: a network of ten
 # parameters has saved as much time as it took to record after about half of them.
 NEEDED, NEEDED_ALONE = 150, 600
-FEW = 10  # updates for which an epoch at once is not worth its beginning
+FEW = 6  # updates for which an epoch at once is not worth its beginning
 MOST = 7  # forms of batches that are recorded
 
 
@@ -42,17 +43,17 @@ class Quiet(Compiled):
 class Step:
     """The update as it is recorded: all that it depends on hangs on this object."""
 
-    def __init__(self, trainer: Trainer):
-        self.trainer, self.modules = trainer, modules_of(trainer)
+    def __init__(self, trainer: Trainer, late: bool):
+        self.trainer, self.modules, self.late = trainer, modules_of(trainer), late
         self.weights = trainer._weights
         self.size = 0  # samples of a batch, where several come as one
 
     def of_batches(self, group: list[Batch]) -> Parts:
         """An update from batches."""
         if thread.recorder is None:
-            return take_step(self.trainer, group)
+            return take_step(self.trainer, group, self.late)
         before = python_state(self.modules)
-        parts = take_step(self.trainer, group)
+        parts = take_step(self.trainer, group, self.late)
         if python_state(self.modules) != before:
             cannot_repeat("a module keeps something of its own each time it is called")
         return parts
@@ -72,15 +73,45 @@ class Repeater:
     def __init__(self, trainer: Trainer, epochs: int):
         self.trainer, self.epochs = trainer, epochs
         self.reason = _why_not(trainer)
-        self.step = Step(trainer)
-        self.steps, self.rows = Quiet(self.step.of_batches), Quiet(self.step.of_rows)
-        self.depends = Dependence(trainer)
+        # Whether callbacks see gradients when the update is over: they look at nothing else.
+        self.late = _looks_late(trainer) and not self.reason
         self.way = f"eager: {self.reason}"
         self.layout: Layout | None = None  # of what an update of rows leaves
+        self._has_records = False
         self._usual: Any = None  # the form of the first update
         self._updates = 0  # of an epoch, if that is known
         self._seen: dict[Any, int] = {}  # updates of each form that ran as they are
         self._chosen: set[Any] = set()  # forms that are recorded
+
+    # Made when the first update is worth a record, which one of few epochs never is.
+
+    @functools.cached_property
+    def step(self) -> Step:
+        """The update."""
+        return Step(self.trainer, self.late)
+
+    @functools.cached_property
+    def steps(self) -> Quiet:
+        """The update from batches."""
+        self._has_records = True
+        return Quiet(self.step.of_batches)
+
+    @functools.cached_property
+    def rows(self) -> Quiet:
+        """The update from rows."""
+        self._has_records = True
+        return Quiet(self.step.of_rows)
+
+    @functools.cached_property
+    def depends(self) -> Dependence:
+        """What updates depend on that their records do not see."""
+        return Dependence(self.trainer)
+
+    def _repeated(self) -> tuple[int, int]:
+        """How many updates ran from records, in epochs and one by one."""
+        if not self._has_records:
+            return 0, 0
+        return self.rows.repeated, self.steps.repeated
 
     @property
     def schedule(self) -> Any:
@@ -91,7 +122,7 @@ class Repeater:
 
     def one_epoch(self, loader: Any, sums: Sums, bar: Shown) -> None:
         """One pass over the training data."""
-        done = self.steps.repeated, self.rows.repeated
+        rows_before, steps_before = self._repeated()
         length = length_of(loader)
         self._updates = -(-length // self.trainer.accumulate) if length is not None else 0
         rows = loader.begin_rows() if self._takes_rows(loader) else None
@@ -99,10 +130,10 @@ class Repeater:
             self._by_batches(batches(loader), length, sums, bar)
         else:
             ByRows(self, loader, rows, sums, bar).run()
-        self.reason = self.reason or self.steps.why or self.rows.why
-        if self.rows.repeated > done[1]:
+        in_epochs, in_steps = self._repeated()
+        if in_epochs > rows_before:
             self.way = "compiled epochs"
-        elif self.steps.repeated > done[0]:
+        elif in_steps > steps_before:
             self.way = "compiled steps"
         else:
             self.way = f"eager: {self.reason or 'too few updates are alike to gain by a record'}"
@@ -121,8 +152,9 @@ class Repeater:
             return False
         if self._updates < FEW:
             return False
-        looks = any([wants(callback, "on_batch_end") for callback in t._running])
-        enough = self.rows.repeated or self._updates * (self.epochs - t.epoch) >= NEEDED
+        events = ("on_batch_end", "on_backward_end")
+        looks = any([wants(callback, event) for callback in t._running for event in events])
+        enough = self._repeated()[0] or self._updates * (self.epochs - t.epoch) >= NEEDED
         return bool(enough) and not looks
 
     def _by_batches(
@@ -145,6 +177,8 @@ class Repeater:
         """One update, the last of whose batches has this number in the epoch."""
         t = self.trainer
         t.batch = group[-1]
+        if self.late and not _looks_late(t):  # something clips from now on
+            self.late, self.reason = False, _why_not(t)
         try:
             parts = self._taken(group)
         except LossNotFinite as error:
@@ -153,6 +187,8 @@ class Repeater:
             if calls_closures(t.optimizer):
                 raise
             t._diverged("a gradient", group[-1], number)
+        if self.late:
+            t._call("on_backward_end")
         mean = sums.add(group, parts)
         if self.schedule is not None:
             t._step_schedule(mean)
@@ -161,7 +197,7 @@ class Repeater:
 
     def _taken(self, group: list[Batch]) -> Parts:
         if self.reason or not self._gains(group):
-            return take_step(self.trainer, group)
+            return take_step(self.trainer, group, self.late)
         self.look()
         parts: Parts = self.steps(group)
         self.reason = self.steps.why
@@ -224,9 +260,16 @@ def _why_not(trainer: Trainer) -> str:
     if calls_closures(trainer.optimizer):
         return f"{type(trainer.optimizer).__name__} looks at the loss as often as it likes"
     for callback in trainer._running:
-        if wants(callback, "on_backward_end"):
-            return f"{type(callback).__name__} sees the gradients before they are clipped"
+        if wants(callback, "on_backward_end") and not _looks_late(trainer):
+            return f"{type(callback).__name__} sees the gradients before the update"
     return ""
+
+
+def _looks_late(trainer: Trainer) -> bool:
+    """Whether callbacks that see gradients see the same when the update is over."""
+    seeing = [c for c in trainer._running if wants(c, "on_backward_end")]
+    clips = trainer.clip_norm is not None or trainer.clip_value is not None
+    return bool(seeing) and not clips and all([getattr(c, "gradients_only", False) for c in seeing])
 
 
 def _form(batch: Batch) -> Any:

@@ -44,8 +44,8 @@ def calls_closures(optimizer: optim.Optimizer) -> bool:
     return isinstance(optimizer, (Minimizer, optim.LBFGS))
 
 
-def take_step(trainer: Trainer, group: list[Batch]) -> Parts:
-    """One update from the batches of a group."""
+def take_step(trainer: Trainer, group: list[Batch], late: bool = False) -> Parts:
+    """One update from the batches of a group; with ``late``, who sees gradients is called later."""
     optimizer = trainer.optimizer
     if calls_closures(optimizer):
         looks: list[Parts] = []
@@ -59,7 +59,8 @@ def take_step(trainer: Trainer, group: list[Batch]) -> Parts:
         return looks[0]
     (parts,), _ = _differentiated(trainer, group)
     after_backward(trainer.penalties, trainer.model, group)
-    trainer._call("on_backward_end")
+    if not late:
+        trainer._call("on_backward_end")
     if trainer.clip_value is not None:
         clip_grad_value_(trainer.model.parameters(), trainer.clip_value)
     if trainer.clip_norm is not None:
