@@ -47,6 +47,7 @@ class Step:
         self.trainer, self.modules, self.late = trainer, modules_of(trainer), late
         self.weights = trainer._weights
         self.size = 0  # samples of a batch, where several come as one
+        self.inputs = 0  # arguments of the network, where a batch comes as tensors
 
     def of_batches(self, group: list[Batch]) -> Parts:
         """An update from batches."""
@@ -57,6 +58,14 @@ class Step:
         if python_state(self.modules) != before:
             cannot_repeat("a module keeps something of its own each time it is called")
         return parts
+
+    def of_tensors(self, *data: Tensor) -> Any:
+        """An update from one batch; its loss, or all parts if there are more."""
+        target, *weight = data[self.inputs :]
+        batch = Batch(data[: self.inputs], target, weight[0] if weight else None)
+        parts = self.of_batches([batch])
+        alone = not parts.penalties[0] and not parts.outputs
+        return parts.losses[0] if alone else parts
 
     def of_rows(self, *data: Tensor) -> Tensor:
         """An update from the rows of one batch, or of several."""
@@ -97,6 +106,12 @@ class Repeater:
         return Quiet(self.step.of_batches)
 
     @functools.cached_property
+    def single(self) -> Quiet:
+        """The update from the tensors of one batch, the fastest of all to call."""
+        self._has_records = True
+        return Quiet(self.step.of_tensors)
+
+    @functools.cached_property
     def rows(self) -> Quiet:
         """The update from rows."""
         self._has_records = True
@@ -111,7 +126,7 @@ class Repeater:
         """How many updates ran from records, in epochs and one by one."""
         if not self._has_records:
             return 0, 0
-        return self.rows.repeated, self.steps.repeated
+        return self.rows.repeated, self.steps.repeated + self.single.repeated
 
     @property
     def schedule(self) -> Any:
@@ -199,15 +214,21 @@ class Repeater:
         if self.reason or not self._gains(group):
             return take_step(self.trainer, group, self.late)
         self.look()
-        parts: Parts = self.steps(group)
-        self.reason = self.steps.why
+        data = _tensors_of(group)
+        if data is None:
+            parts: Parts = self.steps(group)
+        else:
+            self.step.inputs = len(group[0].inputs)
+            found = self.single(*data)
+            parts = Parts([found], [{}], []) if isinstance(found, Tensor) else found
+        self.reason = self.steps.why or self.single.why
         return parts
 
     def look(self) -> None:
         """Forgets all records where something has changed that they do not see themselves."""
         if self.depends.changed():
-            self.steps.entries.clear()
-            self.rows.entries.clear()
+            for compiled in (self.steps, self.single, self.rows):
+                getattr(compiled, "forget", compiled.entries.clear)()
 
     def _gains(self, group: list[Batch]) -> bool:
         """Whether enough updates of this form are to come, as far as that is known."""
@@ -270,6 +291,15 @@ def _looks_late(trainer: Trainer) -> bool:
     seeing = [c for c in trainer._running if wants(c, "on_backward_end")]
     clips = trainer.clip_norm is not None or trainer.clip_value is not None
     return bool(seeing) and not clips and all([getattr(c, "gradients_only", False) for c in seeing])
+
+
+def _tensors_of(group: list[Batch]) -> list[Tensor] | None:
+    """The parts of a single batch, if all of them are tensors."""
+    if len(group) > 1:
+        return None
+    inputs, target, weight = group[0]
+    data = [*inputs, target] if weight is None else [*inputs, target, weight]
+    return data if all([t.__class__ is Tensor for t in data]) else None
 
 
 def _form(batch: Batch) -> Any:
