@@ -313,7 +313,7 @@ class Compiled(_Base):
                 else:
                     losses += self._at_once(entry, *alone, times - first, taken, first, rates)
                     first = sum([len(t) for t in losses])
-        table = cat(losses)
+        table = losses[0] if len(losses) == 1 else cat(losses)
         return table[:, 0] if table.shape[1] == 1 else table
 
     def _alone(self, entry: _Entry) -> tuple[Program, Tape] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chainrule import optim
 from chainrule.data.dataset import rows
 from chainrule.data.loader import DataLoader, Rows
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.train.batches import Batch, batches
 from chainrule.train.packing import Layout, layout_of
 from chainrule.train.progress import Shown
@@ -97,7 +97,7 @@ class ByRows:
         if order is None:
             given = [t[first : first + samples] for t in given]
         else:
-            order = order[first : first + samples]
+            order = of_array(order.array[first : first + samples])
         try:
             values = self.repeater.rows.epoch(
                 *given, batch_size=self.size, order=order, schedule=self.repeater.schedule

@@ -26,8 +26,8 @@ __all__ = ["Repeater"]
 
 # Updates of one form that a record has to serve, in epochs and one by one: a network of ten
 # parameters has saved as much time as it took to record after about half of them.
-NEEDED, NEEDED_ALONE = 150, 600
-FEW = 6  # updates for which an epoch at once is not worth its beginning
+NEEDED, NEEDED_ALONE = 150, 300
+FEW = 10  # updates for which an epoch at once is not worth its beginning
 MOST = 7  # forms of batches that are recorded
 
 
