@@ -228,7 +228,7 @@ class Repeater:
         """Forgets all records where something has changed that they do not see themselves."""
         if self.depends.changed():
             for compiled in (self.steps, self.single, self.rows):
-                getattr(compiled, "forget", compiled.entries.clear)()
+                compiled.forget()
 
     def _gains(self, group: list[Batch]) -> bool:
         """Whether enough updates of this form are to come, as far as that is known."""
