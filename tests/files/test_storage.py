@@ -9,6 +9,7 @@ import os
 import pickle
 import random
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -300,6 +301,20 @@ def test_a_folder_that_points_elsewhere_is_refused(tmp_path: Path) -> None:
         chainrule.load(tmp_path / "net")
 
 
+def test_a_folder_is_read_in_the_memory_of_its_description(tmp_path: Path) -> None:
+    chainrule.save(nn.Linear(2, 2), tmp_path / "net", folder=True)
+    tracemalloc.start()
+    try:
+        chainrule.load(tmp_path / "net")
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+    with (tmp_path / "net" / "model.json").open("ab") as file:
+        file.truncate(100_000_001)
+    with pytest.raises(ValueError, match="has 100,000,001 bytes; a description has at most"):
+        chainrule.load(tmp_path / "net")
+
+
 def test_deep_nesting_is_refused(saved: Path) -> None:
     deep: Any = 1
     for _ in range(5000):
@@ -453,6 +468,9 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     for path in ("/dev/zero", tmp_path / "pipe", tmp_path / "net"):
         with pytest.raises(ValueError, match="is not a file but a device, a pipe or a folder"):
             chainrule.load(path)
+    (tmp_path / "net" / ".x.0123456789ab.staged").touch()  # as a killed writer leaves it
+    with pytest.raises(ValueError, match="is not a file but a device, a pipe or a folder"):
+        chainrule.load(tmp_path / "net")
 
 
 LAYER = {"module": {"class": "nn.TransformerEncoderLayer", "args": [2, 1], "kwargs": {}}}

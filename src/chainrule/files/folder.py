@@ -9,6 +9,7 @@ ends what a killed writer left: what the description names gets its name, all el
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -107,7 +108,7 @@ def check_digest(where: Path, told: Mapping[str, Any]) -> None:
 def _named(folder: Path) -> dict[str, str]:
     """The files that the description in a folder names, with their checksums; only plain names."""
     try:
-        told = json.loads((folder / DESCRIPTION).read_bytes())
+        told = json.loads(_content(folder / DESCRIPTION))
     except (OSError, ValueError, RecursionError):
         return {}
     weights, files = (told.get(k) if isinstance(told, dict) else None for k in ("weights", "files"))
@@ -118,6 +119,13 @@ def _named(folder: Path) -> dict[str, str]:
         pairs = [(n, d) for n, d in files.items() if isinstance(d, str) and n != DESCRIPTION]
         named |= {n: d for n, d in pairs if PLAIN.fullmatch(n)}
     return named
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file; what is none, such as a device that never ends, is an OSError."""
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    return path.read_bytes()
 
 
 def _unchanged(folder: Path) -> Iterator[tuple[str, str]]:
@@ -131,7 +139,7 @@ def _is_as_written(path: Path, digest: str) -> bool:
     with contextlib.suppress(OSError):
         if WEIGHTS.fullmatch(path.name):  # whose name is their checksum
             return path.is_file()
-        return _digest([path.read_bytes()]) == digest
+        return _digest([_content(path)]) == digest
     return False
 
 
@@ -192,7 +200,7 @@ def _give_name(staged: Path, path: Path) -> None:
 def _remove_replaced(folder: Path, listed: Path, named: Mapping[str, str]) -> None:
     """Removes the files of the former version that the present one does not have."""
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        former = json.loads(listed.read_bytes())
+        former = json.loads(_content(listed))
         for name, digest in former.items() if isinstance(former, dict) else ():
             ours = PLAIN.fullmatch(name) and name not in (*named, DESCRIPTION)
             if ours and _is_as_written(folder / name, digest):

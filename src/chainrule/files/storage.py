@@ -236,7 +236,13 @@ def _description(path: Path) -> tuple[dict[str, Any], bytes]:
     """The description in a folder, and its text."""
     described = path / DESCRIPTION
     with _open(described) as file:
-        text = file.read(LARGEST_HEADER)
+        size = os.fstat(file.fileno()).st_size
+        if size > LARGEST_HEADER:
+            raise ValueError(
+                f"load: {described} has {size:,} bytes; a description has at most "
+                f"{LARGEST_HEADER:,}"
+            )
+        text = file.read(size)  # a larger number would reserve so many bytes
     told = _parsed(str(described), text.decode("utf-8", "replace"))
     name = told.get("weights")
     if not isinstance(name, str) or Path(name).name != name:
