@@ -133,7 +133,7 @@ def test_warnings_and_missing_targets_are_told(capsys: pytest.CaptureFixture[str
         (["--target", "y,nope"], "there is no column 'nope'"),
         (["--target", "y", "--weight", "y"], "column 'y' is named twice"),
         (["--target", "y", "--weight", "tags"], "the weights of the rows, holds text"),
-        (["--target", "y", "--time", "tags"], "is neither a number nor a date like 2024-05-31"),
+        (["--target", "y", "--time", "tags"], "are neither numbers nor dates in one form"),
         (["--target", "y", "--group", "who", "--time", "day"], "choose one"),
         (["--target", "y", "--task", "count"], "'y' is not a count"),
         (["--target", "tags", "--task", "ordinal"], "whose order is not known"),
@@ -162,6 +162,45 @@ def test_a_word_for_a_number_is_one_line(capsys: pytest.CaptureFixture[str]) -> 
 def test_lbfgs_sees_all_rows_at_each_step(capsys: pytest.CaptureFixture[str]) -> None:
     told = fitted(capsys, "--optimizer", "lbfgs", "--lr", "1", "--epochs", "15", target="y")
     assert told["scores"]["r2"] > 0.9
+
+
+def test_weights_at_evaluate(capsys: pytest.CaptureFixture[str]) -> None:
+    fitted(capsys, target="y")
+    frame = pandas.read_csv("rows.csv")
+    frame["y"] += np.where(np.arange(N) % 2, 0, 50)
+    frame["w"] = np.arange(N) % 2  # believes only what was not changed
+    frame.to_csv("rows.csv", index=False)
+
+    def r2(*options: str) -> float:
+        assert main(["evaluate", "m", "rows.csv", "--json", *options]) == 0
+        return json.loads(capsys.readouterr().out)["scores"]["r2"]
+
+    assert r2("--weight", "w") > 0.5 > 0 > r2()
+    for name, message in {
+        "tags": "the weights of the rows, holds text",
+        "a": "weights are finite and not negative",
+        "nope": "there is no column 'nope'",
+    }.items():
+        assert message in fails(capsys, "evaluate", "m", "rows.csv", "--weight", name)
+
+
+def test_money_is_predicted_in_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pandas.read_csv("rows.csv")[["a", "b", "day"]]
+    price = 2000 + 400 * frame["a"]
+    frame["day"] = pandas.to_datetime(frame["day"]).dt.strftime("%d.%m.%Y")
+    frame["price"] = [f"${p:,.2f}" if p > 1000 else f"{p:.0f}" for p in price]
+    frame.to_csv("prices.csv", index=False)
+    assert main(["fit", "prices.csv", "--time", "day", *QUICK, "--out", "m"]) == 0
+    first = frame["price"][0]
+    number = first.strip("$").replace(",", "").removesuffix(".00")
+    assert f"'price' is read as numbers: {first!r} is {float(number):.15g}" in (
+        capsys.readouterr().out
+    )
+    assert main(["predict", "m", "prices.csv", "--json"]) == 0
+    answers = json.loads(capsys.readouterr().out)["predictions"]
+    assert np.corrcoef(answers, price)[0, 1] > 0.9
+    assert main(["evaluate", "m", "prices.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scores"]["r2"] > 0.5
 
 
 def test_another_table_at_predict(capsys: pytest.CaptureFixture[str]) -> None:

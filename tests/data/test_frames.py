@@ -200,6 +200,28 @@ def test_bad_json(tmp_path: Path, content: str, message: str) -> None:
         read_table(tmp_path / "t.json")
 
 
+def test_the_hour_that_comes_twice(tmp_path: Path) -> None:
+    """Where clocks go back, elapsed time is by UTC in frames, words and pieces of files alike."""
+    utc = pandas.date_range("2024-10-26 20:30", periods=12, freq="h", tz="UTC")
+    when = utc.tz_convert("Europe/Berlin")
+    frame = pandas.DataFrame({"when": when, "x": range(12)})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    encoder = TableEncoder({"x": "drop"}).fit(Table.from_frame(frame))
+    expected = encoder(Table.from_frame(frame))
+    elapsed = expected[:, 0].tolist()
+    assert elapsed == sorted(set(elapsed))  # though 02:30 stands there twice
+    arrow = pyarrow.Table.from_pandas(frame)
+    missing = frame.assign(when=frame["when"].where(frame["x"] > 3))
+    for other in (polars.from_arrow(arrow), arrow):
+        assert (encoder(Table.of(other)) == expected).all()
+    for name in ("t.parquet", "t.csv"):
+        assert (encoder(read_table(tmp_path / name)) == expected).all()
+        (piece,) = table_pieces(tmp_path / name).pieces(["when", "x"])
+        assert (encoder(piece.table) == expected).all()
+    assert (encoder(Table.of(missing))[4:] == expected[4:]).all()
+
+
 # --- Excel ----------------------------------------------------------------------------------------
 
 

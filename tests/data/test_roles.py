@@ -128,6 +128,27 @@ def test_names_help(name: str, values: list[Any], kind: str) -> None:
         ("1/2/69 12:05 AM", "mdy", np.datetime64("1969-01-02T00:05"), 0),
         ("1/2/68 12:05 PM", "mdy", np.datetime64("2068-01-02T12:05"), 0),
         ("Dec 31, 1899", "iso", np.datetime64("1899-12-31"), 0),
+        ("2021-05-03T07", "iso", np.datetime64("2021-05-03T07"), 0),
+        ("2021-05-03 7 pm", "iso", np.datetime64("2021-05-03T19"), 0),
+        ("2021-05-03 24:00", "iso", np.datetime64("2021-05-04"), 0),
+        ("2021-W18-1", "iso", np.datetime64("2021-05-03"), 0),
+        ("2021W18", "iso", np.datetime64("2021-05-03"), 0),
+        ("2021-Q2", "iso", np.datetime64("2021-04-01"), 0),
+        ("Q3 2021", "iso", np.datetime64("2021-07-01"), 0),
+        ("May 2021", "iso", np.datetime64("2021-05-01"), 0),
+        ("May-21", "iso", np.datetime64("2021-05-01"), 0),
+        ("05/2021", "iso", np.datetime64("2021-05-01"), 0),
+        ("2021-May-03", "iso", np.datetime64("2021-05-03"), 0),
+        ("03MAY2021:07:30:00", "iso", np.datetime64("2021-05-03T07:30"), 0),
+        ("03/May/2021:07:30:00 +0200", "iso", np.datetime64("2021-05-03T07:30"), 7200),
+        ("Mon May  3 07:30:00 CEST 2021", "iso", np.datetime64("2021-05-03T07:30"), 7200),
+        ("Mon May 03 2021 07:30 GMT-0330 (N)", "iso", np.datetime64("2021-05-03T07:30"), -12600),
+        ("2021-05-03T07:30+02:00[Europe/Berlin]", "iso", np.datetime64("2021-05-03T07:30"), 7200),
+        ("2021-05-03 07:30:00 EST", "iso", np.datetime64("2021-05-03T07:30"), -18000),
+        ("3.5.2021, 7:30 Uhr", "dmy", np.datetime64("2021-05-03T07:30"), 0),
+        ("20210503T0730Z", "iso", np.datetime64("2021-05-03T07:30"), 0),
+        ("20210503", "iso", np.datetime64("2021-05-03"), 0),
+        ("2021年5月3日", "iso", np.datetime64("2021-05-03"), 0),
     ],
 )
 def test_readings(word: str, form: str, local: np.datetime64, offset: float) -> None:
@@ -137,7 +158,11 @@ def test_readings(word: str, form: str, local: np.datetime64, offset: float) -> 
 
 @pytest.mark.parametrize(
     "word",
-    ["", "soon", "2023-02-29", "2024-12-31T25:00", "13:00 PM", "31/31/2024", "3 Foo 2024", "12345"],
+    [
+        *("", "soon", "2023-02-29", "2024-12-31T25:00", "13:00 PM", "31/31/2024", "3 Foo 2024"),
+        *("12345", "2021-W54-1", "2021-05-03T07:30 XYZ", "99999999", "17-2021", "Q5 2021"),
+        "2021-05-03 24:01",
+    ],
 )
 def test_no_readings(word: str) -> None:
     assert reading_of(word, "dmy") is None
@@ -153,6 +178,46 @@ def test_the_order_of_day_and_month_is_said() -> None:
         "1/2/2024", "3/4/24"
     )
     assert "the day first, no value decides it (the role 'date mdy'" in reason("1.2.2024", "3.4.24")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "form"),
+    [
+        ("x", [20240131, 20240229, None], "ymd"),
+        ("x", [20240131235959, 20240229000000], "ymdhms"),
+        ("x", [202401312359, 202402290000], "ymdhm"),
+        ("month", [202401, 202402, 202312], "ym"),
+        ("x", [202401, 202402, 202312], None),
+        ("sent_at", [1.7e15, 1.71e15], "us"),
+        ("sent_at", [1.7e18, 1.71e18], "ns"),
+        ("candidate_id", [170000000, 170000001], None),
+        ("lifetime_value", [170000000, 170000001], None),
+        ("createdAt", [1700000000, 1700000001], "s"),
+    ],
+)
+def test_dates_as_numbers(name: str, values: list[Any], form: str | None) -> None:
+    role = guess_role(Table.from_dict({name: values})[name])
+    assert (role.kind, role.how.get("form")) == ("date" if form else "number", form)
+
+
+def test_numbers_that_are_said_to_be_dates() -> None:
+    def elapsed(values: list[Any]) -> list[float]:
+        table = Table.from_dict({"x": values})
+        feature: Any = TableEncoder({"x": "date"}).fit(table).features[0]
+        return [feature.center, feature.spread]
+
+    def of_words(*words: str) -> list[float]:
+        return elapsed(list(words))
+
+    assert elapsed([44319.5, 44320, 44322, 44330]) == of_words(
+        "2021-05-03 12:00", "2021-05-04", "2021-05-06", "2021-05-14"
+    )
+    assert elapsed([2001, 2003, 2010]) == of_words("2001-01-01", "2003-01-01", "2010-01-01")
+    assert elapsed([20240131, None, 20240229, 20240303]) == of_words(
+        "2024-01-31", "0000-00-00", "2024-02-29", "2024-03-03"
+    )
+    with pytest.raises(TableError, match="'x' cannot be used as a date: its values are no dates"):
+        elapsed([1.5, 2, 3])
 
 
 def test_the_order_can_be_given() -> None:

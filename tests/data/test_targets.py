@@ -53,6 +53,43 @@ def test_detected(columns: dict[str, Any], task: str) -> None:
     assert TargetEncoder().fit(target).task == task
 
 
+@pytest.mark.parametrize(
+    ("words", "numbers"),
+    [
+        (["$1,234", "$99.50", "-$3", "$7"], [1234, 99.5, -3, 7]),
+        (["12 %", "7.5 %", "100 %", "0 %"], [0.12, 0.075, 1, 0]),
+        (["1.234,50 €", "99 €", "7,25 €", "0,50 €"], [1234.5, 99, 7.25, 0.5]),
+        (["1,234", "12", "990", "2,100"], [1234, 12, 990, 2100]),
+    ],
+)
+def test_numbers_in_words(words: list[str], numbers: list[float]) -> None:
+    encoder = TargetEncoder().fit(column(words))
+    assert encoder.task == "regression"
+    again = TargetEncoder()
+    again.load_state_dict(encoder.state_dict())
+    for same in (encoder, again):
+        assert same.decode(same(column(words))) == pytest.approx(numbers, rel=1e-5, abs=1e-4)
+        assert same(column(numbers)).tolist() == same(column(words)).tolist()
+    with pytest.raises(TableError, match=r"'y' is numbers, but row 2 has 'much'"):
+        encoder(column([words[0], "much"]))
+
+
+def test_few_numbers_in_words_are_classes() -> None:
+    encoder = TargetEncoder().fit(column(["$10", "$20", "$10"] * 5))
+    assert (encoder.task, encoder.classes) == ("classification", ["$10", "$20"])
+    assert TargetEncoder("count").fit(column(["1,000", "12", "7"])).means == [0.0]
+    several = Table.from_dict({"a": ["$1.50", "$2", "$3"], "b": [1.0, 2.0, 5.0]})
+    assert TargetEncoder().fit(several)(several).shape == (3, 2)
+    plain = TargetEncoder("regression").fit(column([1.0, 2.0, 3.5]))
+    with pytest.raises(TableError, match="was numbers in training, now text"):
+        plain(column(["$1", "$2"]))
+    with pytest.raises(TableError, match="'y' is dates, which cannot be predicted as numbers"):
+        TargetEncoder("regression").fit(column(["2024-01-01", "2024-01-02"]))
+    state = {**encoder.get_extra_state(), **plain.get_extra_state(), "marks": ["x"]}
+    with pytest.raises(ValueError, match="has the decimal marks"):
+        TargetEncoder().set_extra_state(state)
+
+
 def test_several_targets_of_text_are_refused() -> None:
     table = Table.from_dict({"a": [1.0, 2.0], "b": ["x", "y"]})
     with pytest.raises(TableError, match="'b' holds text; train a network for each"):

@@ -121,13 +121,15 @@ def _kept_elsewhere(network: FittedNetwork, name: str, page: str) -> Path | None
 def evaluate(options: argparse.Namespace) -> dict[str, Any]:
     """The scores of a network on data with the target."""
     network = loaded(options.model)
+    if options.weight is not None and network.about.get("images"):
+        raise UserError("--weight: images have no columns")
     rows, target = with_target(network, options.data)
     if target is None:
         raise UserError(
             f"{options.data} has no column {network.about['target']!r}, the target of the model"
         )
     with words_for_warnings("evaluate"):
-        found = network.evaluation(rows, target)
+        found = network.evaluation(rows, target, options.weight)
     if not options.json:
         from chainrule.train.reporting.verdict import measure
 

@@ -54,7 +54,7 @@ def _training_options(parser: argparse.ArgumentParser) -> None:
     add("--quantiles", metavar="P,P", help="quantiles to predict, for example 0.1,0.5,0.9")
     add("--weight", metavar="COL", help="the column that says how much each row counts")
     add("--group", metavar="COL", help="the column of groups that no split tears apart")
-    add("--time", metavar="COL", help="numbers or dates: train on earlier rows, test on later ones")
+    add("--time", metavar="COL", help="dates or numbers: train on earlier rows, test on later ones")
     add_column_options(parser)
     add(
         "--effort",
@@ -163,7 +163,10 @@ def _parser() -> argparse.ArgumentParser:
 
     evaluate = command("evaluate", commands.evaluate, "scores of a model on data with the target")
     evaluate.add_argument("model", metavar="MODEL", help="the folder that `fit` wrote")
-    evaluate.add_argument("data", metavar="DATA")
+    evaluate.add_argument("data", metavar="DATA", help="a table, or a folder of images by class")
+    evaluate.add_argument(
+        "--weight", metavar="COL", help="the column that says how much each row counts"
+    )
 
     inspecting.add_options(command("inspect", inspecting.inspect, inspecting.HELP))
 

@@ -40,7 +40,8 @@ class Column:
     Numbers are a float64 tensor, ``numbers``. Each different text stands once in ``words``, and a
     row has its place there in the int32 tensor ``codes``, -1 where it is missing. ``ordered`` says
     that the order of ``words`` means something. Dates that come as such, and not as text, are
-    seconds since 1970 in ``numbers``; they have words, too. ``values`` makes a new list.
+    seconds since 1970 in ``numbers``, by the clock of their zone, which is ``ahead`` of UTC by some
+    seconds; they have words, too. ``values`` makes a new list.
 
     >>> column = Column("color", "category", ["red", None, "blue", "red"])
     >>> column.words, column.codes.tolist()
@@ -48,6 +49,7 @@ class Column:
     """
 
     numbers: Tensor
+    ahead: Tensor | float = 0.0
     codes: Tensor
     words: list[Any]
     ordered: bool = False
@@ -73,10 +75,13 @@ class Column:
         return column
 
     @classmethod
-    def of_dates(cls, name: str, seconds: Tensor) -> Column:
-        """A column of moments in float64 seconds since 1970, NaN where they are missing."""
+    def of_dates(cls, name: str, seconds: Tensor, ahead: Tensor | float = 0.0) -> Column:
+        """A column of moments in float64 seconds since 1970, NaN where they are missing.
+
+        They are by the clock of their zone, which is ``ahead`` of UTC by so many seconds.
+        """
         column = cls.of_numbers(name, seconds)
-        column.kind = DATE
+        column.kind, column.ahead = DATE, ahead
         return column
 
     def __getattr__(self, name: str) -> Any:
@@ -158,7 +163,8 @@ class Column:
         if self.kind == NUMBER:
             return Column.of_numbers(self.name, self.numbers[index])
         if self.kind == DATE:
-            return Column.of_dates(self.name, self.numbers[index])
+            ahead = self.ahead[index] if isinstance(self.ahead, Tensor) else self.ahead
+            return Column.of_dates(self.name, self.numbers[index], ahead)
         part = Column.of_codes(self.name, self.codes[index], self.words, self.kind, self.note)
         part.ordered, part.typed = self.ordered, self.typed
         return part

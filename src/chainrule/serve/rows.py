@@ -11,6 +11,7 @@ from chainrule.data import Column, Table
 from chainrule.data.columns import CATEGORY, DATE, NUMBER, meaning
 from chainrule.data.tabular.dates import reading_of
 from chainrule.data.tabular.numerals import numeral
+from chainrule.data.tabular.packed_dates import PACKED
 from chainrule.serve.pictures import IMAGE, content_of, example_picture, takes_images
 from chainrule.train import FittedNetwork
 
@@ -26,7 +27,6 @@ __all__ = [
 ]
 
 SHOWN = 20  # mistakes that are listed at most
-NUMERIC = ("ymd", "s", "ms")  # forms of dates that are numbers
 RULES = {
     NUMBER: "must be a finite number, or null where it is missing",
     "boolean": "must be true, false, a text that means one of them, or null where it is missing",
@@ -60,7 +60,7 @@ class Wanted(NamedTuple):
     @property
     def is_number(self) -> bool:
         """Whether the network reads numbers there."""
-        return self.kind == NUMBER or (self.kind == DATE and self.form in NUMERIC)
+        return self.kind == NUMBER or (self.kind == DATE and self.form in PACKED)
 
 
 def wanted(network: FittedNetwork) -> dict[str, Wanted]:

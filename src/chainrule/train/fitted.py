@@ -22,6 +22,7 @@ from chainrule.tensor import Tensor
 from chainrule.train.intervals import check_errors, half_width
 from chainrule.train.history import History
 from chainrule.train.scoring import intervals_of, scores_of
+from chainrule.train.weights import row_weights
 from chainrule.typing import Frame, Labels
 
 __all__ = ["Evaluation", "FittedNetwork", "scores_of"]
@@ -190,6 +191,8 @@ class FittedNetwork:
         if isinstance(self.inputs, ImageEncoder):
             if not isinstance(target, Column):
                 raise TypeError("evaluate: images do not hold their classes; pass them as target")
+            if weights is not None:
+                raise ValueError("evaluate: weights are a column of a table; images have none")
             return Evaluation.of(self.target, self.outputs(data), self.target(target), None, 0)
         table = _as_table(data)
         if target is None:
@@ -204,7 +207,7 @@ class FittedNetwork:
         if left_out:
             table, columns = table.take(~gaps), [c.take(~gaps) for c in columns]
         truth = self.target(columns[0] if len(columns) == 1 else Table(columns))
-        weight = None if weights is None else table[weights].numbers
+        weight = None if weights is None else row_weights(table, weights)
         return Evaluation.of(self.target, self.outputs(table), truth, weight, left_out)
 
     def save(self, path: str | os.PathLike[str], report: str = "") -> None:

@@ -1,16 +1,20 @@
-"""Weights of the classes of a data set."""
+"""Weights of the classes and of the rows of data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from chainrule.data import Table, TableError
 from chainrule.ops.creation.from_data import tensor
+from chainrule.ops.elementwise.logic import isinf
+from chainrule.ops.reduce.order import amin
+from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.tensor import Tensor
 from chainrule.train.batches import batches
 from chainrule.typing import Labels
 
-__all__ = ["class_weights"]
+__all__ = ["class_weights", "row_weights"]
 
 ClassWeight = str | Mapping[int, float] | Labels | None
 
@@ -58,3 +62,17 @@ def _balanced(loader: Iterable[Any]) -> Tensor:
     return tensor(
         [total / (classes * counts[k]) if k in counts else 1.0 for k in range(max(counts) + 1)]
     )
+
+
+def row_weights(table: Table, name: str) -> Tensor:
+    """The numbers of the column that says how much each row counts, after checks."""
+    column = table[name]
+    if column.kind != "number" or column.missing:
+        what = f"is missing in {column.missing} rows" if column.missing else "holds text"
+        raise TableError(f"column {name!r}, the weights of the rows, {what}")
+    numbers = column.numbers
+    if bool(any_of(isinf(numbers))) or float(amin(numbers)) < 0:
+        raise TableError(f"column {name!r}: weights are finite and not negative")
+    if not bool(any_of(numbers > 0)):
+        raise TableError(f"column {name!r}: all weights are 0")
+    return numbers

@@ -1,4 +1,4 @@
-"""Dates and times in words or numbers: each different word is read once."""
+"""Dates and times in words: each different word is read once."""
 
 from __future__ import annotations
 
@@ -6,29 +6,23 @@ import datetime
 import functools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from chainrule.backend import dtypes
 from chainrule.data.columns import DATE, NUMBER, Column, TableError
-from chainrule.ops.core.promotion import cast
+from chainrule.data.tabular.packed_dates import DAY, EPOCH, PACKED, of_numbers
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.creation.patterns import full
-from chainrule.ops.elementwise.functions import floor
-from chainrule.ops.elementwise.logic import isnan, where
-from chainrule.ops.reduce.order import aminmax
-from chainrule.ops.reduce.reductions import all as all_of
 from chainrule.tensor import Tensor
 
-__all__ = ["DAY", "FORMS", "date_form", "form_of_numbers", "moments", "reading_of"]
+__all__ = ["FORMS", "date_form", "moments", "reading_of"]
 
-DAY = 86400.0
 KEPT = 2**16  # words whose meaning is remembered: each is read once
 SOME = 50  # words by which most columns are seen to be no dates
-EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 # How a column is read: words with the year first or the month named, words with the day or the
-# month first, times of the day; numbers like 20241231, seconds or milliseconds since 1970.
-FORMS = ("iso", "dmy", "mdy", "time", "ymd", "s", "ms")
+# month first, times of the day; numbers.
+FORMS = ("iso", "dmy", "mdy", "time", *PACKED)
 
 MONTHS = {
     name: i + 1
@@ -46,79 +40,139 @@ MONTHS = {
     for i, name in enumerate(names.split())
 }
 
+# Hours that a zone is ahead of UTC; where two have one name, that of RFC 2822 or the larger one.
+_HOURS = {
+    0.0: "Z UTC GMT WET",
+    1.0: "BST WEST CET MEZ WAT",
+    2.0: "CEST MESZ EET SAST CAT",
+    3.0: "EEST MSK EAT TRT",
+    5.0: "PKT",
+    5.5: "IST",
+    7.0: "WIB ICT",
+    8.0: "SGT HKT AWST",
+    9.0: "JST KST",
+    9.5: "ACST",
+    10.0: "AEST",
+    11.0: "AEDT",
+    12.0: "NZST",
+    13.0: "NZDT",
+    -3.0: "BRT ART ADT",
+    -4.0: "AST EDT",
+    -5.0: "EST CDT",
+    -6.0: "CST MDT",
+    -7.0: "MST PDT",
+    -8.0: "PST AKDT",
+    -9.0: "AKST",
+    -10.0: "HST",
+}
+ZONES = {name: hours for hours, names in _HOURS.items() for name in names.split()}
+
+_SECOND = r"(?P<second>\d{2}(?:[.,]\d{1,9})?)"
+_HALF = r"(?P<half>[AaPp]\.?[Mm]\.?)"
+_ZONE = (
+    r"(?:(?P<zone>[A-Za-z]{1,4}(?:[+-]\d{1,2}(?::?\d{2})?)?|[+-]\d{2}(?::?\d{2})?(?::\d{2})?)"
+    r"(?:\[[\w/+-]+\]| \([^)]*\))?)"  # the zone once more, by its name
+)
 _TIME = (
-    r"(?:(?:[T ]|, )\s*(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:[.,]\d{1,9})?))?"
-    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?"
-    r"\s*(?P<zone>Z|z|UTC|GMT|[+-]\d{2}(?::?\d{2})?(?::\d{2})?)?)?"
+    rf"(?:(?:[T ]|, |:)"
+    rf"(?:(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?::{_SECOND})?(?:\s?Uhr)?\s?{_HALF}?"
+    rf"|(?P<hour_alone>\d{{2}})|(?P<hour_of_half>\d{{1,2}})\s?(?P<half_alone>[AaPp]\.?[Mm]\.?))"
+    rf"\s?{_ZONE}?)?"
 )
-_ISO = re.compile(r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})(?:\2(?P<day>\d{1,2}))?" + _TIME)
-_LOCAL = re.compile(r"(?P<one>\d{1,2})([-/.])(?P<two>\d{1,2})\2(?P<year>\d{4}|\d{2})" + _TIME)
 _WEEKDAY = r"(?:[^\W\d_]{2,10}\.?,? )?"
-_NAMED = re.compile(
-    _WEEKDAY + r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?[ -](?P<name>[^\W\d_]{3,10})\.?,?[ -]"
-    r"(?P<year>\d{4}|\d{2})" + _TIME
-)
-_FIRST = re.compile(
-    _WEEKDAY + r"(?P<name>[^\W\d_]{3,10})\.? (?:(?P<day>\d{1,2})(?:st|nd|rd|th)?,? )?"
-    r"(?P<year>\d{4})" + _TIME
-)
-_CLOCK = re.compile(
-    r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}(?:\.\d{1,9})?))?"
-    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?(?P<zone>)"
-)
+_MONTH = r"(?P<name>[^\W\d_]{3,10})\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
+_LOCAL = re.compile(r"(?P<one>\d{1,2})([-/.])(?P<two>\d{1,2})\2(?P<year>\d{4}|\d{2})" + _TIME)
+_WORDS = [
+    re.compile(pattern)
+    for pattern in (
+        rf"(?P<year>\d{{4}})([-/.])(?P<month>\d{{1,2}})(?:\2(?P<day>\d{{1,2}}))?{_TIME}",
+        rf"(?P<year>\d{{4}})年(?P<month>\d{{1,2}})月(?:(?P<day>\d{{1,2}})日)?{_TIME}",
+        r"(?P<month>\d{1,2})[-/.](?P<year>\d{4})",
+        rf"{_WEEKDAY}{_DAY}[ /-]?(?:de )?{_MONTH},?[ /-]?(?:de )?(?P<year>\d{{4}}|\d{{2}}){_TIME}",
+        rf"{_WEEKDAY}{_MONTH}[ -](?:{_DAY},? )?(?P<year>\d{{4}}){_TIME}",
+        rf"{_MONTH}(?:-| ?')(?P<year>\d{{2}})",  # of Excel: May-21
+        rf"(?P<year>\d{{4}})[ /-]{_MONTH}(?:[ /-]{_DAY})?{_TIME}",
+        rf"{_WEEKDAY}{_MONTH} {_DAY} (?P<hour>\d{{2}}):(?P<minute>\d{{2}}):{_SECOND}"
+        rf"(?: {_ZONE})? (?P<year>\d{{4}})",  # of Unix
+        rf"(?P<year>\d{{4}})-?W(?P<week>\d{{2}})(?:-?(?P<weekday>[1-7]))?{_TIME}",
+        r"(?P<year>\d{4})[ -]?[QqTt](?P<quarter>[1-4])",
+        r"[Qq](?P<quarter>[1-4])[ /-]?(?P<year>\d{4})",
+        r"(?P<year>1[6-9]\d\d|2[01]\d\d)(?P<month>\d{2})(?P<day>\d{2})"
+        rf"(?:[T ]?(?P<hour>\d{{2}})(?:(?P<minute>\d{{2}}){_SECOND}?)?\s?{_ZONE}?)?",
+    )
+]
+_CLOCK = re.compile(rf"(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?::{_SECOND})?\s*{_HALF}?")
+_NEVER = re.compile(r"0000-00-00(?: 00:00:00)?")  # of MySQL, for nothing
 
 Reading = tuple[float, float]  # seconds since 1970 by the clock there, and its offset from UTC
-
-
-def _named(m: re.Match[str]) -> Reading | None:
-    month = MONTHS.get(m["name"].lower())
-    return None if month is None else _reading(m, m["year"], month, m["day"])
 
 
 @functools.cache
 def _readers(form: str) -> list[tuple[re.Pattern[str], Callable[[re.Match[str]], Reading | None]]]:
     if form == "time":
-        return [(_CLOCK, _clock)]
+        return [(_CLOCK, lambda m: _clock(m.groupdict()))]
     day, month = ("two", "one") if form == "mdy" else ("one", "two")
-    return [
-        (_ISO, lambda m: _reading(m, m["year"], m["month"], m["day"])),
-        (_LOCAL, lambda m: _reading(m, m["year"], m[month], m[day])),
-        (_NAMED, _named),
-        (_FIRST, _named),
-    ]
+    local = lambda m: _reading({**m.groupdict(), "day": m[day], "month": m[month]})  # noqa: E731
+    first, *others = [(p, lambda m: _reading(m.groupdict())) for p in _WORDS]
+    return [first, (_LOCAL, local), *others]  # the usual ones first
 
 
-def _reading(m: re.Match[str], year: str, month: str | int, day: str | None) -> Reading | None:
-    full_year = int(year)
-    if len(year) == 2:
-        full_year += 1900 if full_year > 68 else 2000
-    clock = _clock(m)
+Parts = Mapping[str, str | None]  # of a word, by what they are
+
+
+def _reading(found: Parts) -> Reading | None:
+    clock = _clock(found)
     try:
-        days = datetime.date(full_year, int(month), int(day or 1)).toordinal() - EPOCH
-    except ValueError:
+        days = _date(found).toordinal() - EPOCH
+    except (ValueError, KeyError):
         return None
     return None if clock is None else (days * DAY + clock[0], clock[1])
 
 
-def _clock(m: re.Match[str]) -> Reading | None:
+def _date(found: Parts) -> datetime.date:
+    """The date that the parts of a word say; ValueError or KeyError if there is none."""
+    year = int(found["year"] or 0)
+    if len(found["year"] or "") == 2:
+        year += 1900 if year > 68 else 2000
+    if found.get("week"):
+        return datetime.date.fromisocalendar(
+            year, int(found["week"] or 0), int(found["weekday"] or 1)
+        )
+    if found.get("quarter"):
+        return datetime.date(year, 3 * int(found["quarter"] or 0) - 2, 1)
+    named = found.get("name")
+    month = MONTHS[named.lower()] if named else int(found["month"] or 0)
+    return datetime.date(year, month, int(found.get("day") or 1))
+
+
+def _clock(found: Parts) -> Reading | None:
     """Seconds of the day, and of the zone."""
-    if m["hour"] is None:
+    told = found.get("hour") or found.get("hour_alone") or found.get("hour_of_half")
+    if told is None:
         return 0.0, 0.0
-    hour, minute = int(m["hour"]), int(m["minute"])
-    second = float((m["second"] or "0").replace(",", "."))
-    if m["half"]:
+    hour, minute = int(told), int(found.get("minute") or 0)
+    second = float((found.get("second") or "0").replace(",", "."))
+    half = found.get("half") or found.get("half_alone")
+    if half:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + (12 if m["half"][0] in "pP" else 0)
-    if hour > 23 or minute > 59 or second >= 61:
+        hour = hour % 12 + (12 if half[0] in "pP" else 0)
+    is_end = hour == 24 and minute == second == 0  # of the day
+    if (hour > 23 and not is_end) or minute > 59 or second >= 61:
         return None
-    zone = m["zone"] or ""
-    offset = 0.0
-    if zone[:1] in ("+", "-"):
-        digits = zone[1:].replace(":", "")
-        offset = int(digits[:2]) * 3600.0 + int(digits[2:4] or 0) * 60.0
-        offset = -offset if zone[0] == "-" else offset
-    return hour * 3600.0 + minute * 60.0 + second, offset
+    offset = _offset(found.get("zone") or "")
+    return None if offset is None else (hour * 3600.0 + minute * 60.0 + second, offset)
+
+
+def _offset(zone: str) -> float | None:
+    """The seconds that a zone is ahead of UTC, like "", "Z", "CET", "+02:00" or "UTC+2"."""
+    name, sign, more = re.split(r"([+-])", f"{zone}+0", maxsplit=1)[:3]
+    if name and name.upper() not in ZONES:
+        return None
+    digits = more.removesuffix("+0").replace(":", "")
+    seconds = int(digits[:2] or 0) * 3600.0 + int(digits[2:4] or 0) * 60.0
+    return ZONES.get(name.upper(), 0.0) * 3600.0 + (-seconds if sign == "-" else seconds)
 
 
 @functools.lru_cache(KEPT)
@@ -127,12 +181,16 @@ def reading_of(word: str, form: str) -> Reading | None:
 
     >>> reading_of("31.12.1970 01:00", "dmy")
     (31453200.0, 0.0)
+    >>> reading_of("Thu, 1 Jan 1970 01:00 CET", "iso"), reading_of("1970-W01-4T02", "iso")
+    ((3600.0, 3600.0), (7200.0, 0.0))
     """
-    text = word.strip()
+    text = " ".join(word.split())
+    if form != "time" and _NEVER.fullmatch(text):
+        return math.nan, 0.0
     for pattern, read in _readers(form):
         m = pattern.fullmatch(text)
-        if m is not None:
-            return read(m)
+        if m is not None and (found := read(m)) is not None:
+            return found
     return None
 
 
@@ -183,40 +241,15 @@ def _ordered(words: Sequence[str], local: Sequence[str]) -> tuple[str, str] | No
     return _checked(words, form, why)
 
 
-def form_of_numbers(column: Column, named: bool) -> tuple[str, str] | None:
-    """The form of numbers that are dates: 20241231, or seconds since 1970 if the name says time."""
-    numbers = column.where_present().numbers
-    if not len(numbers) or not bool(all_of(numbers == floor(numbers))):
-        return None
-    low, high = (float(v) for v in aminmax(numbers))
-    if low >= 19000101 and high <= 21001231:
-        different = [str(int(v)) for v in column.counts()]
-        if all(_days(word) is not None for word in different):
-            return "ymd", "all values are dates like 20241231"
-        return None
-    if named and low >= 1e8 and high < 1e10:
-        return "s", "all values are seconds since 1970, as its name and their size say"
-    if named and low >= 1e11 and high < 1e13:
-        return "ms", "all values are milliseconds since 1970, as its name and their size say"
-    return None
-
-
-def _days(word: str) -> int | None:
-    try:
-        return datetime.date(int(word[:4]), int(word[4:6]), int(word[6:])).toordinal() - EPOCH
-    except ValueError:
-        return None
-
-
 # --- the moments of a column ----------------------------------------------------------------------
 
 
 def moments(column: Column, form: str) -> tuple[Tensor, Tensor]:
     """Seconds since 1970 by the clock there and by UTC (N,), NaN where they are missing."""
     if column.kind == DATE:
-        return column.numbers, column.numbers
-    if form in ("ymd", "s", "ms"):
-        local = _of_numbers(column, form)
+        return column.numbers, column.numbers - column.ahead
+    if form in PACKED:
+        local = of_numbers(column, form)
         return local, local
     if column.kind == NUMBER:
         if column.missing < len(column):
@@ -248,25 +281,3 @@ def _no_date(column: Column, word: str) -> TableError:
         f"column {column.name!r} is dates, but row {row} has {word!r}; mend it, leave it empty, or "
         "use the column as a category or as text"
     )
-
-
-def _of_numbers(column: Column, form: str) -> Tensor:
-    if column.kind != NUMBER:
-        if column.missing == len(column):
-            return full((len(column),), math.nan, dtype=dtypes.float64)
-        raise TableError(
-            f"column {column.name!r} was dates as numbers in training, now it has "
-            f"{column.present[0]!r}"
-        )
-    numbers = column.numbers
-    if form != "ymd":
-        return numbers / (1000.0 if form == "ms" else 1.0)
-    days = {}
-    for value in column.counts():
-        found = _days(str(int(value))) if value == math.floor(value) else None
-        if found is None:
-            raise TableError(f"column {column.name!r} is dates like 20241231, but has {value:g}")
-        days[value] = found * DAY
-    text = column.as_category()
-    known = [*[days[float(word)] for word in text.words], math.nan]
-    return where(isnan(numbers), math.nan, cast(tensor(known), dtypes.float64)[text.codes.long()])

@@ -81,12 +81,16 @@ def _words(name: str, codes: Any, words: Sequence[str]) -> Column:
     return column_of_words(name, where(places < 0, len(words), places), [*words, ""])
 
 
-def _dates(name: str, microseconds: Any, gaps: Any) -> Column:
+def _dates(name: str, microseconds: Any, gaps: Any, utc: Any = None) -> Column:
+    """Of microseconds since 1970 by the clock of a zone and, if there is one, by UTC."""
     seconds = cast(as_tensor(microseconds), dtypes.float64) / 1e6
     missing: Tensor = as_tensor(gaps)
     if bool(missing.all()):
         return _nothing(name, len(seconds))
-    return Column.of_dates(name, where(missing, math.nan, seconds))
+    ahead: Tensor | float = 0.0
+    if utc is not None:
+        ahead = where(missing, 0.0, seconds - cast(as_tensor(utc), dtypes.float64) / 1e6)
+    return Column.of_dates(name, where(missing, math.nan, seconds), ahead)
 
 
 # --- pandas ---------------------------------------------------------------------------------------
@@ -105,15 +109,21 @@ def _of_pandas(name: str, series: Any) -> Column:
     if kind == "b":
         return _truths(name, series.to_numpy(dtype="float64", na_value=math.nan))
     if kind == "M":
-        local = series.dt.tz_localize(None) if getattr(dtype, "tz", None) is not None else series
-        moments = local.to_numpy(dtype="datetime64[us]").astype("int64")
-        return _dates(name, moments, series.isna().to_numpy())
+        gaps = series.isna().to_numpy()
+        if getattr(dtype, "tz", None) is None:
+            return _dates(name, _microseconds(series), gaps)
+        utc = series.dt.tz_convert("UTC").dt.tz_localize(None)
+        return _dates(name, _microseconds(series.dt.tz_localize(None)), gaps, _microseconds(utc))
     if kind == "m":
         return _numbers(name, series.dt.total_seconds().to_numpy(dtype="float64"))
     if str(dtype).startswith(("str", "string")):
         codes, words = series.factorize()
         return _words(name, codes, words.tolist())
     return column_of(name, series.astype(object).tolist())
+
+
+def _microseconds(series: Any) -> Any:
+    return series.to_numpy(dtype="datetime64[us]").astype("int64")
 
 
 # --- polars ---------------------------------------------------------------------------------------
@@ -127,10 +137,11 @@ def _of_polars(name: str, series: Any) -> Column:
     if kind == "Boolean":
         return _truths(name, series.cast(int).fill_null(-1).to_numpy())
     if kind in ("Date", "Datetime"):
+        moments, utc = series.dt.epoch("us").fill_null(0).to_numpy(), None
         if getattr(dtype, "time_zone", None) is not None:
-            series = series.dt.replace_time_zone(None)
-        moments = series.dt.epoch("us")
-        return _dates(name, moments.fill_null(0).to_numpy(), series.is_null().to_numpy())
+            local = series.dt.replace_time_zone(None)
+            moments, utc = local.dt.epoch("us").fill_null(0).to_numpy(), moments
+        return _dates(name, moments, series.is_null().to_numpy(), utc)
     if kind == "Duration":
         return _numbers(name, series.dt.total_microseconds().cast(float).to_numpy() / 1e6)
     if kind in ("Categorical", "Enum"):
@@ -166,14 +177,21 @@ def _of_arrow(name: str, column: Any) -> Column:
     if str(kind) in TEXTS:
         return _words(name, *_encoded(column.dictionary_encode()))
     if is_kind.is_timestamp(kind) or is_kind.is_date(kind):
+        moments, utc = _arrow_microseconds(column), None
         if is_kind.is_timestamp(kind) and kind.tz is not None:
-            column = pyarrow.compute.local_timestamp(column)
-        moments = column.cast(pyarrow.timestamp("us"), safe=False).cast("int64")
-        return _dates(name, moments.fill_null(0).to_numpy(), column.is_null().to_numpy())
+            moments, utc = _arrow_microseconds(pyarrow.compute.local_timestamp(column)), moments
+        return _dates(name, moments, column.is_null().to_numpy(), utc)
     if is_kind.is_duration(kind):
         seconds = column.cast(pyarrow.duration("us"), safe=False).cast("int64").cast("float64")
         return _numbers(name, seconds.to_numpy() / 1e6)
     return column_of(name, column.to_pylist())
+
+
+def _arrow_microseconds(column: Any) -> Any:
+    import pyarrow
+
+    moments = column.cast(pyarrow.timestamp("us"), safe=False)
+    return moments.cast("int64").fill_null(0).to_numpy()
 
 
 def _encoded(column: Any) -> tuple[Any, list[Any]]:

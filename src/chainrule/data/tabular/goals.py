@@ -75,7 +75,13 @@ def saved_names(state: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 class Wanted:
-    """What was asked for beside the task: classes in their order, quantiles."""
+    """What was asked for beside the task: classes in their order, quantiles.
+
+    ``marks`` are the decimal marks of columns that were numbers in words, where these were read
+    before.
+    """
+
+    marks: Sequence[str] = ()
 
     def __init__(self, classes: Sequence[str] | None, quantiles: Sequence[float]):
         self.classes = None if classes is None else [str(c) for c in classes]

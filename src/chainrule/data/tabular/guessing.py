@@ -9,8 +9,9 @@ from chainrule.data.columns import DATE as DATES
 from chainrule.data.columns import NUMBER as NUMBERS
 from chainrule.data.columns import Column, TableError
 from chainrule.data.table import Table
-from chainrule.data.tabular.dates import date_form, form_of_numbers
+from chainrule.data.tabular.dates import date_form
 from chainrule.data.tabular.numerals import decimal_mark
+from chainrule.data.tabular.packed_dates import form_of_numbers
 from chainrule.data.tabular.roles import BOOLEAN, CATEGORY, DATE, DROP, NUMBER, ORDINAL, TEXT, Role
 from chainrule.data.tabular.scales import known_order
 from chainrule.data.tabular.shared import is_constant, quoted
@@ -35,7 +36,10 @@ ID = re.compile(
 )
 CAMEL = re.compile(r"[a-z]I[dD]$")
 CODE = re.compile(rf"{_SPLIT}(?:zip|zipcode|postcode|postal[ _]?code|plz|code)$", re.IGNORECASE)
-TIME = re.compile(r"time|date|stamp|_at$|^ts$|_ts$", re.IGNORECASE)
+TIME = re.compile(
+    rf"(?i:{_SPLIT}(?:date|time|stamp|ts|epoch|when|month|period|created|updated|modified|at)"
+    r"(?:$|[\s_.\-])|timestamp|datetime|yyyymm)|[a-z](?:Date|Time|Stamp|At|Month)$"
+)
 COUNTS = "it counts the rows"
 
 

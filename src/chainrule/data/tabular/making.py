@@ -10,12 +10,13 @@ from chainrule.data.columns import Column, TableError
 from chainrule.data.columns import NUMBER as NUMBERS
 from chainrule.data.preprocess import saved
 from chainrule.data.tabular import roles as kinds
-from chainrule.data.tabular.dates import date_form, form_of_numbers, reading_of
+from chainrule.data.tabular.dates import date_form, reading_of
 from chainrule.data.tabular.features import Boolean, Feature, Number, OneHot, Ordinal
 from chainrule.data.tabular.guessing import FALSE, TRUE
 from chainrule.data.tabular.large import LargeCategory
 from chainrule.data.tabular.moments import Duration, Moment
 from chainrule.data.tabular.numerals import decimal_mark
+from chainrule.data.tabular.packed_dates import form_of_numbers
 from chainrule.data.tabular.roles import DROP, Role
 from chainrule.data.tabular.scales import known_order
 from chainrule.data.tabular.shared import is_constant, quoted
@@ -97,8 +98,8 @@ def _form(column: Column, role: Role) -> str:
     if column.kind == DATES:
         return "iso"
     if column.kind == NUMBERS:
-        found = form_of_numbers(column, named=True)
-        what = "no dates like 20241231, nor seconds or milliseconds since 1970"
+        found = form_of_numbers(column, named=True, said=True)
+        what = "no dates like 20241231, nor seconds since 1970, nor days of Excel"
     else:
         found = date_form([str(word) for word in column.counts()])
         what = "no dates in one form, like 2024-12-31, 31.12.2024 or 12/31/2024 10:30 PM"

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from chainrule.data.columns import Column
-from chainrule.data.tabular.dates import DAY, FORMS, moments
+from chainrule.data.columns import Column, TableError
+from chainrule.data.tabular.dates import FORMS, moments
 from chainrule.data.tabular.features import Feature
+from chainrule.data.tabular.packed_dates import DAY
 from chainrule.data.tabular.shared import clipped, robust_scale
 from chainrule.ops.elementwise.functions import cos, floor, sin
 from chainrule.ops.elementwise.logic import isnan, where
@@ -50,7 +51,13 @@ class Moment(Feature):
     @classmethod
     def fit(cls, column: Column, form: str) -> Self:
         """Learns the scale of elapsed time, and which cycles the training rows show."""
-        local, utc = (x[~isnan(x)] for x in moments(column, form))
+        local, utc = moments(column, form)
+        gaps = isnan(local)
+        local, utc = local[~gaps], utc[~gaps]
+        if not len(local):
+            raise TableError(
+                f"column {column.name!r} cannot be used as a date: it has none; drop it"
+            )
         low, high = (float(v) for v in aminmax(local))
         span = (high - low) / DAY
         day = floor(local / DAY)
@@ -60,7 +67,7 @@ class Moment(Feature):
         if form == "time":
             cycles = ["day"]
         center, spread = robust_scale(column.name, utc)
-        return cls(column.name, column.missing > 0, form, center, spread, cycles)
+        return cls(column.name, bool(any_of(gaps)), form, center, spread, cycles)
 
     @property
     def plain_names(self) -> list[str]:

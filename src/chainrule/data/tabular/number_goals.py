@@ -8,9 +8,11 @@ from typing import Any, Self
 
 from chainrule import nn
 from chainrule.backend import dtypes
-from chainrule.data.columns import NUMBER, Column, TableError
+from chainrule.data.columns import DATE, NUMBER, Column, TableError
 from chainrule.data.preprocess import saved
+from chainrule.data.tabular.dates import date_form
 from chainrule.data.tabular.goals import Goal, Wanted, one_of, refuse_constant, saved_names
+from chainrule.data.tabular.numerals import decimal_mark, in_numbers
 from chainrule.data.tabular.shared import is_constant
 from chainrule.ops.elementwise.complex_numbers import abs
 from chainrule.ops.elementwise.functions import sqrt
@@ -24,16 +26,29 @@ from chainrule.ops.shape.stacking import cat
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 
-__all__ = ["Counts", "Numbers", "Quantiles", "are_quantiles"]
+__all__ = ["Counts", "Numbers", "Quantiles", "are_quantiles", "mark_of_target", "read_as_numbers"]
 
 
-def numbers_of_target(column: Column, then: bool = False) -> Tensor:
-    """The numbers of a target; ``then``: at another time than training."""
+def mark_of_target(column: Column) -> str | None:
+    """The decimal mark of a target that is numbers in words, like "$1,234" or "12 %"."""
+    if column.kind in (NUMBER, DATE) or column.typed:
+        return None
+    return decimal_mark([str(word) for word in column.counts()])
+
+
+def read_as_numbers(column: Column) -> Column:
+    """The same target as numbers, where it is numbers or such in words."""
     if column.kind == NUMBER:
-        return column.numbers
-    if then:
-        raise TableError(f"the target {column.name!r} was numbers in training, now text")
+        return column
+    mark = mark_of_target(column)
+    if mark is not None:
+        return Column.of_numbers(column.name, in_numbers(column, mark))
     column.refuse_mixed()
+    if column.kind == DATE or date_form([str(word) for word in column.counts()]):
+        raise TableError(
+            f"the target {column.name!r} is dates, which cannot be predicted as numbers; give the "
+            "time until then, like days from another date"
+        )
     raise TableError(
         f"the target {column.name!r} is text, which cannot be predicted as a number; use "
         "classification"
@@ -41,21 +56,31 @@ def numbers_of_target(column: Column, then: bool = False) -> Tensor:
 
 
 class Numbers(Goal):
-    """One number or several, standardized (N, m)."""
+    """One number or several, standardized (N, m).
+
+    ``marks`` has the decimal mark of each column that was words in training, "" of the others.
+    """
 
     task, metric = "regression", "r2"
 
     def __init__(self, names: Sequence[str], means: Sequence[float], spreads: Sequence[float]):
         super().__init__(names)
         self.means, self.spreads = list(means), list(spreads)
+        self.marks = [""] * len(self.names)
 
     @classmethod
     def fitted(cls, columns: Sequence[Column], wanted: Wanted) -> Self:
-        for column in columns:
-            numbers_of_target(column)
+        read = [read_as_numbers(c) for c in columns]
+        for column in read:
             refuse_constant(column)
-        pairs = [moments(c) for c in columns]
-        return cls([c.name for c in columns], [m for m, _ in pairs], [s for _, s in pairs])
+        pairs = [moments(c) for c in read]
+        goal = cls([c.name for c in read], [m for m, _ in pairs], [s for _, s in pairs])
+        goal.marks = list(wanted.marks) or [mark_of_target(c) or "" for c in columns]
+        return goal
+
+    def numbers(self, columns: Sequence[Column]) -> list[Tensor]:
+        """The numbers of the target columns at another time, as they were written in training."""
+        return [_numbers_then(c, mark) for c, mark in zip(columns, self.marks, strict=True)]
 
     @classmethod
     def of_state(cls, state: dict[str, Any]) -> Self:
@@ -66,10 +91,18 @@ class Numbers(Goal):
                 f"TargetEncoder: the saved state has {len(names)} names, means {means} and spreads "
                 f"{spreads}; each name has one of both, and spreads are positive"
             )
-        return cls(names, [float(m) for m in means], [float(s) for s in spreads])
+        goal = cls(names, [float(m) for m in means], [float(s) for s in spreads])
+        if "marks" in state:  # which older files lack
+            (goal.marks,) = saved("TargetEncoder", state, marks="texts")
+        if len(goal.marks) != len(names) or not set(goal.marks) <= {"", ".", ","}:
+            raise ValueError(
+                f"TargetEncoder: the saved state has the decimal marks {goal.marks!r:.60}"
+            )
+        return goal
 
     def state(self) -> dict[str, Any]:
-        return {**super().state(), "means": self.means, "spreads": self.spreads}
+        more = {"means": self.means, "spreads": self.spreads, "marks": self.marks}
+        return {**super().state(), **more}
 
     @property
     def outputs(self) -> int:
@@ -80,8 +113,8 @@ class Numbers(Goal):
         return "mse"
 
     def encode(self, columns: Sequence[Column]) -> Tensor:
-        parts = zip(columns, self.means, self.spreads, strict=True)
-        scaled = [reshape((numbers_of_target(c, True) - m) / s, (-1, 1)) for c, m, s in parts]
+        parts = zip(self.numbers(columns), self.means, self.spreads, strict=True)
+        scaled = [reshape((x - m) / s, (-1, 1)) for x, m, s in parts]
         return cast(scaled[0] if len(scaled) == 1 else cat(scaled, 1), dtypes.get_default_dtype())
 
     def decode(self, output: Tensor) -> list[Any]:
@@ -92,6 +125,14 @@ class Numbers(Goal):
         return [
             [v * s + m for v, (m, s) in zip(row, pairs, strict=True)] for row in output.tolist()
         ]
+
+
+def _numbers_then(column: Column, mark: str) -> Tensor:
+    if column.kind == NUMBER:
+        return column.numbers
+    if not mark or column.kind == DATE:
+        raise TableError(f"the target {column.name!r} was numbers in training, now text")
+    return in_numbers(column, mark)
 
 
 class Quantiles(Numbers):
@@ -165,15 +206,17 @@ class Counts(Numbers):
 
     @classmethod
     def fitted(cls, columns: Sequence[Column], wanted: Wanted) -> Self:
-        column = one_of(columns, cls.task)
-        numbers = numbers_of_target(column)
+        column = read_as_numbers(one_of(columns, cls.task))
+        numbers = column.numbers
         refuse_constant(column)
         if float(amin(numbers)) < 0 or not bool((numbers == numbers.floor()).all()):
             raise TableError(
                 f"the target {column.name!r} is not a count: counts are whole numbers, not "
                 "negative; use regression"
             )
-        return cls([column.name], [0.0], [moments(column)[0]])
+        goal = cls([column.name], [0.0], [moments(column)[0]])
+        goal.marks = list(wanted.marks) or [mark_of_target(columns[0]) or ""]
+        return goal
 
     @classmethod
     def of_state(cls, state: dict[str, Any]) -> Self:
@@ -187,7 +230,7 @@ class Counts(Numbers):
         return "poisson_nll"
 
     def encode(self, columns: Sequence[Column]) -> Tensor:
-        if float(amin(numbers_of_target(columns[0], True))) < 0:
+        if float(amin(self.numbers(columns)[0])) < 0:
             raise TableError(f"the target {columns[0].name!r} has negative counts")
         return super().encode(columns)
 

@@ -12,6 +12,7 @@ from chainrule.data.table import Table
 from chainrule.data.tabular.class_goals import Classes, Labels, Ranks
 from chainrule.data.tabular.goals import Goal, Wanted
 from chainrule.data.tabular.number_goals import Counts, Numbers, Quantiles, are_quantiles
+from chainrule.data.tabular.number_goals import mark_of_target, read_as_numbers
 from chainrule.data.tabular.labels import has_label_lists, is_yes_or_no
 from chainrule.ops.elementwise.logic import isinf
 from chainrule.ops.reduce.reductions import any as any_of
@@ -29,17 +30,18 @@ QUANTILES = (0.1, 0.5, 0.9)
 def detect_task(target: Column | Table) -> str:
     """The task that a target column, or a table of several, is taken for.
 
-    Text is for "classification", lists of labels ("red;blue") for "multilabel". Numbers are classes
-    if they are whole, few (at most 20 different ones) and repeat (at least five times each on
-    average), else for "regression". Several columns are for "multilabel" if all hold 0 and 1, for
-    "regression" if all are numbers.
+    Text is for "classification", lists of labels ("red;blue") for "multilabel". Numbers, also with
+    a currency, percent or thousands ("$1,234"), are classes if they are whole, few (at most 20
+    different ones) and repeat (at least five times each on average), else for "regression". Several
+    columns are for "multilabel" if all hold 0 and 1, for "regression" if all are numbers.
     """
     columns = [target] if isinstance(target, Column) else list(target)
-    for column in columns:
+    read = [c if mark_of_target(c) is None else read_as_numbers(c) for c in columns]
+    for column in read:
         column.refuse_mixed()
     if len(columns) > 1:
-        return _task_of_several(columns)
-    (column,) = columns
+        return _task_of_several(read)
+    (column,) = read
     if column.kind != NUMBER:
         return "multilabel" if has_label_lists(column) else "classification"
     counts = column.counts()

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chainrule.data import Column, Table, TableError, TargetEncoder, detect_task
+from chainrule.data.tabular.number_goals import mark_of_target, read_as_numbers
 from chainrule.data.tabular.roles import DROP, Role, Roles
 from chainrule.data.tabular.shared import quoted
 from chainrule.data.tabular.targets import TASKS
-from chainrule.ops.elementwise.logic import isinf
-from chainrule.ops.reduce.order import amin
-from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.tensor import Tensor
+from chainrule.train.weights import row_weights
 
 __all__ = ["Choice", "check_target", "chosen", "usable"]
 
@@ -32,6 +31,8 @@ class Choice:
     time: str | None = None
     classes: tuple[str, ...] | None = None
     quantiles: tuple[float, ...] | None = None
+    time_form: str | None = None  # of dates, where it was said
+    marks: tuple[str, ...] = ()  # the decimal marks of targets that are numbers in words
 
     def target_of(self, table: Table) -> Column | Table:
         """The target column of a table, or the table of several."""
@@ -41,7 +42,9 @@ class Choice:
     def encoder(self) -> TargetEncoder:
         """What encodes this target, not fitted."""
         given = {} if self.quantiles is None else {"quantiles": self.quantiles}
-        return TargetEncoder(self.task, classes=self.classes, **given)
+        encoder = TargetEncoder(self.task, classes=self.classes, **given)
+        encoder.asked.marks = self.marks
+        return encoder
 
     def no_features(self) -> dict[str, Role]:
         """The columns beside the targets that are not learned from, and why."""
@@ -91,8 +94,14 @@ def chosen(
         time,
         None if levels is None else tuple(map(str, levels)),
         None if quantiles is None else tuple(quantiles),
+        _form_said(others.get(time or "")),
     )
     return table, choice, others
+
+
+def _form_said(role: object) -> str | None:
+    """The "dmy" of "date dmy"."""
+    return role.partition(" ")[2] or None if isinstance(role, str) else None
 
 
 def _in_their_roles(
@@ -153,6 +162,8 @@ def usable(table: Table, choice: Choice) -> tuple[Table, Choice, list[str]]:
     else:
         task = detect_task(target) if asked == "auto" else asked
     choice = replace(choice, task=task)
+    table, choice = _in_numbers(table, choice, notes)
+    target = choice.target_of(table)
     _check_levels(target, choice)
     encoder = choice.encoder().fit(target)  # a constant target is an error before anything else
     if asked == "auto" and isinstance(target, Column):
@@ -160,6 +171,22 @@ def usable(table: Table, choice: Choice) -> tuple[Table, Choice, list[str]]:
     if encoder.classes and encoder.names != encoder.classes:
         choice = replace(choice, classes=tuple(encoder.classes))
     return table, choice, notes
+
+
+def _in_numbers(table: Table, choice: Choice, notes: list[str]) -> tuple[Table, Choice]:
+    """The table with its targets as numbers, where the task is for numbers and they are words."""
+    if choice.task not in ("regression", "count", "quantile"):
+        return table, choice
+    columns = dict(table.columns)
+    marks = [mark_of_target(table[name]) or "" for name in choice.targets]
+    for name, mark in zip(choice.targets, marks, strict=True):
+        if mark:
+            columns[name] = read_as_numbers(table[name])
+            notes.append(
+                f"{name!r} is read as numbers: {table[name].values[0]!r} is "
+                f"{float(columns[name].numbers[0]):.15g}"
+            )
+    return Table(list(columns.values())), replace(choice, marks=tuple(marks))
 
 
 def _check_levels(target: Column | Table, choice: Choice) -> None:
@@ -189,16 +216,8 @@ def _with_targets(table: Table, choice: Choice, notes: list[str]) -> Table:
 def _with_weights(table: Table, choice: Choice, notes: list[str]) -> Table:
     if choice.weights is None:
         return table
-    column = table[choice.weights]
-    if column.kind != "number" or column.missing:
-        what = f"is missing in {column.missing} rows" if column.missing else "holds text"
-        raise TableError(f"column {column.name!r}, the weights of the rows, {what}")
-    numbers = column.numbers
-    if bool(any_of(isinf(numbers))) or float(amin(numbers)) < 0:
-        raise TableError(f"column {column.name!r}: weights are finite and not negative")
+    numbers = row_weights(table, choice.weights)
     without = int((numbers == 0).sum())
-    if without == len(table):
-        raise TableError(f"column {column.name!r}: all weights are 0")
     if not without:
         return table
     notes.append(f"left out, as their weight is 0: {without:,} of {len(table):,} rows")

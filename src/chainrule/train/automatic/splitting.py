@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from chainrule.backend import dtypes
 from chainrule.data import Column, GroupKFold, KFold, StratifiedKFold, Table, TableError
 from chainrule.data import TimeSeriesSplit, train_test_split, train_validation_test_split
+from chainrule.data.tabular.dates import date_form, moments, reading_of
+from chainrule.data.tabular.numerals import decimal_mark, in_numbers
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.creation.sampling import randperm
+from chainrule.ops.elementwise.logic import isnan
 from chainrule.ops.reduce.sort import argsort
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
@@ -27,7 +29,7 @@ def three_parts(table: Table, choice: Choice, settings: Settings) -> list[Tensor
     sizes = (settings.validation_size, settings.test_size)
     generator = Generator().manual_seed(settings.seed)
     if choice.time is not None:
-        cuts = _cut_by_time(table[choice.time], sizes)
+        cuts = _cut_by_time(table, choice, sizes)
         return [rows[randperm(len(rows), generator=generator)] for rows in cuts]
     if choice.group is not None:
         return _cut_by_group(table[choice.group], sizes, generator)
@@ -48,7 +50,7 @@ def two_parts(
     part = table.take(own)
     generator = Generator().manual_seed(settings.seed)
     if choice.time is not None:
-        cuts = _cut_by_time(part[choice.time], (size,))
+        cuts = _cut_by_time(part, choice, (size,))
         train, held = [own[c[randperm(len(c), generator=generator)]] for c in cuts]
     elif choice.group is not None:
         train, held = [own[c] for c in _cut_by_group(part[choice.group], (size,), generator)]
@@ -65,7 +67,7 @@ def fold_parts(
     """The rows to learn from and to score, for each fold."""
     numbers = list(range(len(table)))
     if choice.time is not None:
-        order = argsort(times_of(table[choice.time]), stable=True).tolist()
+        order = argsort(_times(table, choice), stable=True).tolist()
         cuts = TimeSeriesSplit(folds).split(numbers)
         return [([order[i] for i in a.tolist()], [order[i] for i in b.tolist()]) for a, b in cuts]
     if choice.group is not None:
@@ -90,28 +92,41 @@ def _labels(table: Table, choice: Choice, parts: int) -> list[str] | None:
 # --- time -----------------------------------------------------------------------------------------
 
 
-def times_of(column: Column) -> Tensor:
-    """When each row was, as numbers that grow with time: numbers, or dates like 2024-05-31."""
+def _times(table: Table, choice: Choice) -> Tensor:
+    times = times_of(table[choice.time or ""], choice.time_form)
+    gaps = int(isnan(times).sum())
+    if gaps:
+        raise TableError(f"column {choice.time!r} cannot order {gaps} rows in time: they have none")
+    return times
+
+
+def times_of(column: Column, form: str | None = None) -> Tensor:
+    """When each row was, as numbers that grow with time: numbers, or dates of any form.
+
+    ``form`` is "dmy" or "mdy" if it was said which of day and month comes first.
+    """
     if column.kind == "number":
         return column.numbers
-    stamps = [_stamp(column.name, str(word)) for word in column.words]
-    return tensor([*stamps, math.nan], dtype=dtypes.float64)[column.codes.long()]
+    if column.kind == "date":
+        return moments(column, "iso")[1]
+    words = [str(word) for word in column.counts()]
+    found = (form, "") if form else date_form(words)
+    if found is not None:
+        return moments(column, found[0])[1]
+    mark = decimal_mark(words)
+    if mark is not None:
+        return in_numbers(column, mark)
+    bad = [w for w in words if all(reading_of(w, f) is None for f in ("dmy", "mdy", "time"))]
+    raise TableError(
+        f"column {column.name!r} cannot order the rows in time: its values are neither numbers nor "
+        "dates in one form, like 2024-05-31 12:30 or 31.5.2024; one of them is "
+        f"{(bad or words)[0]!r}"
+    )
 
 
-def _stamp(name: str, text: str) -> float:
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        raise TableError(
-            f"column {name!r} cannot order the rows in time: {text!r} is neither a number nor a "
-            "date like 2024-05-31 or 2024-05-31 12:30:00"
-        ) from None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-
-
-def _cut_by_time(column: Column, sizes: Sequence[float]) -> list[Tensor]:
+def _cut_by_time(table: Table, choice: Choice, sizes: Sequence[float]) -> list[Tensor]:
     """Parts in the order of time, the last of these sizes; rows of one time stay together."""
-    times = times_of(column)
+    column, times = table[choice.time or ""], _times(table, choice)
     order = argsort(times, stable=True)
     ordered = times[order].tolist()
     cuts, end = [], len(ordered)
