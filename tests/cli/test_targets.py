@@ -203,6 +203,20 @@ def test_money_is_predicted_in_numbers(capsys: pytest.CaptureFixture[str]) -> No
     assert json.loads(capsys.readouterr().out)["scores"]["r2"] > 0.5
 
 
+def test_excel(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pandas.read_csv("rows.csv", parse_dates=["day"])[["a", "b", "day", "y"]]
+    with pandas.ExcelWriter("rows.xlsx") as book:
+        frame.to_excel(book, sheet_name="data", index=False)
+        frame.to_excel(book, sheet_name="more", index=False)
+    assert main(["fit", "rows.xlsx", *QUICK, "--out", "m"]) == 0
+    said = "chainrule fit: rows.xlsx: the sheet 'data' is read, the first one; there are others"
+    assert said in capsys.readouterr().err
+    assert main(["predict", "m", "rows.xlsx", "--id", "day", "--out", "p.csv"]) == 0
+    assert Path("p.csv").read_text().splitlines()[1].startswith("2024-01-01 00:00:00,")
+    Path("rows.xlsx").write_bytes(b"PK")
+    assert "is not a whole Excel file" in fails(capsys, "predict", "m", "rows.xlsx")
+
+
 def test_another_table_at_predict(capsys: pytest.CaptureFixture[str]) -> None:
     fitted(capsys, target="y")
     line = fails(capsys, "predict", "m", "wine", "--out", "p.csv")

@@ -20,6 +20,12 @@ CELLS = [
     "日本", "# 5", '"', '""', '"a"', '"1"', '" 2 "', '"a,b"', '"a;b"', '"a\nb"', '"\r\n"', 'a"b',
     '"a"b', '"a""b"', "1,5", "1.5", "1,5,2", "1.,5", "2024-01-01 10:00", "True", "9007199254740993",
     "123456789012345678901234567890", "0.1234567890123456789012345", "179769313486231580793e289",
+    "n.a.", "N.a.", "#N/A", "..", "#REF!",
+]
+GAPS = [
+    "", "na", "n/a", "n.a.", "nan", "nat", "null", "(null)", "nil", "none", "<na>", "?", "-", "--",
+    ".", "..", "#n/a", "#na", "#n/a n/a", "#div/0!", "#value!", "#ref!", "#name?", "#num!",
+    "#null!",
 ]
 # fmt: on
 
@@ -114,7 +120,7 @@ def _column(name: str, cells: list[str], comma: bool) -> tuple[str, str, str, li
     found: list[Any] = []
     for cell in cells:
         number, text = _number(cell, comma), cell.strip()
-        gap = text.lower() in ("", "na", "n/a", "nan", "null", "none", "?", "-")
+        gap = text.lower() in GAPS
         if number is not None and not math.isnan(number):
             found.append(number)
         else:

@@ -6,12 +6,12 @@ import datetime
 import gzip
 import json
 import sys
-import types
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pandas
 import polars
 import pyarrow
@@ -225,71 +225,81 @@ def test_the_hour_that_comes_twice(tmp_path: Path) -> None:
 # --- Excel ----------------------------------------------------------------------------------------
 
 
-class Book:
-    """What openpyxl gives of a workbook."""
-
-    def __init__(self, rows: list[tuple[Any, ...]]):
-        self.worksheets = [types.SimpleNamespace(iter_rows=lambda values_only: iter(rows))]
-        self.closed = False
-
-    def close(self) -> None:
-        self.closed = True
-
-
-def book(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: list[tuple[Any, ...]]) -> Path:
-    module = types.ModuleType("openpyxl")
-    module.load_workbook = lambda path, read_only, data_only: Book(rows)  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "openpyxl", module)
-    with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as packed:
-        packed.writestr("sheet.xml", "x")
-    return tmp_path / "t.xlsx"
-
-
-def test_excel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [
-        (None, None, None, None),
-        ("x", "day", "c", None),
-        (1, datetime.datetime(2024, 5, 1), "a", None),
-        (None, None, None, None),
-        (2.5, datetime.datetime(2024, 5, 2), None),
-    ]
-    table = read_table(book(monkeypatch, tmp_path, rows))
-    assert table["x"].values == [1.0, 2.5]
-    assert table["day"].values == ["2024-05-01 00:00:00", "2024-05-02 00:00:00"]
-    assert table["c"].values == ["a", None]
-    assert TableEncoder().fit(table).roles["day"].kind == "date"
-
-
-def test_excel_as_it_is_written(tmp_path: Path) -> None:
-    openpyxl = pytest.importorskip("openpyxl")
+def book(path: Path, *sheets: list[Any]) -> Path:
     made = openpyxl.Workbook()
-    for row in (("x", "day"), (1, datetime.datetime(2024, 5, 1)), (2, None)):
-        made.active.append(row)
-    made.save(tmp_path / "t.xlsx")
-    table = read_table(tmp_path / "t.xlsx")
-    assert table["day"].values == ["2024-05-01 00:00:00", None]
+    made.remove(made.active)
+    for i, rows in enumerate(sheets):
+        sheet = made.create_sheet(f"sheet {i + 1}")
+        for row in rows:
+            sheet.append(row)
+    made.save(path)
+    return path
+
+
+def test_excel(tmp_path: Path) -> None:
+    rows = [
+        [],
+        ["x", "day", "c", "paid", "took", "share", None],
+        [1, datetime.datetime(2024, 5, 1), "a", True, datetime.time(7, 30), "#N/A"],
+        [],
+        [2.5, datetime.datetime(2024, 5, 2, 7, 30), None, False, datetime.time(9), 0.5],
+        ["3", datetime.date(2024, 5, 3), "b", None, None, 0.25],
+    ]
+    path = book(tmp_path / "t.xlsx", rows, [], [["other"], [1]])
+    with pytest.warns(UserWarning, match=r"'sheet 1' is read.*others, too \('sheet 3'\): put the"):
+        table = read_table(path)
+    assert table["x"].values == [1.0, 2.5, 3.0]
+    days = ["2024-05-01 00:00:00", "2024-05-02 07:30:00", "2024-05-03 00:00:00"]
+    assert table["day"].values == days
+    assert table["c"].values == ["a", None, "b"]
+    assert table["paid"].values == ["True", "False", None]
+    assert table["share"].missing == 1
+    kinds = {name: role.kind for name, role in TableEncoder().fit(table).roles.items()}
+    assert (kinds["day"], kinds["paid"], kinds["took"], kinds["share"]) == (
+        *("date", "boolean", "date", "number"),
+    )
+    (piece,) = table_pieces(book(path, rows)).pieces(["x", "day"], ["c"])
+    assert piece.table["day"].values == days
+    assert piece.copied == {"c": ["a", None, "b"]}
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
         ([], "is empty"),
-        ([("x", "y")], "has a header but no rows"),
-        ([("x", None, "y"), (1, 2, 3)], "column 2 has no name in row 1"),
-        ([("x",), (1, 2)], "row 2 has values beyond the 1 named columns"),
-        ([("x", "x"), (1, 2)], "duplicate column names: 'x'"),
+        ([["x", "y"]], "has a header but no rows"),
+        ([["x", None, "y"], [1, 2, 3]], "column 2 has no name in row 1"),
+        ([["x"], [1, 2]], "row 2 has values beyond the 1 named columns"),
+        ([["x", "x"], [1, 2]], "duplicate column names: 'x'"),
     ],
 )
-def test_bad_excel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[Any], message: str
-) -> None:
+def test_bad_excel(tmp_path: Path, rows: list[Any], message: str) -> None:
     with pytest.raises(TableError, match=message):
-        read_table(book(monkeypatch, tmp_path, rows))
+        read_table(book(tmp_path / "t.xlsx", rows))
 
 
 def test_excel_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = book(monkeypatch, tmp_path, [])
-    path.write_bytes(b"no")
+    path = book(tmp_path / "t.xlsx", [["x"], [1]])
+    whole = path.read_bytes()
+    path.write_bytes(b"x,y\n1,2\n")
+    with pytest.raises(TableError, match="is not a whole Excel file: File is not a zip file"):
+        read_table(path)
+    path.write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600))
+    with pytest.raises(TableError, match="of the old kind, or with a password; save it as .xlsx"):
+        read_table(path)
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(TableError, match="is not a whole Excel file"):
+        read_table(path)
+    path.write_bytes(whole)
+    with zipfile.ZipFile(path) as packed:
+        parts = {name: packed.read(name) for name in packed.namelist()}
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, content in parts.items():
+            packed.writestr(name, content[:-60] if "sheet1" in name else content)
+    with pytest.raises(TableError, match="is not a whole Excel file"):
+        read_table(path)
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("sheet.xml", "<x/>")
     with pytest.raises(TableError, match="is not a whole Excel file"):
         read_table(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:

@@ -111,7 +111,28 @@ def test_one_column() -> None:
     assert text("name\nann\nbob\n")["name"].values == ["ann", "bob"]
 
 
-@pytest.mark.parametrize("gap", ["", " ", "NA", "n/a", "NaN", "null", "None", "?", "-"])
+@pytest.mark.parametrize(
+    "gap",
+    [
+        *(
+            "",
+            " ",
+            "NA",
+            "n/a",
+            "NaN",
+            "null",
+            "None",
+            "?",
+            "-",
+            "N.A.",
+            "#N/A",
+            "#DIV/0!",
+            "<NA>",
+            "--",
+        ),
+        ".",
+    ],
+)
 def test_missing_values(gap: str) -> None:
     table = text(f"x,c\n1,a\n{gap},{gap}\n3,b\n")
     assert kinds(table) == {"x": "number", "c": "category"}

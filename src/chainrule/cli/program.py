@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -238,14 +239,21 @@ def _interrupts(is_program: bool) -> Iterator[None]:
         signal.signal(signal.SIGINT, last)
 
 
+def _tell(command: str, message: Warning | str, *more: Any) -> None:
+    """A warning as a line."""
+    print(f"chainrule {command}: {' '.join(str(message).split())}", file=sys.stderr)
+
+
 def _run(given: list[str]) -> int:
     """Runs the command with its arguments; returns its exit status."""
     options = _parser().parse_args(given)
     options.arguments = given
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
             # Of what Pillow warns, an error follows.
             warnings.filterwarnings("ignore", "Image size .* pixels")
+            warnings.showwarning = functools.partial(_tell, options.command)
             result = options.run(options)
     except BrokenPipeError:
         raise  # of the output, not of what was asked for

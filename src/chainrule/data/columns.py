@@ -20,7 +20,11 @@ from chainrule.tensor import Tensor
 __all__ = ["CATEGORY", "DATE", "MIXED", "NUMBER", "Column", "TableError"]
 __all__ += ["column_of", "column_of_words", "is_code", "number_in", "text_of_number"]
 
-MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
+MISSING = {
+    *("", "na", "n/a", "n.a.", "nan", "nat", "null", "(null)", "nil", "none", "<na>"),
+    *("?", "-", "--", ".", ".."),
+    *("#n/a", "#na", "#n/a n/a", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"),
+}
 NUMBER, CATEGORY, MIXED, DATE = "number", "category", "mixed", "date"
 
 Meaning = float | str | None
@@ -292,9 +296,9 @@ def _is_surely_text(text: str) -> bool:
     """Whether it is neither a number nor missing, by a look that is quick; others may be, too.
 
     Numbers and what stands for a missing value have at most nine characters, -infinity, if they
-    begin or end with a letter, and then they do both. None has a colon.
+    begin or end with a letter, and then they do both, but for n.a. None has a colon.
     """
-    if not text:
+    if not text or (len(text) == 4 and text.lower() == "n.a."):
         return False
     begins, ends = text[0] in ascii_letters, text[-1] in ascii_letters
     return ":" in text or (begins and not ends) or (len(text) > 9 and (begins or ends))

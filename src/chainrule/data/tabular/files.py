@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import io
+import itertools
 import json
 import math
+import warnings
 import zipfile
 from array import array
 from collections.abc import Iterable, Iterator
@@ -20,6 +23,8 @@ from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.creation.uncommon import frombuffer
 
 __all__ = ["read_excel", "read_json"]
+
+OLD = b"\xd0\xcf\x11\xe0"  # with which files of Excel begin that are no ZIP files
 
 
 class _Cells:
@@ -132,25 +137,54 @@ def _parsed(text: str, where: str) -> Any:
 
 
 def read_excel(path: Path) -> list[Column]:
-    """The first sheet of a workbook; its first row that is not empty has the names."""
+    """The first sheet of a workbook; its first row that is not empty has the names.
+
+    A warning says so if other sheets have values, too.
+    """
     try:
         import openpyxl
     except ImportError:
         raise ImportError("reading Excel's files needs openpyxl: pip install openpyxl") from None
     _refuse_bombs(path)
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except (KeyboardInterrupt, MemoryError):
+        with contextlib.closing(
+            openpyxl.load_workbook(path, read_only=True, data_only=True)
+        ) as book:
+            return _first_sheet(book, str(path))
+    except (KeyboardInterrupt, MemoryError, TableError):
         raise
     except Exception as error:  # noqa: BLE001 - of a file that may be anything
         raise TableError(f"{path} is not a whole Excel file: {error}") from None
-    try:
-        return _of_rows(book.worksheets[0].iter_rows(values_only=True), str(path))
-    finally:
-        book.close()
+
+
+def _first_sheet(book: Any, where: str) -> list[Column]:
+    if not book.worksheets:
+        raise TableError(f"{where} has no sheet with cells")
+    first, *others = book.worksheets
+    columns = _of_rows(first.iter_rows(values_only=True), where)
+    filled = [sheet.title for sheet in others if _has_values(sheet)]
+    if filled:
+        warnings.warn(
+            f"{where}: the sheet {first.title!r} is read, the first one; there are others, too "
+            f"({', '.join(map(repr, filled))}): put the one that is meant in front, or save it as "
+            "CSV",
+            stacklevel=2,
+        )
+    return columns
+
+
+def _has_values(sheet: Any) -> bool:
+    rows = itertools.islice(sheet.iter_rows(values_only=True), 100)
+    return any(value is not None for row in rows for value in row)
 
 
 def _refuse_bombs(path: Path) -> None:
+    with path.open("rb") as file:
+        if file.read(4) == OLD:
+            raise TableError(
+                f"{path} is an Excel file of the old kind, or with a password; save it as .xlsx "
+                "without one, or as CSV"
+            )
     try:
         with zipfile.ZipFile(path) as packed:
             size = sum(info.file_size for info in packed.infolist())
