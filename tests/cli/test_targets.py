@@ -213,6 +213,7 @@ def test_excel(capsys: pytest.CaptureFixture[str]) -> None:
     assert said in capsys.readouterr().err
     assert main(["predict", "m", "rows.xlsx", "--id", "day", "--out", "p.csv"]) == 0
     assert Path("p.csv").read_text().splitlines()[1].startswith("2024-01-01 00:00:00,")
+    capsys.readouterr()
     Path("rows.xlsx").write_bytes(b"PK")
     assert "is not a whole Excel file" in fails(capsys, "predict", "m", "rows.xlsx")
 
