@@ -6,8 +6,9 @@ import datetime
 from collections.abc import Sequence
 
 from chainrule.data import Column, Table
-from chainrule.data.tabular.dates import DAY, moments
+from chainrule.data.tabular.dates import moments
 from chainrule.data.tabular.features import numbers_of
+from chainrule.data.tabular.packed_dates import DAY
 from chainrule.inspect.core.svg import bar_chart, curve_chart
 from chainrule.printing import readable
 from chainrule.tensor import Tensor
