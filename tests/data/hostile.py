@@ -70,7 +70,7 @@ def plainly(text: str, delimiter: str) -> list[tuple[str, str, str, list[Any]]]:
     if not rows:
         raise TableError("the table is empty")
     names, first = [name.strip() for name in rows[0]], 1
-    if not _are_names(names):
+    if not _are_names(names) or _are_values(rows[0], rows[1:]):
         names, first = [f"column_{i + 1}" for i in range(len(names))], 0
     if not rows[first:]:
         raise TableError("the table has a header but no rows")
@@ -92,6 +92,19 @@ def plainly(text: str, delimiter: str) -> list[tuple[str, str, str, list[Any]]]:
     if not columns:
         raise TableError("the table: the table has no columns")
     return [_column(name, list(cells), delimiter == ";") for name, cells in columns]
+
+
+def _are_values(first: list[str], rows: list[list[str]]) -> bool:
+    """Two cells, and half of all, stand again below, among others; no column is all numbers."""
+    rows = [row for row in rows if len(row) == len(first)]
+    same = 0
+    for i, cell in enumerate(first):
+        below = {row[i].strip() for row in rows if row[i].strip().lower() not in GAPS}
+        if below and all(_number(v, False) is not None for v in below):
+            return False
+        name = cell.strip()
+        same += name in below and len(below) > 1 and _number(name, False) is None
+    return same > 1 and 2 * same >= len(first)
 
 
 def _are_names(cells: list[str]) -> bool:

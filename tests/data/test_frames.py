@@ -126,6 +126,13 @@ def test_other_types() -> None:
     assert [c.missing for c in Table.of(nothing)] == [2, 2]
     chunked = pyarrow.concat_tables([FRAMES["Arrow"], FRAMES["Arrow"]])
     assert Table.of(chunked)["c"].values == SIZES * 2
+    for several in (
+        pandas.DataFrame({"x": [[1], [2]]}),
+        polars.DataFrame({"x": [[1], [2]]}),
+        pyarrow.table({"x": [{"a": 1}, {"a": 2}]}),
+    ):
+        with pytest.raises(TableError, match=r"'x' has lists or objects, like .*a column of each"):
+            Table.of(several)
     with pytest.raises(TypeError, match="expected a table, a frame of pandas, polars or Arrow, or"):
         Table.of([1, 2])  # type: ignore[arg-type]
     assert Table.of({"x": [1, 2]})["x"].values == [1.0, 2.0]

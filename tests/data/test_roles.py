@@ -100,6 +100,7 @@ def test_guesses(name: str) -> None:
         ("customer_id", [int(v) for v in R.permutation(10**6)[:N]], "drop"),
         ("customerId", [int(v) for v in R.permutation(10**6)[:N]], "drop"),
         ("phone", [4915100000000 + int(v) for v in R.permutation(10**6)[:N]], "drop"),
+        ("__index_level_0__", [int(v) for v in R.permutation(N)], "drop"),
         ("candid", [int(v) for v in R.permutation(10**6)[:N]], "number"),
         ("store id", cycled(101, 205, 333), "category"),
         ("zip", cycled(90210, 10001, 60601), "category"),

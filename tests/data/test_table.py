@@ -107,6 +107,17 @@ def test_first_line_of_numbers_is_not_a_header() -> None:
     assert len(table) == 2
 
 
+def test_text_without_a_header() -> None:
+    table = text("red,S,yes\nblue,M,no\nred,M,yes\nblue,S,no\n")
+    assert table.names == ["column_1", "column_2", "column_3"]
+    assert table["column_2"].values == ["S", "M", "M", "S"]
+    dated = text("2021-05-03,red,yes\n2021-05-04,blue,no\n2021-05-05,red,yes\n")
+    assert len(dated) == 3
+    # Names: what is ticked is the name, and a column of numbers has one.
+    assert text("tea,cake\ntea,\n,cake\ntea,cake\n").names == ["tea", "cake"]
+    assert text("red,blue,n\nred,blue,1\nblue,red,2\n").names == ["red", "blue", "n"]
+
+
 def test_one_column() -> None:
     assert text("name\nann\nbob\n")["name"].values == ["ann", "bob"]
 

@@ -90,6 +90,18 @@ def test_few_numbers_in_words_are_classes() -> None:
         TargetEncoder().set_extra_state(state)
 
 
+def test_counts_with_rare_values_are_no_classes() -> None:
+    few = [0] * 40 + [1] * 30 + [2] * 20 + [7]
+    assert detect_task(column(few)) == "regression"
+    assert detect_task(column([*few, 7, 7])) == "classification"
+    assert detect_task(column([0] * 40 + [1])) == "classification"  # a question with two answers
+
+
+def test_ranks_whose_order_is_known() -> None:
+    encoder = TargetEncoder("ordinal").fit(column(["high", "low", "medium", "low"]))
+    assert encoder.classes == ["low", "medium", "high"]
+
+
 def test_several_targets_of_text_are_refused() -> None:
     table = Table.from_dict({"a": [1.0, 2.0], "b": ["x", "y"]})
     with pytest.raises(TableError, match="'b' holds text; train a network for each"):

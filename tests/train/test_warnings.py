@@ -25,8 +25,10 @@ def columns(seed: int = 0) -> dict[str, Any]:
     return {"a": x[:, 0], "b": x[:, 1], "c": x[:, 2].round(), "y": noisy}
 
 
-def warned(table: Table, target: Any = "y", task: str = "auto", **given: Any) -> list[str]:
-    table, choice, roles = chosen(table, target, task, **given)
+def warned(
+    table: Table, target: Any = "y", task: str = "auto", roles: Any = None, **given: Any
+) -> list[str]:
+    table, choice, roles = chosen(table, target, task, roles, **given)
     table, choice, _ = usable(table, choice)
     return warnings_of(table, choice, prepare(table, choice, train.Settings(), roles))
 
@@ -50,6 +52,56 @@ def test_twenty_rows_are_few() -> None:
 def test_silent_on_noise() -> None:
     for seed in range(5):
         assert warned(Table.from_dict(columns(seed))) == []
+
+
+def large(seed: int, values: int) -> list[str]:
+    return [f"shop {v}" for v in np.random.default_rng(seed).integers(0, values, N)]
+
+
+@pytest.mark.parametrize("values", [30, 60, 200, 2000])
+def test_silent_on_large_categories(values: int) -> None:
+    """Their statistics differ between training rows and others, though the rows do not."""
+    for seed in range(3):
+        shops = large(seed, values)
+        table = Table.from_dict({**columns(seed), "shop": shops})
+        assert warned(table, roles={"shop": "category"}) == []
+
+
+def test_categories_that_drift() -> None:
+    shops = np.array(large(0, 100))
+    late = np.arange(N) >= 0.8 * N
+    for new in (np.char.add(shops, "b"), "shop 1"):
+        given = {**columns(), "when": np.arange(N), "shop": np.where(late, new, shops)}
+        (line,) = warned(Table.from_dict(given), time="when")
+        assert line.startswith("the test rows differ from the training rows in 'shop' (")
+
+
+# --- columns that may mean something else ---------------------------------------------------------
+
+
+def test_numbers_that_stand_for_missing_ones() -> None:
+    given = columns()
+    given["b"] = np.where(np.arange(N) % 20 == 0, -999, given["b"])
+    (line,) = warned(Table.from_dict(given))
+    assert line.startswith("column 'b' is -999 in 15 rows and from -")
+    assert "stands for a missing value, leave these cells empty" in line
+    ages = np.random.default_rng(0).integers(18, 100, N)  # 99 is an age, too
+    assert warned(Table.from_dict({**columns(), "age": ages})) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "bad", "what"),
+    [
+        ([f"2024-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(N)], "unknown", "dates"),
+        ([f"${1000 + i % 9},000" for i in range(N)], "on request", "numbers"),
+    ],
+)
+def test_dates_and_numbers_but_for_a_few(values: list[str], bad: str, what: str) -> None:
+    mixed = [bad if i % 20 == 7 else v for i, v in enumerate(values)]
+    (line,) = warned(Table.from_dict({**columns(), "c": mixed}))
+    assert line.startswith("column 'c' is taken for category, but 95% of its values are " + what)
+    assert f"{bad!r} is none" in line
+    assert warned(Table.from_dict({**columns(), "c": mixed}), roles={"c": "category"}) == []
 
 
 # --- a column that gives the target away ----------------------------------------------------------
@@ -81,6 +133,18 @@ def test_which_of_several_is_given_away() -> None:
     two = {"twice": 2 * given["b"], "y": given["y"]}
     (line,) = warned(Table.from_dict({**others, **two}), ["y", "twice"])
     assert line.startswith("column 'b' alone predicts 'twice' nearly perfectly")
+
+
+@pytest.mark.parametrize("kind", ["money", "date"])
+def test_words_that_are_read_as_numbers_give_a_number_away(kind: str) -> None:
+    given = columns()
+    if kind == "money":
+        given["total"] = [f"${1.19 * y + 10:,.3f}" for y in given["y"]]
+    else:
+        days = np.datetime64("2024-01-01T00:00") + (1000 * given["y"]).astype("timedelta64[m]")
+        given["total"] = days.astype(str).tolist()
+    (line,) = warned(Table.from_dict(given))
+    assert line.startswith("column 'total' alone predicts 'y' nearly perfectly (R2 ")
 
 
 def test_a_column_gives_classes_away() -> None:

@@ -103,6 +103,8 @@ def prepared(options: argparse.Namespace) -> tuple[Table, list[str], dict[str, s
     for name in roles:
         table[name]  # an error that lists the columns
     targets = _targets(table, options.target or usual or table.names[-1])
+    if options.target is not None and not options.target.strip():
+        raise UserError("--target: name a column, or leave it out for the last one")
     for name in targets:
         if name in options.drop:
             raise UserError(f"--drop {name}: that is the target")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import gzip
 import io
@@ -42,6 +43,7 @@ __all__ = ["delimiter_of", "pieces_of_file", "pieces_of_text", "read_columns"]
 FIRST, PIECE = 1 << 18, 1 << 21  # of the text; the first piece shows which columns are words
 NUMBERS, WORDS, NOTHING = "n", "t", "-"  # what K.read_cells makes of a column
 SEEN = 100_000  # characters in which separators are looked for
+FIRST_ROWS = 500  # by which it is seen whether the first line has names
 KEPT = 10_000  # meanings of cells that are remembered
 
 Pieces = Callable[[], Iterator[str]]
@@ -157,11 +159,13 @@ def header_of(pieces: Iterator[str], delimiter: str | None, where: str) -> Heade
         if stream.tell() < len(text) or more is None:
             break
         text += more  # the record may go on there
+    end, end_line = stream.tell(), reader.line_num
     names = [name.strip() for name in row]
-    if not _are_names(names):
+    seen = itertools.takewhile(lambda _: stream.tell() < SEEN, reader)
+    if not _are_names(names) or _are_values(names, seen):
         names = [f"column_{i + 1}" for i in range(len(names))]
         return Header(names, delimiter, False, skipped + start, lines + line)
-    return Header(names, delimiter, True, skipped + stream.tell(), lines + reader.line_num)
+    return Header(names, delimiter, True, skipped + end, lines + end_line)
 
 
 def _are_names(cells: Sequence[str]) -> bool:
@@ -177,6 +181,29 @@ def _are_names(cells: Sequence[str]) -> bool:
     sizes = [int(cell) for cell in numbers[:1000]]
     years = all(1000 <= size < 3000 for size in sizes)
     return years or all(b - a == 1 for a, b in itertools.pairwise(sizes))
+
+
+def _are_values(cells: Sequence[str], rows: Iterator[list[str]]) -> bool:
+    """Whether a first line of text is a row: two of its cells, and half of all, are values below.
+
+    A column of numbers below text has a name, and so has one with no other value than its name, as
+    answers that can be ticked have them.
+    """
+    seen: list[set[str]] = [set() for _ in cells]
+    with contextlib.suppress(csv.Error):
+        for row in itertools.islice(rows, FIRST_ROWS):
+            if len(row) == len(cells):
+                for values, cell in zip(seen, row, strict=True):
+                    values.add(cell.strip())
+    for values in seen:
+        values.difference_update([v for v in values if v.lower() in MISSING])
+        if values and all(number_in(v) is not None for v in values):
+            return False
+    same = [
+        cell in values and len(values) > 1 and number_in(cell) is None
+        for cell, values in zip(cells, seen, strict=True)
+    ]
+    return sum(same) > 1 and 2 * sum(same) >= len(same)
 
 
 # --- the columns ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from chainrule.data.columns import NUMBER, Column, TableError
 from chainrule.data.preprocess import saved
 from chainrule.data.tabular.goals import Goal, Wanted, one_of, refuse_constant, saved_names
 from chainrule.data.tabular.labels import is_yes_or_no, label_rows, truths
+from chainrule.data.tabular.scales import known_order
 from chainrule.data.tabular.shared import places, quoted
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import tensor
@@ -74,6 +75,9 @@ def in_order(column: Column) -> list[str]:
         return different
 
 
+MANY_RANKS = 100
+
+
 class Ranks(Classes):
     """One of several classes that have an order: indices (N,), a logit of P(y > k) for each cut."""
 
@@ -82,8 +86,19 @@ class Ranks(Classes):
     @classmethod
     def fitted(cls, columns: Sequence[Column], wanted: Wanted) -> Self:
         column = one_of(columns, cls.task)
-        if wanted.classes is None and column.kind != NUMBER:
+        if wanted.classes is not None:
+            return super().fitted(columns, wanted)
+        different = len(column.counts())
+        if different > MANY_RANKS:
+            raise TableError(
+                f"the target {column.name!r} has {different} different values, too many for ranks "
+                f"(at most {MANY_RANKS}); use regression"
+            )
+        if column.kind != NUMBER:
             column.refuse_mixed()
+            order = list(map(str, column.words)) if column.ordered else known_order(column.counts())
+            if order is not None:
+                return cls([column.name], order)
             raise TableError(
                 f"the target {column.name!r} is text, whose order is not known: name its values "
                 f"from the lowest to the highest ({quoted(in_order(column)[:6])}), by --levels or "

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import dtypes
-from chainrule.data.columns import CATEGORY, Column, column_of, column_of_words, text_of_number
+from chainrule.data.columns import CATEGORY, Column, TableError
+from chainrule.data.columns import column_of, column_of_words, text_of_number
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.elementwise.logic import isnan, where
@@ -93,6 +94,17 @@ def _dates(name: str, microseconds: Any, gaps: Any, utc: Any = None) -> Column:
     return Column.of_dates(name, where(missing, math.nan, seconds), ahead)
 
 
+def _mixed(name: str, values: list[Any]) -> Column:
+    """Of values of any kind, but for what holds several."""
+    for value in values:
+        if isinstance(value, (list, tuple, set, dict)) or getattr(value, "ndim", 0) > 0:
+            raise TableError(
+                f"column {name!r} has lists or objects, like {value!r:.40}; values are numbers, "
+                "text or dates: make a column of each part"
+            )
+    return column_of(name, values)
+
+
 # --- pandas ---------------------------------------------------------------------------------------
 
 
@@ -119,7 +131,7 @@ def _of_pandas(name: str, series: Any) -> Column:
     if str(dtype).startswith(("str", "string")):
         codes, words = series.factorize()
         return _words(name, codes, words.tolist())
-    return column_of(name, series.astype(object).tolist())
+    return _mixed(name, series.astype(object).tolist())
 
 
 def _microseconds(series: Any) -> Any:
@@ -148,7 +160,7 @@ def _of_polars(name: str, series: Any) -> Column:
         column = Column(name, CATEGORY, series.cast(str).to_list())
         column.typed = True
         return column
-    return column_of(name, series.to_list())
+    return _mixed(name, series.to_list())
 
 
 # --- Arrow ----------------------------------------------------------------------------------------
@@ -184,7 +196,7 @@ def _of_arrow(name: str, column: Any) -> Column:
     if is_kind.is_duration(kind):
         seconds = column.cast(pyarrow.duration("us"), safe=False).cast("int64").cast("float64")
         return _numbers(name, seconds.to_numpy() / 1e6)
-    return column_of(name, column.to_pylist())
+    return _mixed(name, column.to_pylist())
 
 
 def _arrow_microseconds(column: Any) -> Any:

@@ -31,7 +31,7 @@ ENOUGH = 20  # rows that must differ, or count, before a column is taken for an 
 _SPLIT = r"(?:^|[\s_.\-])"
 ID = re.compile(
     rf"{_SPLIT}(?:id|uuid|guid|idx|index|row|rowid|rownum|row_number|pk|phone|telephone|mobile|"
-    r"ssn|iban|isbn|e?mail)\d*$|^unnamed: ?\d+$|^#$",
+    r"ssn|iban|isbn|e?mail)\d*$|^unnamed: ?\d+$|^__index_level_\d+__$|^#$",
     re.IGNORECASE,
 )
 CAMEL = re.compile(r"[a-z]I[dD]$")

@@ -124,7 +124,8 @@ def _order(column: Column, role: Role) -> list[str]:
         return order
     raise TableError(
         f"column {column.name!r} is text whose order is not known: give its values in their order, "
-        f"like roles={{{column.name!r}: {sorted(column.counts())[:3]}}}"
+        f"by --ordinal {column.name}={','.join(sorted(column.counts())[:3])} or "
+        f"roles={{{column.name!r}: {sorted(column.counts())[:3]}}}"
     )
 
 

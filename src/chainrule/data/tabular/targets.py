@@ -21,6 +21,7 @@ from chainrule.tensor import Tensor
 __all__ = ["TASKS", "TargetEncoder", "detect_task"]
 
 FEW = 20  # distinct whole numbers up to which a target is taken for classes
+RARE = 3  # members of a class, below which it cannot be split
 KINDS: tuple[type[Goal], ...] = (Classes, Numbers, Labels, Counts, Quantiles, Ranks)
 GOALS = {kind.task: kind for kind in KINDS}
 TASKS = ("auto", *GOALS)
@@ -32,7 +33,7 @@ def detect_task(target: Column | Table) -> str:
 
     Text is for "classification", lists of labels ("red;blue") for "multilabel". Numbers, also with
     a currency, percent or thousands ("$1,234"), are classes if they are whole, few (at most 20
-    different ones) and repeat (at least five times each on average), else for "regression". Several
+    different ones) and repeat (three times each, five on average), else for "regression". Several
     columns are for "multilabel" if all hold 0 and 1, for "regression" if all are numbers.
     """
     columns = [target] if isinstance(target, Column) else list(target)
@@ -47,6 +48,8 @@ def detect_task(target: Column | Table) -> str:
     counts = column.counts()
     whole = all(v.is_integer() for v in counts)
     few = len(counts) <= FEW and sum(counts.values()) >= 5 * len(counts)
+    if len(counts) > 2 and min(counts.values()) < RARE:  # as counts and measurements have them
+        few = False
     return "classification" if whole and few else "regression"
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chainrule.data import Column, Table, TableError, TargetEncoder, detect_task
+from chainrule.data.columns import number_in
+from chainrule.data.tabular.numerals import numeral
 from chainrule.data.tabular.number_goals import mark_of_target, read_as_numbers
 from chainrule.data.tabular.roles import DROP, Role, Roles
 from chainrule.data.tabular.shared import quoted
@@ -182,9 +184,10 @@ def _in_numbers(table: Table, choice: Choice, notes: list[str]) -> tuple[Table, 
     for name, mark in zip(choice.targets, marks, strict=True):
         if mark:
             columns[name] = read_as_numbers(table[name])
+            words = [str(word) for word in table[name].counts()]
+            shown = next((word for word in words if number_in(word) is None), words[0])
             notes.append(
-                f"{name!r} is read as numbers: {table[name].values[0]!r} is "
-                f"{float(columns[name].numbers[0]):.15g}"
+                f"{name!r} is read as numbers: {shown!r} is {numeral(shown, mark) or 0:.15g}"
             )
     return Table(list(columns.values())), replace(choice, marks=tuple(marks))
 

@@ -163,9 +163,11 @@ def _row_weights(y: Tensor, parts: Parts, settings: Settings) -> Tensor | None:
         own = cat([parts.weights[0], parts.weights[1]])
     if settings.class_weight is None:
         return own
-    if settings.class_weight != "balanced" or y.ndim != 1:
+    if settings.class_weight != "balanced":
+        raise ValueError(f"class_weight: expected 'balanced', got {settings.class_weight!r}")
+    if y.ndim != 1:
         raise ValueError(
-            f"class_weight: expected 'balanced', for classes, got {settings.class_weight!r}"
+            f"class_weight: classes are weighed, but the task is {parts.target.task}; leave it out"
         )
     counts = cast(y.bincount(), dtypes.get_default_dtype())
     of_class = (len(y) / (sum(counts > 0) * counts.clamp(min=1)))[y]

@@ -59,6 +59,8 @@ class Settings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
+        if self.lr is not None and not 0 < self.lr < math.inf:
+            raise ValueError(f"lr must be a positive number, got {self.lr}")
         if self.hidden is not None:
             _check_size(self.hidden)
         if self.effort not in EFFORTS:

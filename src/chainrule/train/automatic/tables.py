@@ -90,7 +90,7 @@ def fit_table(
         "summary": [summary(c, parts.inputs.roles.get(c.name)) for c in table],
         "targets": list(choice.targets),
         "notes": notes,
-        "warnings": warnings_of(table, choice, parts),
+        "warnings": warnings_of(table, choice, parts, settings.class_weight),
     }
     name = ", ".join(choice.targets)
     with fork_rng():

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from chainrule.backend import dtypes
 from chainrule.data import Column, Table
+from chainrule.data.tabular.large import LargeCategory
 from chainrule.data.tabular.shared import quoted
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.patterns import arange, zeros
@@ -21,6 +22,7 @@ from chainrule.ops.shape.stacking import cat
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 from chainrule.train.automatic.choice import Choice
+from chainrule.train.automatic.doubts import as_it_is_read, doubtful_columns
 from chainrule.train.automatic.parts import Parts
 
 __all__ = ["given_away", "warnings_of"]
@@ -33,14 +35,17 @@ DRIFT, SURE = 0.25, 1e-4  # distance of two distributions, and how likely chance
 REPEATED = 0.03  # share of test rows that stand in the training part, too
 
 
-def warnings_of(table: Table, choice: Choice, parts: Parts) -> list[str]:
+def warnings_of(
+    table: Table, choice: Choice, parts: Parts, class_weight: str | None = None
+) -> list[str]:
     """Sentences about what may be wrong, each with what to do."""
     return [
         *_leaks(table, choice, parts),
         *_repeated(table, choice, parts),
-        *_drift(choice, parts),
+        *_drift(table, choice, parts),
+        *doubtful_columns(table, parts.inputs),
         *_few(parts),
-        *_imbalance(parts),
+        *_imbalance(parts, class_weight),
         *_untrained(parts),
     ]
 
@@ -65,7 +70,8 @@ def _leaks(table: Table, choice: Choice, parts: Parts) -> Iterator[str]:
     goal = cast(one_hot(y, int(y.max()) + 1) if y.ndim == 1 else y, dtypes.float64)
     used = [name for name in dict.fromkeys(parts.inputs.sources) if name != choice.time]
     for name in used:
-        shares = given_away(table[name].take(rows), goal, classes=y.ndim == 1)
+        column = as_it_is_read(table[name].take(rows), parts.inputs)
+        shares = given_away(column, goal, classes=y.ndim == 1)
         share = max(shares)
         if share >= NEARLY:
             known = [i for i, s in enumerate(shares) if s >= NEARLY]
@@ -192,19 +198,27 @@ def _is_in(asked: Tensor, known: Tensor) -> Tensor:
 # --- other rows than those of the training --------------------------------------------------------
 
 
-def _drift(choice: Choice, parts: Parts) -> Iterator[str]:
-    """Columns whose values are distributed otherwise in the test part (Kolmogorov, Smirnov)."""
+def _drift(table: Table, choice: Choice, parts: Parts) -> Iterator[str]:
+    """Columns whose values are distributed otherwise in the test part (Kolmogorov, Smirnov).
+
+    The statistics of large categories are left out: those of training rows are computed in folds,
+    and differ from those of other rows by that alone.
+    """
     (x, _), (z, _) = parts.train, parts.test
     plain = int(x.shape[1]) - len(parts.inputs.index_sizes)
     x, z = _some(x), _some(z)
     n, m = len(x), len(z)
     limit = math.sqrt(math.log(2 * max(1, plain) / SURE) / 2 * (n + m) / (n * m))
-    found: dict[str, float] = {}
+    large = [f.name for f in parts.inputs.features if isinstance(f, LargeCategory)]
+    train, test = _some(parts.picked[0]), _some(parts.picked[2])
+    apart = [(name, distance_of_words(table[name], train, test)) for name in large]
     for i, name in enumerate(parts.inputs.sources[:plain]):
-        if name != choice.time:
-            far = distance(x[:, i], z[:, i])
-            if far > max(DRIFT, limit):
-                found[name] = max(far, found.get(name, 0.0))
+        if name not in large:
+            apart.append((name, distance(x[:, i], z[:, i])))
+    found: dict[str, float] = {}
+    for name, far in apart:
+        if far > max(DRIFT, limit) and name != choice.time:
+            found[name] = max(far, found.get(name, 0.0))
     if found:
         worst = sorted(found, key=lambda name: -found[name])
         shown = ", ".join(f"{name!r} ({found[name]:.0%} apart)" for name in worst[:3])
@@ -231,6 +245,23 @@ def distance(a: Tensor, b: Tensor) -> float:
     return float(amax(abs(shares[0] - shares[1])))
 
 
+def distance_of_words(column: Column, train: Tensor, test: Tensor) -> float:
+    """How far apart the shares of a category are in two parts of its rows.
+
+    It is that of one value, or of all that the training part does not have; of these, as many as
+    the values that stand there once are expected (Good, Turing).
+    """
+    text = column.as_category()
+    codes = cast(text.codes, dtypes.int64) + 1  # 0 is missing
+    often, other = [
+        cast(codes[rows].bincount(minlength=len(text.words) + 1), dtypes.float64)
+        for rows in (train, test)
+    ]
+    shift = float(amax(abs(often / len(train) - other / len(test))))
+    new = float(sum(where(often == 0, other, 0.0))) / len(test)
+    return max(shift, new - float(sum(often == 1)) / len(train))
+
+
 # --- rows and classes that are too few ------------------------------------------------------------
 
 
@@ -244,7 +275,7 @@ def _few(parts: Parts) -> Iterator[str]:
         )
 
 
-def _imbalance(parts: Parts) -> Iterator[str]:
+def _imbalance(parts: Parts, class_weight: str | None) -> Iterator[str]:
     y, classes = parts.train[1], parts.target.classes
     if parts.target.task == "classification":
         shares = cast(y.bincount(minlength=len(classes)), dtypes.float64) / len(y)
@@ -254,8 +285,12 @@ def _imbalance(parts: Parts) -> Iterator[str]:
             yield (
                 f"class {classes[rare]!r} has {least:.1%} of the training rows: a network that "
                 "never says it is still mostly right. Look at F1 and at the scores of each class "
-                "rather than at the accuracy, and weigh rare classes up with --class-weight "
-                "balanced"
+                "rather than at the accuracy"
+                + (
+                    ""
+                    if class_weight
+                    else ", and weigh rare classes up with --class-weight balanced"
+                )
             )
     elif parts.target.task == "multilabel":
         shares = cast(mean(y, 0), dtypes.float64)
