@@ -74,8 +74,8 @@ class Column:
     @classmethod
     def of_numbers(cls, name: str, numbers: Tensor) -> Column:
         """A column of the float64 numbers of a tensor, NaN where they are missing."""
-        column = cls(name, NUMBER, ())
-        column.numbers = numbers
+        column = cls.__new__(cls)
+        column.name, column.kind, column.note, column.numbers = name, NUMBER, "", numbers
         return column
 
     @classmethod

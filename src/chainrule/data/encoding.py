@@ -161,10 +161,11 @@ class TableEncoder(Fittable):
         start = 0
         for feature in self.features:
             block = _block(feature, table, target)
-            features[:, start : start + block.shape[1]] = block
+            # An assignment would copy all features in inference mode.
+            features[:, start : start + block.shape[1]].copy_(block)
             start += block.shape[1]
         for i, feature in enumerate(self._indexed):
-            features[:, start + i] = feature.indices(table[feature.name])
+            features[:, start + i].copy_(feature.indices(table[feature.name]))
         return features
 
     def get_extra_state(self) -> dict[str, Any]:

@@ -151,7 +151,8 @@ def _between(x: Tensor, y: Tensor, asked: Tensor, constant: Tensor, is_number: b
 
 
 def _repeated(table: Table, choice: Choice, parts: Parts) -> Iterator[str]:
-    columns = [c for c in table if c.name in {*parts.inputs.sources, *choice.targets}]
+    used = {*parts.inputs.sources, *choice.targets}
+    columns = [c for c in table if c.name in used]
     some = _some(arange(len(table)))
     # Rows of few values repeat by themselves.
     if _by_chance([c.take(some) for c in columns], len(table)) > 0.01:
