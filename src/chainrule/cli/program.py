@@ -88,6 +88,37 @@ def _training_options(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, help="of split, start and order (0)")
 
 
+def _fit_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--test-size", type=float, help="fraction held out for the scores (0.2)")
+    add("--validation-size", type=float, help="fraction to stop early by (0.15)")
+    add("--size", metavar="H,W", help="of images (theirs, the longer side at most 64)")
+    add("--channels", type=int, choices=[1, 3], help="1: gray, 3: color (as they are)")
+    add(
+        "--augment",
+        action=argparse.BooleanOptionalAction,
+        help="shift training images at random (from 16 by 16 pixels on)",
+    )
+    add("--out", metavar="DIR", help="where to write (default: chainrule-NAME)")
+    add("--resume", action="store_true", help="go on from the checkpoint of a fit that was killed")
+    add(
+        "--checkpoint-every",
+        metavar="SECONDS",
+        type=float,
+        default=30.0,
+        help="time between checkpoints, which are written at the end of an epoch (30; inf: none)",
+    )
+    add("--doctor", action="store_true", default=None, help="look for mistakes before and after")
+    add(
+        "--progress",
+        choices=["bar", "plot", "none"],
+        help="a bar, or curves that are drawn again (a bar; none with --json)",
+    )
+    add("--quiet", action="store_true", help="the same as --progress none")
+
+    parser.set_defaults(usual=parser.get_default)
+
+
 def _common_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -126,38 +157,7 @@ def _parser() -> argparse.ArgumentParser:
         "fit", commands.fit, "train a network on data, with a report and a file of the model"
     )
     _training_options(fit)
-    fit.add_argument("--test-size", type=float, help="fraction held out for the scores (0.2)")
-    fit.add_argument("--validation-size", type=float, help="fraction to stop early by (0.15)")
-    fit.add_argument("--size", metavar="H,W", help="of images (theirs, the longer side at most 64)")
-    fit.add_argument("--channels", type=int, choices=[1, 3], help="1: gray, 3: color (as they are)")
-    fit.add_argument(
-        "--augment",
-        action=argparse.BooleanOptionalAction,
-        help="shift training images at random (from 16 by 16 pixels on)",
-    )
-    fit.add_argument("--out", metavar="DIR", help="where to write (default: chainrule-NAME)")
-    fit.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint of a fit that was killed"
-    )
-    fit.add_argument(
-        "--checkpoint-every",
-        metavar="SECONDS",
-        type=float,
-        default=30.0,
-        help="time between checkpoints, which are written at the end of an epoch (30; inf: none)",
-    )
-    fit.add_argument(
-        "--doctor", action="store_true", default=None, help="look for mistakes before and after"
-    )
-    fit.add_argument(
-        "--progress",
-        choices=["bar", "plot", "none"],
-        help="a bar, or curves that are drawn again (a bar; none with --json)",
-    )
-    fit.add_argument("--quiet", action="store_true", help="the same as --progress none")
-
-    fit.set_defaults(usual=fit.get_default)
-
+    _fit_options(fit)
     predicting.add_options(command("predict", predicting.predict, predicting.HELP))
 
     serving.add_options(command("serve", serving.serve, serving.HELP))
