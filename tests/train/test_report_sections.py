@@ -214,6 +214,18 @@ def test_commands_name_serve_and_what_says_how_sure(
     assert "class_weight=None" not in page
 
 
+def test_several_networks_are_told(
+    number: train.FittedNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = [{"hidden": [96, 96], "lr": 0.02, "weight": w} for w in (0.75, 0.25)]
+    trained = {"hidden": [96, 96], "members": 4, "used": used, "networks": 16}
+    monkeypatch.setitem(number.about, "trained", trained)
+    page = train.html_report(number)
+    assert "16 networks were trained, and 2 of them answer together." in page
+    assert "<td>network 1, weight 75%</td><td>hidden 96 x 96, lr 0.02</td>" in page
+    assert "<td>hidden</td><td>96 x 96</td>" in page
+
+
 @pytest.mark.parametrize("what", ["curve", "bars", "points"])
 def test_charts_reach_what_they_are_told_to(what: str) -> None:
     if what == "curve":

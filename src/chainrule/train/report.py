@@ -16,7 +16,7 @@ from chainrule.train.reporting.curves import SCRIPT, learning
 from chainrule.train.reporting.data import columns
 from chainrule.train.reporting.dependence import dependence
 from chainrule.train.reporting.health import health
-from chainrule.train.reporting.html import STYLE, note, section, table
+from chainrule.train.reporting.html import STYLE, note, number, section, table
 from chainrule.train.reporting.importance import IMPORTANCES, importance
 from chainrule.train.reporting.intervals import intervals
 from chainrule.train.reporting.network import architecture
@@ -166,6 +166,20 @@ def _anchor(name: str) -> str:
 
 
 def _settings(network: FittedNetwork) -> str:
+    """What was said, where None is chosen, and what was chosen."""
     rows = [(k, str(v)) for k, v in network.about["settings"].items()]
     listed = table(["setting", "value"], rows, False)
-    return f"<details><summary>{len(rows)} settings</summary>{listed}</details>"
+    shown = f"<details><summary>{len(rows)} settings</summary>{listed}</details>"
+    trained = network.about.get("trained", {})
+    chosen = [(k, _told(v)) for k, v in trained.items() if k != "used"]
+    for i, one in enumerate(trained.get("used", [])):
+        what = ", ".join(f"{k} {_told(v)}" for k, v in one.items() if k != "weight")
+        chosen.append((f"network {i + 1}, weight {one['weight']:.0%}", what))
+    if not chosen:
+        return shown
+    listed = table(["chosen", "value"], chosen, False)
+    return f"{shown}<details><summary>What was chosen</summary>{listed}</details>"
+
+
+def _told(value: Any) -> str:
+    return " x ".join(map(str, value)) if isinstance(value, list) else number(value)

@@ -94,6 +94,12 @@ def learning(network: FittedNetwork) -> str:
         f"<p>Training ended: {escape(about['stopped'])}. The weights are those of epoch {best} "
         "(dashed line), where the validation loss was lowest.</p>"
     )
+    trained = about.get("trained", {})
+    if trained.get("networks", 1) > 1:
+        words += (
+            f"<p>{trained['networks']} networks were trained, and {len(trained['used'])} of them "
+            "answer together. The curves are those of the first one.</p>"
+        )
     scored = [n for n in history.columns if f"val_{n}" in history and n not in UNDRAWN]
     charts = [
         _figure(

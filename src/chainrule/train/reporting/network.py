@@ -23,4 +23,5 @@ def architecture(network: FittedNetwork) -> str:
     tall = re.search(r'<svg[^>]* height="(\d+)', drawing.svg)
     if tall and int(tall[1]) > TALL:
         frame = f"<details><summary>Drawing of all operations</summary>{frame}</details>"
-    return f"{frame}<h3>Summary, for one row</h3><pre>{escape(str(summary))}</pre>"
+    what = "image" if network.about.get("images") else "row"
+    return f"{frame}<h3>Summary, for one {what}</h3><pre>{escape(str(summary))}</pre>"
