@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -95,11 +94,14 @@ class _Twin:
         return _twin, (function.function.__self__, function.fullgraph, function.mode)
 
 
-@functools.cache
-def _class_of_twins(kind: Any) -> Any:
-    return type(
-        kind.__name__, (_Twin, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__}
-    )
+_kinds: dict[type[nn.Module], Any] = {}
+
+
+def _class_of_twins(kind: type[nn.Module]) -> Any:
+    if kind not in _kinds:
+        about = {"__module__": kind.__module__, "__doc__": kind.__doc__}
+        _kinds[kind] = type(kind.__name__, (_Twin, kind), about)
+    return _kinds[kind]
 
 
 def _twin(module: nn.Module, fullgraph: bool, way: str) -> Any:
