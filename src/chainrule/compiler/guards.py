@@ -180,9 +180,11 @@ def _others(tree: Any) -> list[Any]:
 
 
 def _has_attributes(value: Any) -> bool:
-    """Whether it is an object of a user's class: settings of modules and optimizers are no part."""
+    """Whether it is an object of a user's class: the library's own have guards of their own."""
     known = (nn.Module, Optimizer, Tensor, type, types.FunctionType, types.ModuleType)
-    return hasattr(value, "__dict__") and not isinstance(value, known)
+    if isinstance(value, known) or not hasattr(value, "__dict__"):
+        return False
+    return type(value).__module__.partition(".")[0] != __name__.partition(".")[0]
 
 
 def _all_below(modules: list[nn.Module]) -> list[nn.Module]:
