@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import verdicts
 from atlas.required import VERDICTS, missing, required
 from looking.drawn import assert_drawn_well
 
@@ -62,6 +64,12 @@ def test_every_id_has_an_entry_or_is_on_the_list() -> None:
 
 def test_every_recorded_verdict_is_of_an_entry() -> None:
     assert {*RECORDED} == {*entries()}
+
+
+@pytest.mark.parametrize("page", verdicts.PAGES, ids=lambda path: path.name)
+def test_the_counts_on_the_pages_are_current(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert verdicts.with_summary(text) == text, "python tools/verdicts.py --missing"
 
 
 def test_nearly_all_claims_are_decided_by_numbers() -> None:

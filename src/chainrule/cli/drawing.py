@@ -86,24 +86,24 @@ def _checked(options: argparse.Namespace, chosen: Sequence[Entry], out: Path) ->
     data = None if options.data is None else Path(options.data)
     if data is not None and not data.is_dir():
         raise UserError(f"--data {data}: no such folder")
-    if options.full:
-        _check_data([e for e in chosen if e.data], data)
-    return data
+    reading = [e for e in chosen if e.data] if options.full else []
+    return _found_data(reading, data) if reading else data
 
 
-def _check_data(reading: Sequence[Entry], data: Path | None) -> None:
-    """An error if entries read files that are not there."""
+def _found_data(reading: Sequence[Entry], data: Path | None) -> Path:
+    """The folder with the files that entries read; an error if they are not there."""
     from chainrule.data import MNIST, DatasetError, data_root
 
-    for entry in reading:
-        root = data or data_root()
-        try:
-            MNIST(root, train=False)
-        except (DatasetError, FileNotFoundError):
-            raise UserError(
-                f"{entry.id} --full reads the files of {', '.join(entry.data)}, which are not in "
-                f"{root}; give their folder by --data DIR, or name other entries"
-            ) from None
+    root = data or data_root()
+    try:
+        MNIST(root, train=False)
+    except (DatasetError, FileNotFoundError):
+        names = ", ".join(e.id for e in reading)
+        raise UserError(
+            f"{names} --full reads the files of {', '.join(reading[0].data)}, which are not in "
+            f"{root}; give their folder by --data DIR, or name other entries"
+        ) from None
+    return root
 
 
 def _run(

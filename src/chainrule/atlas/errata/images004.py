@@ -92,7 +92,7 @@ def counted(data: Path | None) -> tuple[tuple[int, ...], tuple[int, ...], str]:
         return TRAIN, TEST, "Counts of the label files; --full --data DIR counts them anew."
     parts = []
     for train in (True, False):
-        labels = chainrule.tensor([int(y) for _, y in datasets.MNIST(data, train=train)])
+        labels = datasets.MNIST(data, train=train).targets
         parts.append(tuple(int((labels == k).sum()) for k in range(10)))
     return parts[0], parts[1], "Counted in the files."
 
