@@ -221,6 +221,15 @@ def test_numbers_that_are_said_to_be_dates() -> None:
         elapsed([1.5, 2, 3])
 
 
+def test_some_rows_of_many_words_are_read_alike() -> None:
+    days = np.arange("2020-01-01", "2022-01-01", dtype="datetime64[D]").astype(str).tolist()
+    money = [f"${1000 + i:,}" for i in range(len(days))]
+    whole = Table.from_dict({"t": [None, *days], "m": [*money, None]})
+    encoder = TableEncoder().fit(whole)
+    rows = [500, 0, 3, 3, len(days)]
+    assert encoder(whole.take(rows)).tolist() == encoder(whole)[rows].tolist()
+
+
 def test_the_order_can_be_given() -> None:
     table = Table.from_dict({"t": ["01/02/2024", "01/03/2024", "01/04/2024"]})
     by_day = TableEncoder({"t": "date dmy"}).fit(table)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from chainrule.backend import dtypes
 from chainrule.data.columns import DATE, NUMBER, Column, TableError
 from chainrule.data.tabular.packed_dates import DAY, EPOCH, PACKED, of_numbers
+from chainrule.data.tabular.shared import used_words
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.creation.patterns import full
 from chainrule.tensor import Tensor
@@ -167,12 +168,28 @@ def _clock(found: Parts) -> Reading | None:
 
 def _offset(zone: str) -> float | None:
     """The seconds that a zone is ahead of UTC, like "", "Z", "CET", "+02:00" or "UTC+2"."""
+    if not zone:
+        return 0.0
     name, sign, more = re.split(r"([+-])", f"{zone}+0", maxsplit=1)[:3]
     if name and name.upper() not in ZONES:
         return None
     digits = more.removesuffix("+0").replace(":", "")
     seconds = int(digits[:2] or 0) * 3600.0 + int(digits[2:4] or 0) * 60.0
     return ZONES.get(name.upper(), 0.0) * 3600.0 + (-seconds if sign == "-" else seconds)
+
+
+def _iso(word: str) -> Reading | None:
+    """The usual words of files, ten times as fast as by patterns."""
+    if len(word) not in (10, 16, 19) or word[4] != "-" or word[7] != "-":
+        return None
+    try:
+        when = datetime.datetime.fromisoformat(word)
+    except ValueError:
+        return None
+    if when.tzinfo is not None:
+        return None
+    clock = when.hour * 3600.0 + when.minute * 60.0 + when.second
+    return (when.toordinal() - EPOCH) * DAY + clock, 0.0
 
 
 @functools.lru_cache(KEPT)
@@ -184,6 +201,8 @@ def reading_of(word: str, form: str) -> Reading | None:
     >>> reading_of("Thu, 1 Jan 1970 01:00 CET", "iso"), reading_of("1970-W01-4T02", "iso")
     ((3600.0, 3600.0), (7200.0, 0.0))
     """
+    if form != "time" and (quick := _iso(word)) is not None:
+        return quick
     text = " ".join(word.split())
     if form != "time" and _NEVER.fullmatch(text):
         return math.nan, 0.0
@@ -261,18 +280,17 @@ def moments(column: Column, form: str) -> tuple[Tensor, Tensor]:
 
 
 def _of_words(column: Column, form: str) -> tuple[Tensor, Tensor]:
-    used = column.counts()
+    words, places = used_words(column)
     seconds: list[float] = []
     offsets: list[float] = []
-    for word in column.words:
-        found = reading_of(str(word), form) if word in used else (math.nan, 0.0)
+    for word in words:
+        found = (math.nan, 0.0) if word is None else reading_of(str(word), form)
         if found is None:
-            raise _no_date(column, word)
+            raise _no_date(column, str(word))
         seconds.append(found[0])
         offsets.append(found[1])
-    codes = column.codes.long()
-    local = tensor([*seconds, math.nan], dtype=dtypes.float64)[codes]
-    return local, local - tensor([*offsets, 0.0], dtype=dtypes.float64)[codes]
+    local = tensor(seconds, dtype=dtypes.float64)[places]
+    return local, local - tensor(offsets, dtype=dtypes.float64)[places]
 
 
 def _no_date(column: Column, word: str) -> TableError:

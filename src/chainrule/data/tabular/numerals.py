@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from chainrule.backend import dtypes
 from chainrule.data.columns import NUMBER, Column, TableError, is_code, number_in
+from chainrule.data.tabular.shared import used_words
 from chainrule.ops.creation.from_data import tensor
 from chainrule.tensor import Tensor
 
@@ -94,10 +95,10 @@ def in_numbers(column: Column, mark: str) -> Tensor:
     """The numbers (N,) of a column of words, NaN where they are missing."""
     if column.kind == NUMBER:
         return column.numbers
-    used = column.counts()
+    words, places = used_words(column)
     found: list[float] = []
-    for word in column.words:
-        value = numeral(str(word), mark) if word in used else math.nan
+    for word in words:
+        value = math.nan if word is None else numeral(str(word), mark)
         if value is None or math.isinf(value):
             row = column.values.index(word) + 1
             raise TableError(
@@ -105,4 +106,4 @@ def in_numbers(column: Column, mark: str) -> Tensor:
                 "empty, or use the column as a category or as text"
             )
         found.append(value)
-    return tensor([*found, math.nan], dtype=dtypes.float64)[column.codes.long()]
+    return tensor(found, dtype=dtypes.float64)[places]

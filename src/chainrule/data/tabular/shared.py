@@ -13,9 +13,11 @@ from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.reduce.order import aminmax
 from chainrule.ops.reduce.quantiles import quantile
 from chainrule.ops.reduce.reductions import all as all_of
+from chainrule.ops.reduce.sort import unique
 from chainrule.tensor import Tensor
 
 __all__ = ["clipped", "is_constant", "places", "quoted", "robust_scale"]
+__all__ += ["used_words"]
 
 BEND = 3.0  # scaled numbers stay below it in size
 FAR = 1e9  # beyond which a scaled number is as good as infinite; its square is still finite
@@ -32,6 +34,19 @@ def places(column: Column, words: Sequence[str]) -> Tensor:
     place = {word: i for i, word in enumerate(words)}
     known = tensor([*[place.get(word, -1) for word in column.words], -1], dtype=dtypes.int64)
     return known[column.codes.long()]
+
+
+def used_words(column: Column) -> tuple[list[str | None], Tensor]:
+    """The words that rows have, None for nothing, and the place of each row's among these.
+
+    Of some rows of a large table, only their own words are looked at.
+    """
+    codes = column.codes.long()
+    if len(column.words) <= len(codes):
+        used = column.counts()
+        return [*[word if word in used else None for word in column.words], None], codes
+    found, places = unique(codes, return_inverse=True)
+    return [None if code < 0 else column.words[code] for code in found.tolist()], places
 
 
 def is_constant(column: Column) -> bool:
