@@ -200,6 +200,7 @@ def test_data_says_why_a_column_is_what_it_is(two: train.FittedNetwork) -> None:
     assert "number: all values are numbers, like" in text
     assert text.count("target (number)") == 2
     assert "2010-01-05 to 2021-12-05, 12 different ones" in text
+    assert "<td>1000 to 2791, mean 1896</td>" in text
 
 
 def test_commands_name_serve_and_what_says_how_sure(

@@ -11,7 +11,8 @@ from chainrule.backend import dtypes
 from chainrule.data import Column, Table, TableEncoder, TableError, TargetEncoder
 from chainrule.data.tabular.dates import moments
 from chainrule.data.tabular.guessing import guess_roles
-from chainrule.data.tabular.roles import DATE, Role, Roles
+from chainrule.data.tabular.features import numbers_of
+from chainrule.data.tabular.roles import DATE, NUMBER, Role, Roles
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.reduce.order import aminmax
@@ -125,9 +126,11 @@ def summary(column: Column, role: Role | None = None) -> dict[str, Any]:
         values = "none"
     elif role is not None and role.kind == DATE and "form" in role.how:
         values = _span(present, role.how["form"])
-    elif column.kind == "number":
-        low, high = aminmax(present.numbers)
-        center = float(mean(present.numbers))
+    elif column.kind == "number" or (role is not None and role.kind == NUMBER):
+        mark = "" if role is None else role.how.get("mark", "")
+        numbers = numbers_of(present, mark)
+        low, high = aminmax(numbers)
+        center = float(mean(numbers))
         values = f"{readable(float(low))} to {readable(float(high))}, mean {readable(center)}"
     else:
         counts = sorted(column.counts().items(), key=lambda item: -item[1])
