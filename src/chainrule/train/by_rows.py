@@ -53,7 +53,10 @@ class ByRows:
         """All updates."""
         repeater, count = self.repeater, self.rows.samples
         repeater.look()
-        repeater.step.size = self.each if self.trainer.accumulate > 1 else 0
+        size = self.each if self.trainer.accumulate > 1 else 0
+        if repeater.step.size != size:
+            repeater.step.size = size
+            repeater.rows.forget()
         try:
             if repeater.layout is None and count >= self.size:
                 repeater.layout = layout_of(self._one(self.size), self.each)

@@ -81,11 +81,11 @@ def _plain_in(value: Any, depth: int) -> Iterator[Any]:
             yield from _plain_in(part, depth - 1)
 
 
-def python_state(modules: list[nn.Module]) -> list[Any]:
+def python_state(watched: list[Any]) -> list[Any]:
     """What modules hold besides parameters: a step that changes it cannot be repeated."""
     found: list[Any] = []
-    for root in modules:
-        for m in root.modules():
+    for root in watched:
+        for m in root.modules() if isinstance(root, nn.Module) else ():
             for name, value in vars(m).items():
                 if isinstance(value, (list, dict, set)):
                     found.append((name, id(value), len(value)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from chainrule import backend, optim
@@ -41,35 +41,45 @@ class Quiet(Compiled):
 
 
 class Step:
-    """The update as it is recorded: all that it depends on hangs on this object."""
+    """The update as it is recorded."""
 
     def __init__(self, trainer: Trainer, late: bool):
-        self.trainer, self.modules, self.late = trainer, modules_of(trainer), late
-        self.weights = trainer._weights
+        self.trainer, self.late = trainer, late
+        # What records have to watch: modules, and the weights of classes.
+        self.watched = [*modules_of(trainer), trainer._weights]
         self.size = 0  # samples of a batch, where several come as one
         self.inputs = 0  # arguments of the network, where a batch comes as tensors
 
-    def of_batches(self, group: list[Batch]) -> Parts:
+    def compiled(self, call: Callable[..., Any]) -> Quiet:
+        """One of the methods below, by a function that names all that is watched."""
+        watched = self.watched
+
+        def update(*data: Any) -> Any:
+            return call(watched, *data)
+
+        return Quiet(update)
+
+    def of_batches(self, watched: list[Any], group: list[Batch]) -> Parts:
         """An update from batches."""
         if thread.recorder is None:
             return take_step(self.trainer, group, self.late)
-        before = python_state(self.modules)
+        before = python_state(watched)
         parts = take_step(self.trainer, group, self.late)
-        if python_state(self.modules) != before:
+        if python_state(watched) != before:
             cannot_repeat("a module keeps something of its own each time it is called")
         return parts
 
-    def of_tensors(self, *data: Tensor) -> Any:
+    def of_tensors(self, watched: list[Any], *data: Tensor) -> Any:
         """An update from one batch; its loss, or all parts if there are more."""
         target, *weight = data[self.inputs :]
         batch = Batch(data[: self.inputs], target, weight[0] if weight else None)
-        parts = self.of_batches([batch])
+        parts = self.of_batches(watched, [batch])
         alone = not parts.penalties[0] and not parts.outputs
         return parts.losses[0] if alone else parts
 
-    def of_rows(self, *data: Tensor) -> Tensor:
+    def of_rows(self, watched: list[Any], *data: Tensor) -> Tensor:
         """An update from the rows of one batch, or of several."""
-        return packed(self.of_batches(cut(data, self.size)))
+        return packed(self.of_batches(watched, cut(data, self.size)))
 
 
 class Repeater:
@@ -103,19 +113,19 @@ class Repeater:
     def steps(self) -> Quiet:
         """The update from batches."""
         self._has_records = True
-        return Quiet(self.step.of_batches)
+        return self.step.compiled(self.step.of_batches)
 
     @functools.cached_property
     def single(self) -> Quiet:
         """The update from the tensors of one batch, the fastest of all to call."""
         self._has_records = True
-        return Quiet(self.step.of_tensors)
+        return self.step.compiled(self.step.of_tensors)
 
     @functools.cached_property
     def rows(self) -> Quiet:
         """The update from rows."""
         self._has_records = True
-        return Quiet(self.step.of_rows)
+        return self.step.compiled(self.step.of_rows)
 
     @functools.cached_property
     def depends(self) -> Dependence:
@@ -218,7 +228,9 @@ class Repeater:
         if data is None:
             parts: Parts = self.steps(group)
         else:
-            self.step.inputs = len(group[0].inputs)
+            if self.step.inputs != len(group[0].inputs):
+                self.step.inputs = len(group[0].inputs)
+                self.single.forget()
             found = self.single(*data)
             parts = Parts([found], [{}], []) if isinstance(found, Tensor) else found
         self.reason = self.steps.why or self.single.why
