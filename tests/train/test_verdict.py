@@ -103,6 +103,18 @@ def test_a_good_ranking_behind_a_bad_threshold() -> None:
         assert "`--class-weight balanced`" in found.advice[0]
 
 
+def test_weighted_classes_are_judged_by_f1() -> None:
+    scores = {"accuracy": 0.7, "f1": 0.62, "roc_auc": 0.75}
+    constant, linear = {"accuracy": 0.82, "f1": 0.45}, {"accuracy": 0.82, "f1": 0.56}
+    settings = {"epochs": 50, "class_weight": "balanced"}
+    found = verdict(network(scores, linear, constant, settings=settings))
+    assert found.level == "better"
+    assert found.sentence == (
+        "The network has F1 0.620 on 1,000 held-out rows, better than a linear model "
+        "(0.560; always the majority class 0.450)."
+    )
+
+
 def test_a_score_that_is_not_a_number_is_no_success() -> None:
     found = verdict(network({"r2": float("nan"), "mae": 1.0}, {"r2": 0.5}, {"r2": 0.0}))
     assert found.level == "nothing"
