@@ -118,6 +118,7 @@ def test_warnings_and_missing_targets_are_told(capsys: pytest.CaptureFixture[str
     assert main(["fit", "leak.csv", "--target", "y", *QUICK, "--out", "m"]) == 0
     captured = capsys.readouterr()
     assert "note: left out, as the target is missing there: 2 of 120 rows" in captured.out
+    assert "    from (95 %)  " in captured.out
     warning = "column 'price' alone predicts 'y' nearly perfectly"
     assert f"warning: {warning}" in captured.out
     assert captured.err == ""

@@ -88,6 +88,10 @@ def _score_lines(about: dict[str, Any]) -> list[str]:
         [f"  {label}", *[measure(n).plain(scores[n]) if n in scores else "" for n in names]]
         for label, scores in {"network": about["scores"], **about["baselines"]}.items()
     ]
+    ends = about.get("intervals", {})
+    for i, label in enumerate(("    from (95 %)", "    to")) if ends else ():
+        bounds = [measure(n).plain(ends[n][i]) if n in ends else "" for n in names]
+        rows.insert(1 + i, [label, *bounds])
     return text_table(["", *names], rows, left=1).split("\n")
 
 
