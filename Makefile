@@ -98,7 +98,7 @@ sanitize: $(VENV)/.tools
 	$(call copy_tree,.sanitize)
 	CHAINRULE_SANITIZE=1 CC=gcc CXX=g++ $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target .sanitize/site ./.sanitize
 	cd .sanitize && $(SANITIZED) -c 'import sys; from chainrule import backend; sys.exit(backend.why_not_native or None)'
-	cd .sanitize && $(SANITIZED) -m pytest -n $(WORKERS) tests/native
+	cd .sanitize && $(SANITIZED) -m pytest -n $(WORKERS) tests/native tests/compiler
 
 # Damaged files, kills, random calls of kernels, an hour of mixed load: some hours, and writes
 # docs/reliability.md. ONLY="folders of models" CASES=1000 tries one kind again.

@@ -490,24 +490,22 @@ void for_blocks(const Rows& rows, std::int64_t blocks, double* parts, const Part
     });
 }
 
-// (arrays, order) -> float
-PyObject* total_norm(const Call& call) {
-    if (!call.has(2) || !PyList_Check(call[0]) || !PyFloat_Check(call[1]))
-        return call.by_reference();
-    const double order = PyFloat_AS_DOUBLE(call[1]);
-    if (order != 2 && order != INFINITE) return call.by_reference();
-    Rows rows(PyList_GET_SIZE(call[0]));
-    if (!rows) return PyErr_NoMemory();
-    if (!rows_of(call[0], false, &rows)) return call.by_reference();
+// Numbers the blocks of all rows; how many there are.
+std::int64_t number_blocks(Rows* rows) {
     std::int64_t blocks = 0;
-    for (Py_ssize_t i = 0; i < rows.count; ++i) {
-        rows[i].first_block = blocks;
-        blocks += (rows[i].size + BLOCK - 1) / BLOCK;
+    for (Py_ssize_t i = 0; i < rows->count; ++i) {
+        (*rows)[i].first_block = blocks;
+        blocks += ((*rows)[i].size + BLOCK - 1) / BLOCK;
     }
+    return blocks;
+}
+
+// The norm of all rows, whose blocks are numbered, of order 2 or infinity; false without memory.
+bool norm_of(const Rows& rows, std::int64_t blocks, double order, double* out) {
     double few[64];
-    double* parts = few;
-    if (blocks > 64) parts = static_cast<double*>(PyMem_Calloc(blocks, sizeof(double)));
-    if (parts == nullptr) return PyErr_NoMemory();
+    Memory<double> many;
+    if (blocks > 64 && !many.get(blocks)) return false;
+    double* parts = blocks > 64 ? many.data : few;
     unlocked(rows.total, [&] {
         const auto of_float =
             order == 2 ? update_of<float>().sum_of_squares : update_of<float>().largest;
@@ -525,13 +523,72 @@ PyObject* total_norm(const Call& call) {
             total = parts[b];
         if (total != total) break;
     }
-    if (parts != few) PyMem_Free(parts);
-    return PyFloat_FromDouble(order == 2 ? std::sqrt(total) : total);
+    *out = order == 2 ? std::sqrt(total) : total;
+    return true;
+}
+
+// Whether it is an order of norms that the kernels know.
+bool order_of(PyObject* o, double* out) {
+    if (!PyFloat_Check(o)) return false;
+    *out = PyFloat_AS_DOUBLE(o);
+    return *out == 2 || *out == INFINITE;
+}
+
+// (arrays, order) -> float
+PyObject* total_norm(const Call& call) {
+    double order, norm;
+    if (!call.has(2) || !PyList_Check(call[0]) || !order_of(call[1], &order))
+        return call.by_reference();
+    Rows rows(PyList_GET_SIZE(call[0]));
+    if (!rows) return PyErr_NoMemory();
+    if (!rows_of(call[0], false, &rows)) return call.by_reference();
+    const std::int64_t blocks = number_blocks(&rows);
+    return norm_of(rows, blocks, order, &norm) ? PyFloat_FromDouble(norm) : PyErr_NoMemory();
+}
+
+// (arrays, order, dtype, total_norm) -> array; the last is the kernel of that name in use
+PyObject* norm_of_all(const Call& call) {
+    double order;
+    if (!call.has(4) || !PyList_Check(call[0]) || !order_of(call[1], &order) ||
+        !PyArray_DescrCheck(call[2]) || !PyCFunction_Check(call[3]))
+        return call.by_reference();
+    const PyArray_Descr* descr = reinterpret_cast<PyArray_Descr*>(call[2]);
+    const int type = descr->type_num;
+    if ((type != NPY_FLOAT && type != NPY_DOUBLE) || !PyArray_ISNBO(descr->byteorder))
+        return call.by_reference();
+    Rows rows(PyList_GET_SIZE(call[0]));
+    if (!rows) return PyErr_NoMemory();
+    if (!rows_of(call[0], false, &rows)) return call.by_reference();
+    const std::int64_t blocks = number_blocks(&rows);
+    Kept out;
+    if ((out.a = new_array(0, nullptr, type)) == nullptr) return nullptr;
+    void* to = PyArray_DATA(out.a);
+    const bool done = run_with(rows, [=](const Rows& held) {
+        double norm;
+        if (!norm_of(held, blocks, order, &norm)) return false;
+        if (type == NPY_FLOAT)
+            *static_cast<float*>(to) = static_cast<float>(norm);
+        else
+            *static_cast<double*>(to) = norm;
+        return true;
+    });
+    return done ? out.release() : PyErr_NoMemory();
 }
 
 // A number among the arguments, 0 if there is none.
 double number_at(const Call& call, Py_ssize_t i) {
     return i < call.count && PyFloat_Check(call[i]) ? PyFloat_AS_DOUBLE(call[i]) : 0;
+}
+
+// write(functions, n, elements) for the elements of all rows.
+template <class Write>
+void write_rows(const Rows& rows, const Write& write) {
+    unlocked(rows.total, [&] {
+        for_parts(rows, [&](const Row& r, std::int64_t i, std::int64_t n) {
+            r.is_float ? write(update_of<float>(), n, at<float>(r.p, i))
+                       : write(update_of<double>(), n, at<double>(r.p, i));
+        });
+    });
 }
 
 // The arrays of a call (arrays, number, ...) that writes them all.
@@ -543,14 +600,34 @@ PyObject* write_all(const Call& call, Py_ssize_t numbers, const Write& write) {
     Rows rows(PyList_GET_SIZE(call[0]));
     if (!rows) return PyErr_NoMemory();
     if (!rows_of(call[0], true, &rows)) return call.by_reference();
-    run_with(rows, [write](const Rows& held) {
-        unlocked(held.total, [&] {
-            for_parts(held, [&](const Row& r, std::int64_t i, std::int64_t n) {
-                r.is_float ? write(update_of<float>(), n, at<float>(r.p, i))
-                           : write(update_of<double>(), n, at<double>(r.p, i));
-            });
-        });
+    run_with(rows, [write](const Rows& held) { write_rows(held, write); });
+    Py_RETURN_NONE;
+}
+
+// (arrays, norm, limit, write_scaled) -> None; the last is the kernel of that name in use
+PyObject* write_clipped(const Call& call) {
+    if (!call.has(4) || !PyList_Check(call[0]) || !PyFloat_Check(call[2]) ||
+        !PyCFunction_Check(call[3]))
+        return call.by_reference();
+    PyArrayObject* norm = plain_real(call[1]);
+    if (norm == nullptr || PyArray_NDIM(norm) != 0) return call.by_reference();
+    Rows rows(PyList_GET_SIZE(call[0]));
+    if (!rows) return PyErr_NoMemory();
+    if (!rows_of(call[0], true, &rows)) return call.by_reference();
+    const double limit = PyFloat_AS_DOUBLE(call[2]);
+    const void* place = PyArray_DATA(norm);
+    const bool is_float = PyArray_TYPE(norm) == NPY_FLOAT;
+    const bool done = run_with(rows, [=](const Rows& held) {
+        const double size = is_float ? static_cast<double>(*static_cast<const float*>(place))
+                                     : *static_cast<const double*>(place);
+        if (size + 1e-6 == 0) return false;  // Python raises
+        const double factor = limit / (size + 1e-6);
+        if (!(factor >= 1))
+            write_rows(held,
+                       [=](const auto& t, std::int64_t n, auto* x) { t.scale(n, x, factor); });
+        return true;
     });
+    if (!done) return call.by_reference();
     Py_RETURN_NONE;
 }
 
@@ -625,6 +702,8 @@ PyMethodDef update_methods[] = {
     CHAINRULE_METHOD(write_updates, "Updates parameters by an optimizer's rule."),
     CHAINRULE_METHOD(all_finite, "Whether no element of any array is NaN or infinite."),
     CHAINRULE_METHOD(total_norm, "The norm of all arrays as if they were one vector."),
+    CHAINRULE_METHOD(norm_of_all, "The same as an array."),
+    CHAINRULE_METHOD(write_clipped, "Multiplies all arrays by limit / norm where that is below 1."),
     CHAINRULE_METHOD(write_scaled, "Multiplies all arrays by a number, in place."),
     CHAINRULE_METHOD(write_clamped, "Moves all elements into an interval, in place."),
     {nullptr, nullptr, 0, nullptr},

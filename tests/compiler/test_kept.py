@@ -97,3 +97,25 @@ def test_python_is_called_where_it_has_to_be() -> None:
     assert "2 of them are kept as functions, which need no Python" in said
     assert "called by Python each time: cumsum" in said
     assert tape_of(compiled).in_python == [0]
+
+
+def test_clipped_gradients_need_no_python() -> None:
+    outcomes = []
+    for compiled in (False, True):
+        chainrule.manual_seed(0)
+        net = NETS["mlp"][0]()
+        optimizer = optim.SGD(net.parameters(), lr=0.1)
+
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()  # noqa: B023
+            nn.functional.cross_entropy(net(x), y).backward()  # noqa: B023
+            norm = nn.utils.clip_grad_norm_(net.parameters(), 0.3)  # noqa: B023
+            optimizer.step()  # noqa: B023
+            return norm
+
+        call: Any = chainrule.compile(step, fullgraph=True) if compiled else step
+        norms = [call(x, y).item() for x, y in batches((4,), 8)]
+        outcomes.append((norms, bits(net, optimizer)))
+    assert min(outcomes[0][0]) > 0.3
+    assert outcomes[0] == outcomes[1]
+    assert [s.kernel for s in call.program.instructions if s.way != "kept"] == []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from native.test_update import RULES, Update
-from native.twins import FLOATS
+from native.twins import FLOATS, native
 
 __all__ = ["MAKERS", "Call", "Draw"]
 
@@ -422,11 +422,13 @@ def _random_mask(d: Draw, name: str) -> Call:
 # --- lists of arrays ------------------------------------------------------------------------------
 
 
-@makes("all_finite", "total_norm", "write_scaled", "write_clamped")
+@makes("all_finite", "total_norm", "norm_of_all", "write_scaled", "write_clamped", "write_clipped")
 def _lists(d: Draw, name: str) -> Call:
     arrays = [d.array(*d.sizes()) for _ in range(d.r.randint(0, 4))]
     others = {
         "total_norm": [d.pick(2.0, 2.0, np.inf)],
+        "norm_of_all": [d.pick(2.0, np.inf), np.dtype(d.dtype), native.total_norm],
+        "write_clipped": [np.asarray(abs(d.array())), d.pick(0.5, 1.0, 9.0), native.write_scaled],
         "write_scaled": [d.number()],
         "write_clamped": [-1.0, d.number()],
     }
