@@ -1,7 +1,7 @@
-"""A benchmark of 24 tables: chainrule beside linear models, scikit-learn's MLP, trees and forests.
+"""A benchmark of 25 tables: chainrule beside linear models, scikit-learn's MLP, trees and forests.
 
     python examples/tables.py --quick         (six small tables, two seeds; a minute)
-    python examples/tables.py                 (all tables, five seeds; about an hour)
+    python examples/tables.py                 (all tables, five seeds; about 20 minutes)
 
 Needs scikit-learn. Every method sees the same splits: 80 % for training, 20 % for the score, which
 is accuracy, ROC AUC for classes of very different size, or R2 for numbers. The whole run writes its
