@@ -7,6 +7,8 @@ from chainrule.compiler.program import Program, refs_in
 __all__ = ["LINE", "Plan", "lifetimes", "planned"]
 
 LINE = 64  # bytes of a line of the cache, at which every value begins
+PAGE = 4096
+APART = 13  # lines
 
 
 class Plan:
@@ -61,4 +63,7 @@ def planned(program: Program) -> Plan:
 
 
 def _lines(size: int) -> int:
-    return max((size + LINE - 1) // LINE, 1) * LINE
+    """Whole lines; large values are set apart, so that no two of them begin at the same place of a
+    page: the processor takes a load for one of what was just stored if only the page differs."""
+    lines = max((size + LINE - 1) // LINE, 1)
+    return (lines + (APART if size >= PAGE else 0)) * LINE
