@@ -25,6 +25,7 @@ __all__ = [
     "called_again",
     "cannot_repeat",
     "check_fails_with",
+    "is_ufunc",
     "place_of",
     "plain",
     "recording",
@@ -170,6 +171,11 @@ def plain(value: Any) -> Any:
 def as_array(value: Any) -> np.ndarray:
     """A number of NumPy's as an array without dimensions."""
     return np.asarray(value)
+
+
+def is_ufunc(function: Any) -> bool:
+    """Whether a function is one of NumPy's that can be told where to write."""
+    return isinstance(function, np.ufunc)
 
 
 def place_of(a: np.ndarray) -> int:

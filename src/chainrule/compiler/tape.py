@@ -8,6 +8,7 @@ from typing import Any
 from chainrule.backend import K, native_module
 from chainrule.backend.recorded import place_of, view_at
 from chainrule.compiler.copying import copies_of
+from chainrule.compiler.arithmetic import called_with_place, kernel_for
 from chainrule.compiler.memory import LINE, planned
 from chainrule.compiler.program import Instruction, Program, Update
 from chainrule.compiler.values import Values
@@ -82,8 +83,12 @@ class Tape(Values):
             if isinstance(g, Generator):
                 self.generators.append((len(self.tape), place, g))
         args = tuple([g.raw if isinstance(g, Generator) else g for g in args])
+        function, args = kernel_for(step, args, places)
         given = places if step.makes_values else ()
-        step.way = WAYS[self.tape.add(step.function, args, kwargs, given)]
+        written = called_with_place(step, function, args, places)
+        if written is not None:
+            args, given = written, ()
+        step.way = WAYS[self.tape.add(function, args, kwargs, given)]
         return True
 
     def _add_update(self, number: int, step: Instruction, u: Update) -> None:
