@@ -27,6 +27,8 @@ def copies_of(
         return None
     if step.kernel in COPIES:
         return [(places[0], args[0])]
+    if step.kernel == "spread" and len(args) == 1 and K.is_contiguous(args[0]):
+        return [(places[0], _along(args[0], **kwargs))]
     if step.kernel == "cat" and list(kwargs) == ["dim"]:
         return list(_side_by_side(places[0], args, kwargs["dim"]))
     if step.kernel == "index_place" and len(args) == 1 and kwargs["distinct"]:
@@ -35,6 +37,13 @@ def copies_of(
     if step.kernel == "index_put" and len(args) == 2:
         return [(places[0], args[0]), (places[0][(..., *kwargs["entries"])], args[1])]
     return None
+
+
+def _along(a: Any, shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> Any:
+    """A view of an array with a dimension of 1 wherever it is repeated."""
+    if keepdim or len(dim) == len(shape):
+        return a
+    return a.reshape([1 if i in dim else n for i, n in enumerate(shape, -len(shape))])
 
 
 def _side_by_side(place: Any, arrays: tuple[Any, ...], dim: int) -> Iterator[tuple[Any, Any]]:
