@@ -22,7 +22,7 @@ from chainrule.train import EarlyStopping, Trainer
 
 PLACES: dict[str, tuple[Any, str]] = {
     "reading": (data, "read_table"),
-    "first batch": (Trainer, "_update"),
+    "first batch": (Trainer, "_loss"),
     "epoch": (EarlyStopping, "on_epoch_end"),
     "report": (train, "html_report"),
     "saving": (model_folder, "write_atomically"),
