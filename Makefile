@@ -66,9 +66,9 @@ format: $(VENV)/.tools
 test: style
 	$(MAKE) --no-print-directory --jobs=2 types suite
 
-# Without the comparisons with PyTorch (make parity), wherever PyTorch is installed.
+# With the comparisons with PyTorch where it is installed.
 suite: $(VENV)/.tools
-	$(BIN)/python -m pytest -n $(WORKERS) --ignore=tests/parity
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 # What is the same with any kernels. It reads the sources alone:
 OF_SOURCES := test_contributing test_coverage_doc test_errata_doc test_house test_names test_rooms \
