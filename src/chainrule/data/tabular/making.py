@@ -25,7 +25,7 @@ from chainrule.ops.elementwise.logic import isinf
 from chainrule.ops.reduce.reductions import any as any_of
 from chainrule.tensor import Tensor
 
-__all__ = ["make_feature", "restored_feature"]
+__all__ = ["make_feature", "mark_of", "restored_feature"]
 
 FEATURES: dict[str, type[Feature]] = {
     f.kind: f for f in (Number, Boolean, OneHot, Ordinal, LargeCategory, Moment, Duration, Text)
@@ -65,12 +65,18 @@ def _nothing(column: Column, role: Role, reason: str) -> Role:
     return replace(role, kind=DROP, reason=reason)
 
 
+def mark_of(column: Column, role: Role) -> str:
+    """The decimal mark of a column that is taken for numbers; "" where it holds numbers."""
+    if column.kind == NUMBERS:
+        return ""
+    return role.how.get("mark") or decimal_mark([str(word) for word in column.counts()]) or "."
+
+
 def _number(column: Column, role: Role) -> Number:
     if column.kind == DATES:
         raise TableError(f"column {column.name!r} is dates; use it as a date, or drop it")
     if column.kind != NUMBERS:
-        words = [str(word) for word in column.counts()]
-        return Number.fit(column, role.how.get("mark") or decimal_mark(words) or ".")
+        return Number.fit(column, mark_of(column, role))
     if bool(any_of(isinf(column.numbers))):
         raise TableError(
             f"column {column.name!r} has infinite values; replace them, or leave them empty"

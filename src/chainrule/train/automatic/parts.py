@@ -12,6 +12,7 @@ from chainrule.data import Column, Table, TableEncoder, TableError, TargetEncode
 from chainrule.data.tabular.dates import moments
 from chainrule.data.tabular.guessing import guess_roles
 from chainrule.data.tabular.features import numbers_of
+from chainrule.data.tabular.making import mark_of
 from chainrule.data.tabular.roles import DATE, NUMBER, Role, Roles
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.from_data import tensor
@@ -127,8 +128,7 @@ def summary(column: Column, role: Role | None = None) -> dict[str, Any]:
     elif role is not None and role.kind == DATE and "form" in role.how:
         values = _span(present, role.how["form"])
     elif column.kind == "number" or (role is not None and role.kind == NUMBER):
-        mark = "" if role is None else role.how.get("mark", "")
-        numbers = numbers_of(present, mark)
+        numbers = numbers_of(present, "" if role is None else mark_of(present, role))
         low, high = aminmax(numbers)
         center = float(mean(numbers))
         values = f"{readable(float(low))} to {readable(float(high))}, mean {readable(center)}"
