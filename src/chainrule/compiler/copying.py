@@ -27,6 +27,8 @@ def copies_of(
         return None
     if step.kernel in COPIES:
         return [(places[0], args[0])]
+    if step.kernel == "permute":
+        return [(places[0], step.function(*args, **kwargs))]  # which is a view of its argument
     if step.kernel == "spread" and len(args) == 1 and K.is_contiguous(args[0]):
         return [(places[0], _along(args[0], **kwargs))]
     if step.kernel == "cat" and list(kwargs) == ["dim"]:
