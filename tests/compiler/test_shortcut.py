@@ -157,6 +157,39 @@ def test_modules_that_only_their_calls_tell_of() -> None:
         assert {predicted(x).item() for _ in range(6)} == {find()(x).item()}
 
 
+class Listed(nn.Module):
+    """Keeps a number in a list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scales = [2.0]
+
+    def forward(self, x: Any) -> Any:
+        return x * self.scales[0]
+
+
+def test_what_lists_and_dictionaries_hold() -> None:
+    scale, more, net = [2.0], {"a": (1, [3.0])}, Listed()
+
+    @chainrule.compile
+    def f(x: Any) -> Any:
+        return net(x) * scale[0] + more["a"][1][0]
+
+    def check() -> None:
+        wanted = net.scales[0] * scale[0] + more["a"][1][0]
+        for _ in range(6):
+            assert f(chainrule.ones(1)).tolist() == [wanted]
+
+    check()
+    scale[0] = 5.0
+    check()
+    more["a"][1][0] = 7.0
+    check()
+    net.scales[0] = 11.0
+    check()
+    assert f.repeated >= 8
+
+
 def test_methods_of_a_class() -> None:
     class Scaled:
         def __init__(self, factor: float):

@@ -17,6 +17,7 @@ from chainrule.tensor import Tensor
 __all__ = ["PLAIN", "Guards", "Names", "Same", "form_of", "owned_by", "tensors_in"]
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
+LEVELS = 4  # of lists and dictionaries inside each other that are looked into
 
 
 def tensors_in(tree: Any) -> Iterator[Tensor]:
@@ -65,6 +66,8 @@ class Guards:
         self.values = self.names.values()
         self.modules = _all_below([*self.names.modules(), *program.modules])
         self.settings = _settings(self.modules)
+        self.containers = [*self.names.containers(), *_containers_of(self.modules)]
+        self.contents = [_told(c) for c in self.containers]
         self.changes = changes.count
         self.state = [
             (ref, slot.value, t is not None and t.needs_grad)
@@ -106,7 +109,39 @@ class Guards:
             self.changes = changes.count
         if self.values != self.names.values():
             return "a number or text that the step names"
+        if [_told(c) for c in self.containers] != self.contents:
+            return "what a list or dictionary holds that the step uses"
         return ""
+
+
+def _told(value: Any, levels: int = LEVELS) -> Any:
+    """Plain values as they are, lists and dictionaries by what they hold, all else by identity."""
+    if isinstance(value, PLAIN):
+        return value
+    if levels and isinstance(value, (list, tuple)):
+        return (value.__class__, *[_told(part, levels - 1) for part in value])
+    if levels and isinstance(value, dict):
+        return (value.__class__, *[(k, _told(part, levels - 1)) for k, part in value.items()])
+    return Same(value)
+
+
+def _containers_in(value: Any, levels: int = LEVELS) -> Iterator[Any]:
+    """The lists and dictionaries in a value, itself included: what can change in place."""
+    if not levels or not isinstance(value, (list, tuple, dict)):
+        return
+    if not isinstance(value, tuple):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value:
+        yield from _containers_in(part, levels - 1)
+
+
+def _containers_of(modules: list[nn.Module]) -> Iterator[Any]:
+    """Those among the attributes of modules; what all modules have has guards of its own."""
+    common = vars(nn.Module()).keys()
+    for m in modules:
+        for name, value in vars(m).items():
+            if name not in common:
+                yield from _containers_in(value)
 
 
 def _settings(modules: list[nn.Module]) -> list[Any]:
@@ -154,6 +189,14 @@ class Names:
     def dicts(self) -> list[dict[str, Any]]:
         """The attributes of the objects, but not of those that have guards of their own."""
         return [vars(v) for v in self._objects() if _has_attributes(v)]
+
+    def containers(self) -> Iterator[Any]:
+        """The lists and dictionaries among the objects and their attributes."""
+        for value in self._objects():
+            yield from _containers_in(value)
+        for attributes in self.dicts():
+            for value in attributes.values():
+                yield from _containers_in(value)
 
     def values(self) -> list[Any]:
         """Plain values as they are, other objects by identity; attributes too."""

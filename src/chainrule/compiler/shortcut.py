@@ -99,8 +99,15 @@ def shortcut_of(
             (vars(recorded), "under_way"),
             *[(vars(o), name) for o in program.optimizers for name in ("state", "param_groups")],
         ),
-        dicts=(*guards.names.dicts(), *[o.state for o in program.optimizers]),
-        lists=tuple([o.param_groups for o in program.optimizers]),
+        dicts=(
+            *guards.names.dicts(),
+            *[o.state for o in program.optimizers],
+            *[c for c in guards.containers if isinstance(c, dict)],
+        ),
+        lists=(
+            *[o.param_groups for o in program.optimizers],
+            *[c for c in guards.containers if isinstance(c, list)],
+        ),
         states=tuple(guards.state),
         without=tuple(guards.without_grads),
         updates=tuple([_update(tape, number, u) for number, u in tape.updates]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend.recorded import view_at
@@ -31,15 +30,3 @@ class Values:
     def filled(self, tree: Any) -> Any:
         """Arguments of an instruction with the arrays in their places."""
         return map_arrays(tree, Ref, lambda ref: self.value(ref.slot))
-
-    def feed(self, inputs: Sequence[Any]) -> None:
-        """Sets what the next run computes with."""
-        raise NotImplementedError
-
-    def build(self, inputs: Sequence[Any]) -> int:
-        """The first run. -1, or the number of an instruction whose check failed."""
-        raise NotImplementedError
-
-    def run(self) -> int:
-        """Another run. -1, or the number of a step whose check failed."""
-        raise NotImplementedError
