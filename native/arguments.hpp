@@ -138,6 +138,30 @@ static inline bool along_one(PyArrayObject* a, int ndim, const npy_intp* shape, 
     return true;
 }
 
+// How an array of numbers is repeated to fill a shape, as a chain knows it (chain.hpp): its
+// elements lie in one piece, and belong to dimensions of the shape that follow each other.
+static inline bool chain_operand(PyArrayObject* a, int ndim, const npy_intp* shape,
+                                 ChainOperand* out) {
+    const int extra = ndim - PyArray_NDIM(a);
+    if (extra < 0 || !PyArray_ISALIGNED(a) || !PyArray_ISNOTSWAPPED(a)) return false;
+    *out = {PyArray_DATA(a), 1, 1};
+    bool ended = false;  // of the dimensions that it has, from the last to the first
+    for (int i = ndim - 1; i >= 0; --i) {
+        const npy_intp own = i < extra ? 1 : PyArray_DIM(a, i - extra);
+        if (shape[i] == 1 && own == 1) continue;
+        const bool repeated = own == 1 || PyArray_STRIDE(a, i - extra) == 0;
+        if (own != 1 && own != shape[i]) return false;
+        if (repeated) {
+            if (out->count == 1) out->inner *= shape[i];
+            ended = out->count != 1;
+            continue;
+        }
+        if (ended || PyArray_STRIDE(a, i - extra) != out->count * PyArray_ITEMSIZE(a)) return false;
+        out->count *= own;
+    }
+    return true;
+}
+
 // An array of float32 or float64 that lies in one piece; null for anything else.
 static inline PyArrayObject* plain_real(PyObject* o) {
     PyArrayObject* a = o == nullptr ? nullptr : as_array(o);

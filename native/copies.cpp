@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "arguments.hpp"
+
 namespace chainrule {
 namespace {
 
@@ -154,6 +156,23 @@ KeptFunction copy_between(PyArrayObject* target, PyArrayObject* source) {
         walk->run(loop, to, from);
         return true;
     };
+}
+
+std::unique_ptr<ElementCall> copied_elements(PyArrayObject* target, PyArrayObject* source) {
+    auto call = std::make_unique<ElementCall>();
+    if (!is_real(target) || PyArray_TYPE(source) != PyArray_TYPE(target) || !is_plain(target) ||
+        PyArray_SIZE(target) == 0 ||
+        !chain_operand(source, PyArray_NDIM(target), PyArray_DIMS(target), &call->from[0]))
+        return nullptr;
+    call->operands = 1;
+    call->bytes = static_cast<int>(PyArray_ITEMSIZE(target));
+    call->to = PyArray_DATA(target);
+    call->size = PyArray_SIZE(target);
+    call->code = NumberCode::copy;
+    call->apply = [](const ElementCall& c, std::int64_t n, const void* const* from, void* to) {
+        std::memcpy(to, from[0], static_cast<std::size_t>(n) * static_cast<std::size_t>(c.bytes));
+    };
+    return call;
 }
 
 }  // namespace chainrule

@@ -9,4 +9,7 @@ namespace chainrule {
 // None where the types are others than we convert, the arrays overlap or the shapes do not fit.
 KeptFunction copy_between(PyArrayObject* target, PyArrayObject* source);
 
+// The same as an elementwise call; null if it is none.
+std::unique_ptr<ElementCall> copied_elements(PyArrayObject* target, PyArrayObject* source);
+
 }  // namespace chainrule

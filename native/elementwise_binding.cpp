@@ -6,25 +6,114 @@
 namespace chainrule {
 namespace {
 
+// --- what a chain computes by itself (chain.hpp) -------------------------------------------------
+
+constexpr bool same_text(const char* a, const char* b) {
+    return *a == *b && (*a == 0 || same_text(a + 1, b + 1));
+}
+
+// An operation that is one of the processor's, so that it needs no call for a single number.
+constexpr NumberCode number_code(const char* name) {
+    return same_text(name, "add")      ? NumberCode::add
+           : same_text(name, "sub")    ? NumberCode::sub
+           : same_text(name, "mul")    ? NumberCode::mul
+           : same_text(name, "div")    ? NumberCode::div
+           : same_text(name, "neg")    ? NumberCode::neg
+           : same_text(name, "square") ? NumberCode::square
+                                       : NumberCode::none;
+}
+
 template <class T>
-PyObject* new_unary(Unary which, std::int64_t cost, PyArrayObject* x) {
+using FromNumber = void (*)(std::int64_t n, T a, const T* b, T* out);
+template <class T>
+using WithNumber = void (*)(std::int64_t n, const T* a, T b, T* out);
+
+template <class T>
+void apply_one(const ElementCall& c, std::int64_t n, const void* const* from, void* to) {
+    reinterpret_cast<UnaryFunction<T>>(c.function)(n, static_cast<const T*>(from[0]),
+                                                   static_cast<T*>(to));
+}
+
+template <class T>
+void apply_two(const ElementCall& c, std::int64_t n, const void* const* from, void* to) {
+    reinterpret_cast<BinaryFunction<T>>(c.function)(
+        n, static_cast<const T*>(from[0]), static_cast<const T*>(from[1]), static_cast<T*>(to));
+}
+
+template <class T>
+void apply_from_number(const ElementCall& c, std::int64_t n, const void* const* from, void* to) {
+    reinterpret_cast<FromNumber<T>>(c.function)(
+        n, *static_cast<const T*>(from[0]), static_cast<const T*>(from[1]), static_cast<T*>(to));
+}
+
+template <class T>
+void apply_with_number(const ElementCall& c, std::int64_t n, const void* const* from, void* to) {
+    reinterpret_cast<WithNumber<T>>(c.function)(
+        n, static_cast<const T*>(from[0]), *static_cast<const T*>(from[1]), static_cast<T*>(to));
+}
+
+template <class T, class F>
+ElementCall element_call(ElementFunction apply, F* function, std::int64_t size, std::int64_t cost,
+                         T* to) {
+    ElementCall c;
+    c.apply = apply;
+    c.function = reinterpret_cast<void (*)()>(function);
+    c.bytes = sizeof(T);
+    c.size = size;
+    c.cost = cost;
+    c.to = to;
+    return c;
+}
+
+void take(ElementCall* c, const void* place, std::int64_t count) {
+    c->from[c->operands++] = {place, count, 1};
+}
+
+// Arithmetic of NumPy's on arrays without dimensions, as derivative rules have it, gives numbers of
+// NumPy's. They are arrays here, so that what follows rounds as it does of arrays.
+struct OwnArray {
+    PyObject* made = nullptr;
+    PyObject* of(PyObject* o) {
+        if (!PyArray_IsScalar(o, Float) && !PyArray_IsScalar(o, Double)) return o;
+        made = PyArray_FromScalar(o, nullptr);
+        if (made == nullptr) PyErr_Clear();
+        cannot_be_kept();
+        return made == nullptr ? o : made;
+    }
+    OwnArray() = default;
+    OwnArray(const OwnArray&) = delete;
+    OwnArray& operator=(const OwnArray&) = delete;
+    ~OwnArray() { Py_XDECREF(made); }
+};
+
+// --- functions of one and of two arrays ----------------------------------------------------------
+
+template <class T>
+PyObject* new_unary(Unary which, NumberCode code, std::int64_t cost, PyArrayObject* x) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
     const auto f = which.in(elementwise_of<T>());
     const T* from = data<T>(x);
     T* to = data<T>(out);
     const std::int64_t size = PyArray_SIZE(x);
-    run([=] {
+    const auto describe = [=] {
+        ElementCall c = element_call(apply_one<T>, f, size, cost, to);
+        c.code = code;
+        take(&c, from, size);
+        return c;
+    };
+    run_elements(describe, [=] {
         share(size, cost, [=](std::int64_t i, std::int64_t end) { f(end - i, from + i, to + i); });
     });
     return reinterpret_cast<PyObject*>(out);
 }
 
-PyObject* unary(const Call& call, Unary which, std::int64_t cost, Floats floats) {
-    PyArrayObject* x = call.has(1) ? plain_real(call[0]) : nullptr;
-    if (x != nullptr && PyArray_TYPE(x) == NPY_FLOAT) return new_unary<float>(which, cost, x);
+PyObject* unary(const Call& call, Unary which, NumberCode code, std::int64_t cost, Floats floats) {
+    OwnArray own;
+    PyArrayObject* x = call.has(1) ? plain_real(own.of(call[0])) : nullptr;
+    if (x != nullptr && PyArray_TYPE(x) == NPY_FLOAT) return new_unary<float>(which, code, cost, x);
     if (x == nullptr || floats == Floats::single) return call.by_reference();
-    return new_unary<double>(which, cost, x);
+    return new_unary<double>(which, code, cost, x);
 }
 
 template <class T>
@@ -35,7 +124,13 @@ PyObject* new_binary(Binary which, std::int64_t cost, PyArrayObject* g, PyArrayO
     const T *first = data<T>(g), *second = data<T>(y);
     T* to = data<T>(out);
     const std::int64_t size = PyArray_SIZE(y);
-    run([=] {
+    const auto describe = [=] {
+        ElementCall c = element_call(apply_two<T>, f, size, cost, to);
+        take(&c, first, size);
+        take(&c, second, size);
+        return c;
+    };
+    run_elements(describe, [=] {
         share(size, cost,
               [=](std::int64_t i, std::int64_t end) { f(end - i, first + i, second + i, to + i); });
     });
@@ -43,17 +138,19 @@ PyObject* new_binary(Binary which, std::int64_t cost, PyArrayObject* g, PyArrayO
 }
 
 PyObject* binary(const Call& call, Binary which, std::int64_t cost, Floats floats) {
-    PyArrayObject* g = call.has(2) ? plain_real(call[0]) : nullptr;
-    PyArrayObject* y = g == nullptr ? nullptr : plain_of(call[1], PyArray_TYPE(g));
+    OwnArray first, second;
+    PyArrayObject* g = call.has(2) ? plain_real(first.of(call[0])) : nullptr;
+    PyArrayObject* y = g == nullptr ? nullptr : plain_of(second.of(call[1]), PyArray_TYPE(g));
     if (y == nullptr || !same_shape(g, y)) return call.by_reference();
     if (PyArray_TYPE(g) == NPY_FLOAT) return new_binary<float>(which, cost, g, y);
     if (floats == Floats::single) return call.by_reference();
     return new_binary<double>(which, cost, g, y);
 }
 
-#define CHAINRULE_UNARY(WITH, name, value, cost, floats, text)                         \
-    PyObject* name(const Call& call) {                                                 \
-        return unary(call, CHAINRULE_CHOSEN(elementwise, name), cost, Floats::floats); \
+#define CHAINRULE_UNARY(WITH, name, value, cost, floats, text)                               \
+    PyObject* name(const Call& call) {                                                       \
+        constexpr NumberCode code = number_code(#name);                                      \
+        return unary(call, CHAINRULE_CHOSEN(elementwise, name), code, cost, Floats::floats); \
     }
 #define CHAINRULE_BINARY(WITH, name, value, cost, floats, text)                         \
     PyObject* name(const Call& call) {                                                  \
@@ -64,20 +161,34 @@ CHAINRULE_BINARIES(CHAINRULE_BINARY, )
 
 // --- arithmetic ----------------------------------------------------------------------------------
 
-template <class T>
-using FromNumber = void (*)(std::int64_t n, T a, const T* b, T* out);
-template <class T>
-using WithNumber = void (*)(std::int64_t n, const T* a, T b, T* out);
-
 // What is done to whole numbers; a quotient of them is none.
 enum class Whole { add, sub, mul, div };
 
 struct Arithmetic {
     Whole whole;
+    NumberCode code;
     Binary pairs;
     Chosen<elementwise_functions, FromNumber> from_number;
     Chosen<elementwise_functions, WithNumber> with_number;
 };
+
+template <class T>
+ElementCall arithmetic_call(const Arithmetic& which, const ChainOperand& a, const ChainOperand& b,
+                            std::int64_t size, T* to) {
+    const auto& f = elementwise_of<T>();
+    const bool from = a.count == 1 && size != 1, with = !from && b.count == 1 && size != 1;
+    ElementCall c =
+        from   ? element_call(apply_from_number<T>, which.from_number.in(f), size, LIGHT, to)
+        : with ? element_call(apply_with_number<T>, which.with_number.in(f), size, LIGHT, to)
+               : element_call(apply_two<T>, which.pairs.in(f), size, LIGHT, to);
+    c.operands = 2;
+    c.from[0] = a;
+    c.from[1] = b;
+    c.takes_number[0] = from;
+    c.takes_number[1] = with;
+    c.code = which.code;
+    return c;
+}
 
 // For small arrays this takes a third of the time of NumPy's, which looks for loops and for ways to
 // broadcast; and the result of numbers is an array without dimensions, as a tensor wants it.
@@ -90,7 +201,11 @@ PyObject* new_arithmetic(const Arithmetic& which, PyArrayObject* a, PyArrayObjec
     T* to = data<T>(out);
     const std::int64_t size = PyArray_SIZE(out);
     const Arithmetic* operation = &which;  // of static storage
-    run([=] {
+    const auto describe = [=] {
+        return arithmetic_call<T>(*operation, {as, one_a ? 1 : size}, {bs, one_b ? 1 : size}, size,
+                                  to);
+    };
+    run_elements(describe, [=] {
         const auto& f = elementwise_of<T>();
         share(size, LIGHT, [=, &f](std::int64_t i, std::int64_t end) {
             if (one_a)
@@ -189,6 +304,10 @@ PyObject* new_broadcast(const Arithmetic& which, PyArrayObject* a, PyArrayObject
     const T *as = data<T>(a), *bs = data<T>(b);
     T* to = data<T>(out);
     const Arithmetic* operation = &which;  // of static storage
+    ChainOperand first, second;
+    if (tapes_in_the_making != 0 && supply_keeps() && chain_operand(a, t.ndim, t.shape, &first) &&
+        chain_operand(b, t.ndim, t.shape, &second))
+        note_elements(arithmetic_call<T>(which, first, second, t.size, to));
     run_with(t, [=](const Together& held) { compute_broadcast(*operation, as, bs, held, to); });
     return reinterpret_cast<PyObject*>(out);
 }
@@ -272,6 +391,7 @@ PyObject* arithmetic(const Call& call, const Arithmetic& which) {
     PyObject* name(const Call& call) {                   \
         static constexpr Arithmetic which = {            \
             Whole::name,                                 \
+            number_code(#name),                          \
             CHAINRULE_CHOSEN(elementwise, name##_pairs), \
             CHAINRULE_CHOSEN(elementwise, name##_from),  \
             CHAINRULE_CHOSEN(elementwise, name##_with),  \

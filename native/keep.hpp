@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "binding.hpp"
+#include "chain.hpp"
 
 namespace chainrule {
 
@@ -26,8 +27,11 @@ extern int tapes_in_the_making;
 // Whether this thread builds a tape that keeps functions, instead of running them. A tape that
 // looks at a call for the first time counts it here.
 bool tape_keeps();
+bool supply_keeps();  // the same, without counting
 void keep(KeptFunction f);
 void keep_draw(KeptDraw f);
+// What the function that is kept next computes, if it is an elementwise call.
+void note_elements(const ElementCall& call);
 
 // A binding says so where a call cannot be repeated from what its functions hold: it has made a
 // copy of an argument, or read values.
@@ -47,6 +51,18 @@ static inline bool done_by(F& f, Arguments... arguments) {
 template <class F>
 static inline bool run(const F& f) {
     if (tapes_in_the_making != 0 && tape_keeps()) {
+        keep([f] { return done_by(f); });
+        return true;
+    }
+    return done_by(f);
+}
+
+// The same of an elementwise call, which says what it is where it is kept: describe() makes the
+// ElementCall.
+template <class D, class F>
+static inline bool run_elements(const D& describe, const F& f) {
+    if (tapes_in_the_making != 0 && tape_keeps()) {
+        note_elements(describe());
         keep([f] { return done_by(f); });
         return true;
     }

@@ -82,6 +82,9 @@ PyMethodDef* const families[] = {CHAINRULE_FAMILIES(CHAINRULE_EACH) cells_method
 #undef CHAINRULE_EACH
 #define CHAINRULE_EACH(WITH, name, ...) #name,
 const char* const update_rules[] = {CHAINRULE_RULES(CHAINRULE_EACH, )};
+// Kernels whose calls can be parts of chains (chain.hpp).
+const char* const elementwise[] = {CHAINRULE_UNARIES(CHAINRULE_EACH, ) CHAINRULE_BINARIES(
+    CHAINRULE_EACH, ) CHAINRULE_ARITHMETIC(CHAINRULE_EACH, )};
 #undef CHAINRULE_EACH
 
 bool append(PyObject* list, const char* text) {
@@ -89,6 +92,15 @@ bool append(PyObject* list, const char* text) {
     const bool done = list != nullptr && name != nullptr && PyList_Append(list, name) == 0;
     Py_XDECREF(name);
     return done;
+}
+
+// A list of names as an attribute of the module.
+template <std::size_t N>
+bool add_list(PyObject* module, const char* attribute, const char* const (&names)[N]) {
+    PyObject* list = PyList_New(0);
+    for (const char* name : names)
+        if (!append(list, name)) return false;
+    return PyModule_AddObject(module, attribute, list) == 0;
 }
 
 PyModuleDef definition = {
@@ -119,10 +131,8 @@ PyMODINIT_FUNC PyInit__native(void) {
         if (PyModule_AddFunctions(module, family) < 0) return nullptr;
     }
     if (PyModule_AddObject(module, "kernels", names) < 0) return nullptr;
-    PyObject* rules = PyList_New(0);
-    for (const char* rule : update_rules)
-        if (!append(rules, rule)) return nullptr;
-    if (PyModule_AddObject(module, "update_rules", rules) < 0) return nullptr;
+    if (!add_list(module, "update_rules", update_rules)) return nullptr;
+    if (!add_list(module, "elementwise", elementwise)) return nullptr;
     if (PyModule_AddFunctions(module, own_methods) < 0) return nullptr;
     if (!make_tape_type()) return nullptr;
     Py_INCREF(reinterpret_cast<PyObject*>(tape_type));

@@ -57,7 +57,11 @@ bool tape_keeps() {
     return supply->keeps;
 }
 
+bool supply_keeps() { return supply != nullptr && supply->keeps; }
+
 void keep(KeptFunction f) { supply->functions.push_back(std::move(f)); }
+
+void note_elements(const ElementCall& call) { supply->elements.push_back(call); }
 
 void keep_draw(KeptDraw f) { supply->draw = std::move(f); }
 
@@ -99,9 +103,10 @@ struct Step {
     std::vector<PyObject*> args;  // those by position, followed by those by name
     Py_ssize_t count = 0;         // of those by position
     PyObject* names = nullptr;
-    std::vector<PyArrayObject*> supplies;  // arrays that the kernel asks for
-    std::vector<PyArrayObject*> results;   // where the results of a NumPy kernel are copied to
-    PyObject* answer = nullptr;            // of a check
+    std::vector<PyArrayObject*> supplies;   // arrays that the kernel asks for
+    std::vector<PyArrayObject*> results;    // where the results of a NumPy kernel are copied to
+    PyObject* answer = nullptr;             // of a check
+    std::unique_ptr<ElementCall> elements;  // what a kept function computes, if it is elementwise
     std::unique_ptr<KeptUpdate> update;
     std::vector<Moving> moving;
     double time = 0;  // the number of the update's last step
@@ -264,6 +269,8 @@ bool keep_functions(Step* step, const Supply& counted) {
         step->draw = std::move(keeping.draw);
     } else if (kept == 1) {
         step->kept = std::move(keeping.functions[0]);
+        if (keeping.elements.size() == 1)
+            step->elements = std::make_unique<ElementCall>(keeping.elements[0]);
     } else {
         step->kept = [functions = std::move(keeping.functions)] {
             for (const KeptFunction& f : functions)
@@ -360,10 +367,66 @@ PyObject* add_copy(PyObject* self, PyObject* given) {
     step->args = {held(target), held(source)};
     if (PyArray_CopyInto(as_array(target), as_array(source)) < 0) return nullptr;
     step->kept = copy_between(as_array(target), as_array(source));
+    step->elements = copied_elements(as_array(target), as_array(source));
     const bool kept = static_cast<bool>(step->kept);
     step->kind = kept ? Kind::kept : Kind::copy;
     as_tape(self)->steps->push_back(std::move(step));
     return PyLong_FromLong(kept ? ALONE : BY_BINDING);
+}
+
+// Takes over what a step of a chain holds but for the temporaries.
+void hold_all_of(Step* chain, Step* part, const std::vector<Temporary>& temporaries) {
+    const auto is_temporary = [&](PyObject* o) {
+        if (o == nullptr || !PyArray_Check(o)) return false;
+        const char* first = PyArray_BYTES(as_array(o));
+        for (const Temporary& t : temporaries)
+            if (first >= t.first && first < t.end) return true;
+        return false;
+    };
+    const auto hold = [&](PyObject* o) {
+        if (o != nullptr && !is_temporary(o)) chain->args.push_back(held(o));
+    };
+    for (PyObject* o : part->args) hold(o);
+    for (PyArrayObject* a : part->supplies) hold(reinterpret_cast<PyObject*>(a));
+    for (PyArrayObject* a : part->results) hold(reinterpret_cast<PyObject*>(a));
+}
+
+// join(first, temporaries): makes one step of those from `first` on, if all are elementwise calls
+// of one size; the temporaries, a tuple of arrays, are read by these steps alone, and not filled
+// any more. Returns whether it did.
+PyObject* join(PyObject* self, PyObject* given) {
+    Py_ssize_t first;
+    PyObject* arrays;
+    if (!PyArg_ParseTuple(given, "nO!", &first, &PyTuple_Type, &arrays)) return nullptr;
+    auto& steps = *as_tape(self)->steps;
+    if (first < 0 || first >= static_cast<Py_ssize_t>(steps.size())) {
+        PyErr_SetString(PyExc_IndexError, "Tape.join: there are not so many steps");
+        return nullptr;
+    }
+    std::vector<Temporary> temporaries;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arrays); ++i) {
+        PyArrayObject* a = as_array(PyTuple_GET_ITEM(arrays, i));
+        if (a == nullptr || !is_plain(a)) {
+            PyErr_SetString(PyExc_TypeError, "Tape.join: temporaries are arrays in one piece");
+            return nullptr;
+        }
+        temporaries.push_back({PyArray_BYTES(a), PyArray_BYTES(a) + PyArray_NBYTES(a)});
+    }
+    std::vector<ElementCall> calls;
+    const auto begin = steps.begin() + first;
+    for (auto step = begin; step != steps.end(); ++step) {
+        if ((*step)->kind != Kind::kept || (*step)->elements == nullptr) Py_RETURN_FALSE;
+        calls.push_back(*(*step)->elements);
+    }
+    auto chain = std::make_unique<Step>();
+    chain->kind = Kind::kept;
+    chain->kept = chained(std::move(calls), temporaries);
+    if (!chain->kept) Py_RETURN_FALSE;
+    for (auto step = begin; step != steps.end(); ++step)
+        hold_all_of(chain.get(), step->get(), temporaries);
+    steps.erase(begin, steps.end());
+    steps.push_back(std::move(chain));
+    Py_RETURN_TRUE;
 }
 
 // --- running -------------------------------------------------------------------------------------
@@ -386,6 +449,10 @@ bool run_native(const Step& step, Supply* mine) {
 }
 
 bool run_python(const Step& step) {
+    if (step.function == nullptr) {  // a chain, which needs nothing but memory for its registers
+        PyErr_NoMemory();
+        return false;
+    }
     PyObject* result = step.call();
     if (result == nullptr) return false;
     const bool done = step.results.empty() || copy_results(result, step.results);
@@ -800,6 +867,7 @@ PyMethodDef methods[] = {
     {"add", add, METH_VARARGS, "Computes a call, and keeps it."},
     {"add_check", add_check, METH_VARARGS, "Keeps a call that has to give an answer."},
     {"add_copy", add_copy, METH_VARARGS, "Copies elements, and keeps that."},
+    {"join", join, METH_VARARGS, "Makes one step of elementwise ones."},
     {"add_update", add_update, METH_O, "Keeps an update of parameters."},
     {"set_numbers", fast(set_numbers), METH_FASTCALL, "Rate and constants of an update."},
     {"set_moving", set_moving, METH_VARARGS, "Constants that follow from the step."},

@@ -19,6 +19,7 @@ struct Supply {
     std::size_t ran = 0;     // functions that could have been kept
     std::vector<KeptFunction> functions = {};
     KeptDraw draw = nullptr;
+    std::vector<ElementCall> elements = {};  // what functions compute, of those that say it
 };
 
 // Null where no tape is at work.

@@ -12,9 +12,10 @@ from chainrule.backend import K
 from chainrule.backend.recorded import is_ufunc
 from chainrule.compiler.program import Instruction
 
-__all__ = ["called_with_place", "kernel_for"]
+__all__ = ["EXACT", "called_with_place", "kernel_for"]
 
-_EXACT = {
+# Kernels, also under the names of NumPy's functions, which round once.
+EXACT = {
     "numpy.add": "add",
     "numpy.subtract": "sub",
     "numpy.multiply": "mul",
@@ -26,7 +27,7 @@ _EXACT = {
 
 def kernel_for(step: Instruction, args: Any, places: Any) -> tuple[Callable[..., Any], Any]:
     """The kernel of a call and its arguments: numbers as arrays of the type of the result."""
-    name = _EXACT.get(step.kernel)
+    name = EXACT.get(step.kernel)
     if name is None or step.kwargs or len(places) != 1 or places[0].dtype.kind != "f":
         return step.function, args
     dtype = places[0].dtype

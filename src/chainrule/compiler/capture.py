@@ -29,6 +29,7 @@ from chainrule.backend.recorded import (
     thread,
 )
 from chainrule.compiler.guards import tensors_in
+from chainrule.compiler.passes import drop_unused, reuse_equal, use_squares
 from chainrule.compiler.program import (
     Instruction,
     Program,
@@ -319,6 +320,9 @@ class Recording:
         if any([min(s.strides, default=0) < 0 for s in program.slots]):
             self.refuse("it steps through memory backwards")
         self._fold()
+        use_squares(program)
+        reuse_equal(program)
+        drop_unused(program)
         program.check_early()
         program.reason = self.reason
         self._let_go()
@@ -370,7 +374,8 @@ class Recording:
         for step in program.instructions:
             slots = list(step.makes())
             whole = step.effect == "pure" and len(slots) == 1
-            if whole and not any(True for _ in step.reads()) and _is_lasting(program, slots[0]):
+            kinds = {program.slots[program.root(s)].kind for s in step.reads()}
+            if whole and kinds <= {"constant"} and _is_lasting(program, slots[0]):
                 slot = program.slots[slots[0]]
                 slot.kind, slot.value = "constant", self._made[slots[0]]
                 program.folded += 1

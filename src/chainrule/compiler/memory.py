@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from chainrule.compiler.chains import Chain
 from chainrule.compiler.program import Program, refs_in
 
 __all__ = ["LINE", "Plan", "lifetimes", "planned"]
@@ -19,34 +22,38 @@ class Plan:
         self.unplanned = unplanned  # bytes if every value had a place of its own
 
 
-def lifetimes(program: Program) -> dict[int, tuple[int, int]]:
+def lifetimes(program: Program, chains: Sequence[Chain] = ()) -> dict[int, tuple[int, int]]:
     """For each value in the arena the instruction that makes it, and the last that needs it.
 
     A value lives as long as any view of it. Inputs live from the start, and what is returned, or
-    becomes a gradient, to the end.
+    becomes a gradient, to the end. The instructions of a chain run at the same time; its
+    temporaries lie elsewhere.
     """
     end = len(program.instructions)
+    spans = {i: (c.begin, c.end - 1) for c in chains for i in range(c.begin, c.end)}
+    elsewhere = {slot for c in chains for slot in c.temporaries}
     first: dict[int, int] = dict.fromkeys(program.inputs, -1)
     last: dict[int, int] = dict.fromkeys(program.inputs, -1)
 
     root = program.root
     for number, step in enumerate(program.instructions):
+        begin, until = spans.get(number, (number, number))
         for slot in step.makes():
-            if program.slots[root(slot)].kind == "made":
-                first.setdefault(root(slot), number)
-                last[root(slot)] = number
+            if program.slots[root(slot)].kind == "made" and root(slot) not in elsewhere:
+                first.setdefault(root(slot), begin)
+                last[root(slot)] = until
         for slot in step.reads():
             if root(slot) in first:
-                last[root(slot)] = number
+                last[root(slot)] = until
     for slot in [*refs_in(program.result), *[s for _, s in program.grads]]:
         if root(slot) in first:
             last[root(slot)] = end
     return {slot: (start, last[slot]) for slot, start in first.items()}
 
 
-def planned(program: Program) -> Plan:
+def planned(program: Program, chains: Sequence[Chain] = ()) -> Plan:
     """The largest first, each at the lowest place that is free for its whole life."""
-    lives = lifetimes(program)
+    lives = lifetimes(program, chains)
     sizes = {slot: _lines(program.slots[slot].span()) for slot in lives}
     offsets: dict[int, int] = {}
     placed: list[tuple[int, int, tuple[int, int]]] = []  # offset, size, life

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,19 @@ class Slot:
             return 0
         steps = [(n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True)]
         return int(sum(steps) + self.dtype.itemsize)
+
+    def count(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.shape)
+
+    def is_contiguous(self) -> bool:
+        """Whether its elements lie in one piece, in their order."""
+        step = self.dtype.itemsize
+        for n, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if n != 1 and stride != step:
+                return False
+            step *= n
+        return True
 
     def told(self) -> str:
         """Type and shape, as they are printed: ``f32[5, 4]``."""
@@ -165,6 +179,7 @@ class Instruction:
     # How a tape runs it: "kept" as a function, "call" by a call of its compiled kernel, "python";
     # "" if there is no tape.
     way: str = ""
+    chain: int = 0  # the number of the chain that a tape computes it in, from 1 on
 
     @property
     def makes_values(self) -> bool:
@@ -229,6 +244,9 @@ class Program:
     reason: str = ""  # why it cannot be repeated
     recorded: int = 0  # calls of kernels, those included that no instruction is left of
     folded: int = 0  # instructions that became constants
+    reused: int = 0  # instructions whose values another one has made
+    unused: int = 0  # instructions whose values nobody reads
+    in_registers: int = 0  # values that chains have no memory for
 
     def check_early(self) -> None:
         """Moves checks up to behind what makes their values.
@@ -274,16 +292,26 @@ class Program:
     def explain(self) -> str:
         """What became of the calls of kernels that were recorded, in words."""
         views = sum([s.kind == "view" for s in self.slots])
+        gone = self.folded + self.reused + self.unused
         lines = [
             f"{self.recorded} calls of kernels were recorded",
-            f"{self.recorded - len(self.instructions) - self.folded} were dropped: they give "
+            f"{self.recorded - len(self.instructions) - gone} were dropped: they give "
             f"arguments back, or show memory in another shape ({views} views)",
             f"{self.folded} have no arguments that change, and became constants",
+            f"{self.reused} compute what another one has computed, and {self.unused} what nobody "
+            "reads",
             f"{len(self.instructions)} are left",
         ]
         if any([s.way for s in self.instructions]):
             kept = sum([s.way == "kept" for s in self.instructions])
             lines.append(f"{kept} of them are kept as functions, which need no Python")
+        chained = [s.chain for s in self.instructions if s.chain]
+        if chained:
+            lines.append(
+                f"{len(chained)} of them are elementwise and computed together, block by block, in "
+                f"{len(set(chained))} chain{'s' * (len(set(chained)) != 1)}; "
+                f"{self.in_registers} values exist only there"
+            )
         for way, said in _WAYS.items():
             named = [s.kernel for s in self.instructions if s.way == way]
             if named:
@@ -333,6 +361,7 @@ class Program:
         args = [self._told(a) for a in step.args if not callable(a)]
         args += [f"{k}={self._told(v)}" for k, v in step.kwargs.items()]
         said = f"  # {_WAYS[step.way]}" if step.way in _WAYS else ""
+        said = said or (f"  # chain {step.chain}" if step.chain else "")
         return f"{number:>3}  {target:<8} {types:<14} {step.kernel}({', '.join(args)}){said}"
 
     def _name(self, slot: int) -> str:

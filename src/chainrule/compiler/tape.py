@@ -7,6 +7,7 @@ from typing import Any
 
 from chainrule.backend import K, native_module
 from chainrule.backend.recorded import place_of, view_at
+from chainrule.compiler.chains import Chain, chains_of, in_order
 from chainrule.compiler.copying import copies_of
 from chainrule.compiler.arithmetic import called_with_place, kernel_for
 from chainrule.compiler.memory import LINE, planned
@@ -29,13 +30,19 @@ class Tape(Values):
     """
 
     def __init__(self, program: Program):
+        program.instructions, program.in_registers = in_order(program), 0
+        for step in program.instructions:
+            step.chain = 0
         super().__init__(program)
-        plan = planned(program)
+        self.chains = {c.end - 1: c for c in chains_of(program)}
+        plan = planned(program, list(self.chains.values()))
         self.plan = plan
         self.arena = K.zeros((plan.size + LINE,), "uint8")
         self._first = -place_of(self.arena) % LINE
         for slot, offset in plan.offsets.items():
             self.arrays[slot] = self._place(slot, offset)
+        for slot in [t for c in self.chains.values() for t in c.temporaries]:
+            self.arrays[slot] = K.zeros(program.slots[slot].shape, program.slots[slot].dtype)
         self.tape = native_module().Tape()  # type: ignore[union-attr]
         self.marks: list[Any] = []  # what Python does between ranges of steps
         self.generators: list[Any] = []  # steps that draw, which argument, and from what
@@ -63,7 +70,24 @@ class Tape(Values):
                 self._add_mark(number, step)
             elif not self._add(number, step):
                 return number
+            if number in self.chains:
+                self._join(self.chains[number])
         return -1
+
+    def _join(self, chain: Chain) -> None:
+        """Makes one step of the last ones; what they alone need has no memory any more."""
+        joined = self.program.instructions[chain.begin : chain.end]
+        temporaries = tuple([self.arrays[slot] for slot in chain.temporaries])
+        if not self.tape.join(len(self.tape) - len(joined), temporaries):
+            return
+        number = max([s.chain for s in self.program.instructions]) + 1
+        for step in joined:
+            step.chain = number
+        gone = {*chain.temporaries}
+        self.program.in_registers += len(gone)
+        for slot, of in enumerate(self.program.slots):
+            if slot in gone or of.base in gone:
+                self.arrays[slot] = None
 
     def _add(self, number: int, step: Instruction) -> bool:
         args, kwargs = self.filled(step.args), self.filled(step.kwargs)
