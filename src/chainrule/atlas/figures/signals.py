@@ -157,7 +157,7 @@ def compounds(count: int) -> tuple[Tensor, Tensor]:
         ),
         Statement("distance from a normal law after 40 epochs", "close to a normal", at_most=0.05),
     ],
-    full={"samples": 12_000, "width": 1024, "seeds": 5},
+    full={"samples": 4000, "width": 1024, "seeds": 5},
 )
 def normal_sums(samples: int = 200, width: int = 256, seeds: int = 3) -> Outcome:
     """The inputs of the second layer of a SELU network, before and after 40 epochs.
