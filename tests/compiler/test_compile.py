@@ -385,3 +385,21 @@ def test_stances_and_disabled_functions() -> None:
         call_often(outer, [(chainrule.ones(2),)] * 3)
     compiler.reset()
     assert not compiled.entries
+
+
+@pytest.mark.parametrize("mode", [None, "reference"])
+def test_verify_names_the_first_instruction_that_differs(mode: Any) -> None:
+    """A planted fault: a program that computes cosines where the function has sines."""
+
+    def f(x: Any) -> Any:
+        y = x.sin()
+        return (y * 2).sum()
+
+    compiled = chainrule.compile(f, mode=mode)
+    x = chainrule.arange(3.0)
+    for _ in range(3):
+        compiled(x)
+    (step,) = [s for s in compiled.program.instructions if s.kernel == "sin"]
+    step.function = backend.K.cos
+    with pytest.raises(AssertionError, match=r"results of f differ; the first is that of .*sin\("):
+        compiled.verify(x)

@@ -90,6 +90,8 @@ class Recording:
         self._views: dict[Any, int] = {}  # by their place in a slot and their form
         self._inside = False  # a kernel that calls others is one call
         self.reason = ""  # why the step cannot be repeated
+        self.keeps_values = False  # whether to keep what kernels made, by slot:
+        self.values: dict[int, Any] = {}
         self._walked: set[int] = set()  # nodes of graphs that were used
         self._update: Update | None = None  # what the next update of parameters belongs to
 
@@ -319,6 +321,8 @@ class Recording:
             self.refuse("it changes an argument in place")
         if any([min(s.strides, default=0) < 0 for s in program.slots]):
             self.refuse("it steps through memory backwards")
+        if self.keeps_values:
+            self.values = {number: plain(a).copy() for number, a in self._made.items()}
         self._fold()
         use_squares(program)
         reuse_equal(program)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from chainrule.backend import K
-from chainrule.compiler.guards import tensors_in
+from chainrule.compiler.capture import Recording
+from chainrule.compiler.guards import owned_by, tensors_in
 from chainrule.compiler.program import Program
+from chainrule.compiler.reference import Reference
 from chainrule.random import Generator
 from chainrule.tensor import Tensor
 
@@ -44,6 +46,25 @@ class _State:
             g.set_state(stream)
 
 
+def _first_difference(
+    compiled: Compiled, program: Program, args: Any, kwargs: Any, state: _State, start: Any
+) -> str:
+    """The first instruction whose value is not the one that the function itself computes."""
+    recording = Recording(lambda: owned_by(compiled.function))
+    recording.keeps_values = True
+    inputs = list(tensors_in((args, kwargs)))
+    recording.finish(recording.run(lambda: compiled.function(*args, **kwargs), inputs))
+    state.restore(start)
+    reference = Reference(program)
+    reference.build([t.array for t in inputs])
+    for number, step in enumerate(program.instructions):
+        for slot in step.makes():
+            expected = recording.values.get(slot)
+            if expected is None or expected.tobytes() != reference.value(slot).tobytes():
+                return f"the first is that of {step.line}: {program.line(number).strip()}"
+    return "kernel by kernel (mode='reference') the program gives the function's own values"
+
+
 def verified(compiled: Compiled, program: Program, args: Any, kwargs: Any) -> str:
     """Runs both ways from one state; an error if any bit of results or state differs."""
     state = _State(program)
@@ -60,8 +81,11 @@ def verified(compiled: Compiled, program: Program, args: Any, kwargs: Any) -> st
     ):
         same = [a.tobytes() == b.tobytes() for a, b in zip(eager, repeated, strict=True)]
         if not all(same):
+            state.restore(start)
+            where = _first_difference(compiled, program, args, kwargs, state, start)
             raise AssertionError(
-                f"compile: {same.count(False)} of {len(same)} {what} of {compiled.__name__} differ"
+                f"compile: {same.count(False)} of {len(same)} {what} of {compiled.__name__} "
+                f"differ; {where}"
             )
     count = len(program.instructions)
     return f"{compiled.__name__}: {count} instructions give the same bits as the function itself"
