@@ -103,6 +103,8 @@ class Compiled(_Base):
         self.mode = "reference" if why_not_native else mode
         self.entries: dict[Any, _Entry] = {}
         self.repeated = 0  # how many calls were
+        self.taken: list[Tensor] = []  # rows of what the calls of an epoch returned, also of one
+        # that ended with an error
         self._shortcut_of: _Entry | None = None  # which the base class takes
         self._used: _Entry | None = None
         self._lock = threading.RLock()
@@ -249,6 +251,9 @@ class Compiled(_Base):
         self.take(None)
         error = program.instructions[number].error
         if error is not None:
+            made = {slot for step in program.instructions[:number] for slot in step.makes()}
+            roots = {program.root(slot) for slot in made}
+            _set_gradients(program, runner, roots)
             raise error()
         if program.grads:
             _set_gradients(program, runner)
@@ -289,7 +294,7 @@ class Compiled(_Base):
     def _many(self, times: int, taken: Batches | None, schedule: LRScheduler | None) -> Tensor:
         if times < 1:
             raise ValueError(f"compile: there is not one whole call to be made (calls: {times})")
-        losses: list[Tensor] = []
+        losses = self.taken = []
         first = 0
         one_by_one = False
         with self._lock:
@@ -312,7 +317,7 @@ class Compiled(_Base):
                     losses.append(loss.detach().reshape(1, -1))
                     first += 1
                 else:
-                    losses += self._at_once(entry, *alone, times - first, taken, first, numbers)
+                    self._at_once(entry, *alone, times - first, taken, first, numbers)
                     first = sum([len(t) for t in losses])
         table = losses[0] if len(losses) == 1 else cat(losses)
         return table[:, 0] if table.shape[1] == 1 else table
@@ -337,7 +342,7 @@ class Compiled(_Base):
         taken: Batches | None,
         first: int,
         numbers: Numbers | None,
-    ) -> list[Tensor]:
+    ) -> None:
         """As many calls as come to their end, and one more where a check fails without an error."""
         loss = tape.value(program.result.slot)
         losses = K.zeros((times, loss.size), loss.dtype)
@@ -354,14 +359,15 @@ class Compiled(_Base):
                 numbers.put_back(tape.steps_done)
             _leave(program, tape, tape.steps_done)
             self.repeated += tape.steps_done
+            self.taken.append(of_array(losses[: tape.steps_done]))
         if failed < 0:
-            return [of_array(losses)]
+            return
         args = () if taken is None else taken[first + done]
         try:
             rest = self._failed(entry, program, tape, failed, args, {})
             if numbers is not None and numbers.schedule is not None:
                 numbers.schedule.step()
-            return [of_array(losses[:done]), rest.detach().reshape(1, -1)]
+            self.taken.append(rest.detach().reshape(1, -1))
         except Exception as error:
             error.add_note(_place(first + done, first + times))
             raise
@@ -401,9 +407,13 @@ def _leave(program: Program, runner: Tape | Reference, calls: int) -> None:
         optimizer._steps_taken += calls
 
 
-def _set_gradients(program: Program, runner: Tape | Reference) -> None:
+def _set_gradients(
+    program: Program, runner: Tape | Reference, made: set[int] | None = None
+) -> None:
+    """The gradients of a call; of one that ended early, those that were made."""
     for leaf, slot in program.grads:
-        leaf._grad = of_array(runner.value(slot))
+        if made is None or program.root(slot) in made:
+            leaf._grad = of_array(runner.value(slot))
 
 
 def _returned(program: Program, runner: Tape | Reference, slot: int) -> Tensor:

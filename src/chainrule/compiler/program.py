@@ -281,12 +281,13 @@ class Program:
         """Moves checks up to behind what makes their values.
 
         A check of arguments comes first, then: where it fails nothing has been drawn or written,
-        and the function itself can run from the beginning, up to its error.
+        and the function itself can run from the beginning, up to its error. One whose error is
+        known stays: all that the function does before it has been done.
         """
         order: list[Instruction] = []
         for step in self.instructions:
             place = len(order)
-            if step.effect == "checks":
+            if step.effect == "checks" and step.error is None:
                 needed = {self.root(slot) for slot in step.reads()}
                 while place and not self._concerns(order[place - 1], needed):
                     place -= 1
