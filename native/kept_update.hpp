@@ -14,11 +14,15 @@ class KeptUpdate {
     static std::unique_ptr<KeptUpdate> of(PyObject* const* args, Py_ssize_t count);
     ~KeptUpdate();
 
-    // The rate and all constants, as write_updates gets them; false if Python is to see to them.
-    bool set(double lr, PyObject* constants);
-    bool set_rate(double lr);
-    // One constant by its name; false if there is none, or if the rule would divide by zero.
-    bool set_constant(const char* name, double value);
+    // Whether the rates are arrays, which are read again at each run.
+    bool has_rates() const;
+    // All constants, as write_updates gets them; false if Python is to see to them.
+    bool set(PyObject* constants);
+    void set_rate(double lr);
+    // The number of a constant by its name; -1 if there is none.
+    static int constant(const char* name);
+    // False if the rule would divide by zero.
+    bool set_constant(int number, double value);
     void run() const;
 
   private:

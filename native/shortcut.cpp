@@ -236,8 +236,10 @@ bool count_up(Inside* in) {
         if (!follows(u)) {
             PyObject* time = PyObject_CallNoArgs(u.prepare);
             if (time == nullptr) return false;
-            u.time = PyLong_AsLongLong(time);
+            const bool known = time != Py_None;
+            u.time = known ? PyLong_AsLongLong(time) : -1;
             Py_DECREF(time);
+            if (!known) return false;  // Python has to see to it
             std::vector<PyObject*> now;
             values_of(u.group, &now);
             keep(&u.seen, &now);

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <string>
 
 #include "copies.hpp"
 #include "kept_update.hpp"
@@ -90,7 +89,7 @@ enum class Kind { kept, kept_check, drawn, native, python, check, copy, update, 
 
 // A constant of an update that follows from the number of the step: 1 - base^t.
 struct Moving {
-    std::string name;
+    int constant;
     double base;
 };
 
@@ -536,8 +535,7 @@ bool draw_and_run(const Step& step, Gil* gil) {
 bool advance(Step* step) {
     step->time += 1;
     for (const Moving& m : step->moving)
-        if (!step->update->set_constant(m.name.c_str(), 1 - std::pow(m.base, step->time)))
-            return false;
+        if (!step->update->set_constant(m.constant, 1 - std::pow(m.base, step->time))) return false;
     return true;
 }
 
@@ -661,15 +659,30 @@ PyObject* add_update(PyObject* self, PyObject* args) {
     return PyLong_FromSsize_t(length_of(self) - 1);
 }
 
-// set_numbers(step, lr, constants): of the next run of an update. Whether it can be.
+// set_numbers(step, lr, constants): of the next run of an update; None in the place of a rate where
+// the rates are arrays. Whether it can be.
 PyObject* set_numbers(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-    if (count != 3 || !PyFloat_Check(args[1]) || !PyDict_Check(args[2])) {
+    if (count != 3 || !(PyFloat_Check(args[1]) || args[1] == Py_None) || !PyDict_Check(args[2])) {
         PyErr_SetString(PyExc_TypeError, "Tape.set_numbers: expected (step, lr, constants)");
         return nullptr;
     }
     const Step* step = step_at(self, PyLong_AsSsize_t(args[0]), Kind::update);
     if (step == nullptr) return nullptr;
-    return PyBool_FromLong(step->update->set(PyFloat_AS_DOUBLE(args[1]), args[2]));
+    if (step->update->has_rates() != (args[1] == Py_None)) {
+        PyErr_SetString(PyExc_TypeError, "Tape.set_numbers: these are rates of another kind");
+        return nullptr;
+    }
+    if (args[1] != Py_None) step->update->set_rate(PyFloat_AS_DOUBLE(args[1]));
+    return PyBool_FromLong(step->update->set(args[2]));
+}
+
+// The number of a constant by its name; -1 with an error if there is none.
+int constant_of(PyObject* name) {
+    const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+    const int number = text == nullptr ? -1 : KeptUpdate::constant(text);
+    if (number < 0 && !PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "Tape: no update has a constant %R", name);
+    return number;
 }
 
 // set_moving(step, time, {name: base}): constants that follow from the number of the step, and the
@@ -686,10 +699,10 @@ PyObject* set_moving(PyObject* self, PyObject* given) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
     while (PyDict_Next(bases, &position, &key, &value)) {
-        const char* name = PyUnicode_AsUTF8(key);
+        const int constant = constant_of(key);
         const double base = PyFloat_AsDouble(value);
-        if (name == nullptr || PyErr_Occurred()) return nullptr;
-        step->moving.push_back({name, base});
+        if (constant < 0 || PyErr_Occurred()) return nullptr;
+        step->moving.push_back({constant, base});
     }
     Py_RETURN_NONE;
 }
@@ -744,18 +757,86 @@ bool feeds_of(PyObject* targets, PyObject* sources, std::vector<Feed>* out) {
     return true;
 }
 
-// epoch(steps, targets, sources, order, loss, losses, rates): runs all steps so many times, each
-// time with the next rows, the next rate of each update and the next numbers; keeps each loss.
-// Returns (repetitions done, the check that failed or -1).
-PyObject* epoch(PyObject* self, PyObject* given) {
-    as_tape(self)->done = as_tape(self)->at = 0;
-    Py_ssize_t times;
-    PyObject *targets, *sources, *order, *loss, *losses, *rates;
-    if (!PyArg_ParseTuple(given, "nO!O!OOOO", &times, &PyTuple_Type, &targets, &PyTuple_Type,
-                          &sources, &order, &loss, &losses, &rates))
-        return nullptr;
-    std::vector<Feed> feeds;
-    if (!feeds_of(targets, sources, &feeds)) return nullptr;
+// The numbers of an update for all repetitions: a row for each.
+struct Table {
+    Step* step;
+    std::vector<int> columns;  // which constants; RATE is the rate
+    const double* numbers;
+
+    static constexpr int RATE = -1;
+
+    // Sets the numbers of a repetition; false if the rule would divide by zero.
+    bool set(Py_ssize_t k) const {
+        const double* row = numbers + static_cast<std::size_t>(k) * columns.size();
+        bool fine = true;
+        for (std::size_t i = 0; i < columns.size(); ++i) {
+            if (columns[i] == RATE)
+                step->update->set_rate(row[i]);
+            else
+                fine = step->update->set_constant(columns[i], row[i]) && fine;
+        }
+        return fine;
+    }
+};
+
+// Reads (step, names of columns, array of rows).
+bool table_of(PyObject* self, PyObject* given, Py_ssize_t times, Table* out) {
+    Py_ssize_t number;
+    PyObject *names, *rows;
+    if (!PyTuple_Check(given) ||
+        !PyArg_ParseTuple(given, "nO!O!", &number, &PyTuple_Type, &names, &PyArray_Type, &rows))
+        return false;
+    out->step = step_at(self, number, Kind::update);
+    if (out->step == nullptr) return false;
+    const Py_ssize_t count = PyTuple_GET_SIZE(names);
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject* name = PyTuple_GET_ITEM(names, i);
+        const bool rate =
+            PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "lr") == 0;
+        const int column = rate ? Table::RATE : constant_of(name);
+        if (!rate && column < 0) return false;
+        out->columns.push_back(column);
+    }
+    PyArrayObject* a = as_array(rows);
+    if (PyArray_TYPE(a) != NPY_DOUBLE || !is_plain(a) || PyArray_SIZE(a) < times * count) {
+        PyErr_SetString(PyExc_ValueError, "Tape.epoch: a table of numbers is too small");
+        return false;
+    }
+    out->numbers = data<double>(a);
+    return true;
+}
+
+// Who sets the numbers of the updates of a repetition: tables, or the updates themselves.
+struct Numbers {
+    std::vector<Table> tables;
+    std::vector<Step*> updates;  // without a table
+
+    bool read(PyObject* self, PyObject* given, Py_ssize_t times) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i) {
+            tables.emplace_back();
+            if (!table_of(self, PyTuple_GET_ITEM(given, i), times, &tables.back())) return false;
+        }
+        for (const auto& step : *as_tape(self)->steps) {
+            bool has = step->kind != Kind::update;
+            for (const Table& t : tables) has = has || t.step == step.get();
+            if (!has) updates.push_back(step.get());
+        }
+        return true;
+    }
+
+    bool set(Py_ssize_t k) const {
+        for (const Table& table : tables)
+            if (!table.set(k)) return false;
+        for (Step* update : updates)
+            if (!advance(update)) return false;
+        return true;
+    }
+};
+
+// Reads the order of rows, if there is one, and whether there are enough of them for so many
+// repetitions.
+bool rows_of(PyObject* order, const std::vector<Feed>& feeds, Py_ssize_t times,
+             const std::int64_t** out) {
     const std::int64_t batch = feeds.empty() ? 0 : feeds[0].count;
     const std::int64_t* rows = nullptr;
     if (order != Py_None) {
@@ -763,22 +844,40 @@ PyObject* epoch(PyObject* self, PyObject* given) {
         if (o == nullptr || PyArray_TYPE(o) != NPY_INT64 || !is_plain(o) ||
             PyArray_SIZE(o) < times * batch) {
             PyErr_SetString(PyExc_ValueError, "Tape.epoch: the order has too few rows");
-            return nullptr;
+            return false;
         }
         rows = data<std::int64_t>(o);
         for (std::int64_t i = 0; i < times * batch; ++i)
             for (const Feed& f : feeds)
                 if (rows[i] < 0 || rows[i] >= f.rows) {
                     PyErr_SetString(PyExc_IndexError, "Tape.epoch: the order names a row too many");
-                    return nullptr;
+                    return false;
                 }
     }
     for (const Feed& f : feeds)
         if (f.count != batch || (rows == nullptr && times * batch > f.rows)) {
             PyErr_SetString(PyExc_ValueError, "Tape.epoch: there are too few samples");
-            return nullptr;
+            return false;
         }
-    PyArrayObject *from = as_array(loss), *to = as_array(losses), *table = as_array(rates);
+    *out = rows;
+    return true;
+}
+
+// epoch(steps, targets, sources, order, loss, losses, tables): runs all steps so many times, each
+// time with the next rows and the next numbers of each update, from its table (step, names, rows)
+// if there is one; keeps each loss. Returns (repetitions done, the check that failed or -1).
+PyObject* epoch(PyObject* self, PyObject* given) {
+    as_tape(self)->done = as_tape(self)->at = 0;
+    Py_ssize_t times;
+    PyObject *targets, *sources, *order, *loss, *losses, *tables;
+    if (!PyArg_ParseTuple(given, "nO!O!OOOO!", &times, &PyTuple_Type, &targets, &PyTuple_Type,
+                          &sources, &order, &loss, &losses, &PyTuple_Type, &tables))
+        return nullptr;
+    std::vector<Feed> feeds;
+    const std::int64_t* rows = nullptr;
+    if (!feeds_of(targets, sources, &feeds) || !rows_of(order, feeds, times, &rows)) return nullptr;
+    const std::int64_t batch = feeds.empty() ? 0 : feeds[0].count;
+    PyArrayObject *from = as_array(loss), *to = as_array(losses);
     const bool keeps = from != nullptr && to != nullptr;
     if (keeps && (PyArray_SIZE(from) != 1 || PyArray_SIZE(to) < times || !is_plain(to) ||
                   PyArray_TYPE(from) != PyArray_TYPE(to))) {
@@ -786,15 +885,8 @@ PyObject* epoch(PyObject* self, PyObject* given) {
         return nullptr;
     }
     const auto& steps = *as_tape(self)->steps;
-    std::vector<Step*> updates;
-    for (const auto& step : steps)
-        if (step->kind == Kind::update) updates.push_back(step.get());
-    if (table != nullptr &&
-        (PyArray_TYPE(table) != NPY_DOUBLE || !is_plain(table) ||
-         PyArray_SIZE(table) < times * static_cast<Py_ssize_t>(updates.size()))) {
-        PyErr_SetString(PyExc_ValueError, "Tape.epoch: the table of rates is too small");
-        return nullptr;
-    }
+    Numbers numbers;
+    if (!numbers.read(self, tables, times)) return nullptr;
     Supply mine{false, {}};
     auto looked = std::chrono::steady_clock::now(), last = looked;
     Py_ssize_t every = 1, next = 0;  // repetitions between readings of the clock
@@ -802,15 +894,10 @@ PyObject* epoch(PyObject* self, PyObject* given) {
     Gil gil(alone);
     for (Py_ssize_t k = 0; k < times; ++k) {
         for (const Feed& f : feeds) f.fill(rows, k * batch);
-        for (std::size_t u = 0; u < updates.size(); ++u) {
-            if (table != nullptr)
-                updates[u]->update->set_rate(
-                    data<double>(table)[static_cast<std::size_t>(k) * updates.size() + u]);
-            if (!advance(updates[u])) {
-                gil.take();
-                PyErr_SetString(PyExc_ZeroDivisionError, "Tape.epoch: a correction is zero");
-                return nullptr;
-            }
+        if (!numbers.set(k)) {
+            gil.take();
+            PyErr_SetString(PyExc_ZeroDivisionError, "Tape.epoch: an update divides by zero");
+            return nullptr;
         }
         const Py_ssize_t code =
             run_range(as_tape(self), 0, static_cast<Py_ssize_t>(steps.size()), &mine, &gil);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 namespace chainrule {
 namespace {
@@ -655,6 +656,7 @@ PyObject* write_clamped(const Call& call) {
 
 struct KeptUpdate::Inside {
     Prepared update;
+    std::vector<Rates> rates;  // of each parameter, if it has its own
     explicit Inside(Py_ssize_t count) : update(count) {}
 };
 
@@ -666,37 +668,49 @@ std::unique_ptr<KeptUpdate> KeptUpdate::of(PyObject* const* args, Py_ssize_t cou
     const KnownRule* rule = nullptr;
     UpdateConstants c{};
     const std::int64_t parts = read_rule(call, &rule, &c);
-    if (parts == 0 || !PyFloat_CheckExact(call[3])) return nullptr;
+    if (parts == 0) return nullptr;
     auto inside = std::make_unique<Inside>(static_cast<Py_ssize_t>(parts));
     if (!inside->update.rows || !read_rows(call, &inside->update.rows) ||
         inside->update.rows.has_copies())
         return nullptr;
+    for (Py_ssize_t i = 0; !PyFloat_CheckExact(call[3]) && i < PyList_GET_SIZE(call[1]); ++i) {
+        Rates rates{nullptr, 1, 0, false};
+        if (!rates_of(PyList_GET_ITEM(call[3], i), PyList_GET_ITEM(call[1], i), &rates))
+            return nullptr;
+        inside->rates.push_back(rates);
+    }
     inside->update.rule = rule;
     inside->update.constants = c;
     return std::unique_ptr<KeptUpdate>(new KeptUpdate(std::move(inside)));
 }
 
-bool KeptUpdate::set(double lr, PyObject* constants) {
-    Prepared& update = inside_->update;
-    for (Py_ssize_t i = 0; i < update.rows.count; ++i) update.rows[i].lr = lr;
-    return constants_of(*update.rule, constants, &update.constants);
+bool KeptUpdate::has_rates() const { return !inside_->rates.empty(); }
+
+bool KeptUpdate::set(PyObject* constants) {
+    return constants_of(*inside_->update.rule, constants, &inside_->update.constants);
 }
 
-bool KeptUpdate::set_rate(double lr) {
+void KeptUpdate::set_rate(double lr) {
     for (Py_ssize_t i = 0; i < inside_->update.rows.count; ++i) inside_->update.rows[i].lr = lr;
-    return true;
 }
 
-bool KeptUpdate::set_constant(const char* name, double value) {
-    for (int i = 0; i < constants::COUNT; ++i) {
-        if (std::strcmp(CONSTANT_NAMES[i], name) != 0) continue;
-        inside_->update.constants.*PLACES[i] = value;
-        return !divides_by_zero(static_cast<constants::Number>(i), value);
-    }
-    return false;
+int KeptUpdate::constant(const char* name) {
+    for (int i = 0; i < constants::COUNT; ++i)
+        if (std::strcmp(CONSTANT_NAMES[i], name) == 0) return i;
+    return -1;
 }
 
-void KeptUpdate::run() const { inside_->update.run(); }
+bool KeptUpdate::set_constant(int number, double value) {
+    inside_->update.constants.*PLACES[number] = value;
+    return !divides_by_zero(static_cast<constants::Number>(number), value);
+}
+
+void KeptUpdate::run() const {
+    Py_ssize_t row = 0;
+    for (const Rates& rates : inside_->rates)
+        for (std::int64_t i = 0; i < rates.count; ++i) inside_->update.rows[row++].lr = rates[i];
+    inside_->update.run();
+}
 
 PyMethodDef update_methods[] = {
     CHAINRULE_METHOD(write_updates, "Updates parameters by an optimizer's rule."),

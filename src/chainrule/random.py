@@ -199,11 +199,14 @@ class Streams:
 
     def __init__(self, generators: Iterable[Generator]):
         self.generators = list(generators)
+        self.choices = 0  # how often one was chosen
         self.select(0)
 
     def select(self, i: int) -> None:
         """Makes the i-th generator the one to draw from."""
         self._raw = self.generators[i].raw
+        self.selected = i
+        self.choices += 1
 
     def orders(self, n: int) -> np.ndarray:
         """A random order of n samples from each generator, as a loader that shuffles draws it."""
@@ -227,6 +230,41 @@ class Streams:
 
     def __exit__(self, *error: object) -> None:
         default_generator.forks().pop()
+
+
+class Selected(Generator):
+    """The i-th of the streams that stand in for the default generator, whichever they are.
+
+    A recorded step draws from it where the step itself selected the stream.
+    """
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def _generator(self) -> Generator:
+        streams = default_generator.raw
+        return (
+            streams.generators[self.number] if isinstance(streams, Streams) else default_generator
+        )
+
+    @property
+    def raw(self) -> Raw:
+        """NumPy's generator of that stream."""
+        return self._generator().raw
+
+    def get_state(self) -> Tensor:
+        """The state of that stream."""
+        return self._generator().get_state()
+
+    def set_state(self, new_state: Tensor | np.ndarray) -> Generator:
+        """Has that stream go on from a state."""
+        return self._generator().set_state(new_state)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Selected) and other.number == self.number
+
+    def __hash__(self) -> int:
+        return hash(self.number)
 
 
 default_generator = _DefaultGenerator()

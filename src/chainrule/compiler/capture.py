@@ -22,12 +22,12 @@ from chainrule.backend.effects import WRITES, effect_of
 from chainrule.backend.recorded import (
     Recorded,
     as_array,
-    cannot_repeat,
     place_of,
     plain,
     recording,
     thread,
 )
+from chainrule.compiler.drawing import Sources, stream_classes
 from chainrule.compiler.guards import tensors_in
 from chainrule.compiler.passes import drop_unused, reuse_equal, use_squares
 from chainrule.compiler.program import (
@@ -43,7 +43,6 @@ from chainrule.graph import Node
 from chainrule.nn.module.noting import noting
 from chainrule.ops.core.pointwise import is_constant
 from chainrule.optim import optimizer
-from chainrule.random import Generator, Streams, default_generator
 from chainrule.tensor import Tensor, of_array
 
 __all__ = ["Recording"]
@@ -94,6 +93,7 @@ class Recording:
         self.values: dict[int, Any] = {}
         self._walked: set[int] = set()  # nodes of graphs that were used
         self._update: Update | None = None  # what the next update of parameters belongs to
+        self._sources = Sources()  # of random numbers
 
     # --- running ----------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class Recording:
     def _told(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """The arguments of a call as an instruction holds them: without arrays."""
         tree = map_arrays(_unhanded((args, kwargs)), ARRAYS, self._ref)
-        return map_arrays(tree, (type(default_generator.raw), Streams), _generator_of)
+        return map_arrays(tree, stream_classes(), self._sources.of)
 
     def _note(self, kernel: str, function: Any, told: Any, out: Any, effect: str) -> Any:
         """The results of a call, which the program knows from now on."""
@@ -412,21 +412,6 @@ def _is_lasting(program: Program, number: int) -> bool:
     out = [*refs_in(program.result), *[s for _, s in program.grads]]
     roots = [program.root(s) for s in out]
     return slot.kind == "made" and not slot.written and number not in roots
-
-
-def _generator_of(raw: Any) -> Generator:
-    """The generator whose stream this is: seeded anew, it has another one."""
-    if raw is default_generator.raw:
-        return default_generator
-    for g in gc.get_referrers(raw):
-        if isinstance(g, Generator):
-            return g
-        if isinstance(g, dict):  # its attributes
-            for owner in gc.get_referrers(g):
-                if isinstance(owner, Generator):
-                    return owner
-    cannot_repeat("it draws random numbers from a stream that no generator has")
-    return default_generator
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from chainrule.compiler.batches import Batches
 from chainrule.compiler.capture import Recording
 from chainrule.compiler.guards import Guards, form_of, owned_by, tensors_in
 from chainrule.compiler.program import Program, Ref, map_arrays
-from chainrule.compiler.rates import Rates
+from chainrule.compiler.rates import Numbers
 from chainrule.compiler.reference import Reference
 from chainrule.compiler.shortcut import Ways, shortcut_of
 from chainrule.compiler.tape import Tape
@@ -103,6 +103,8 @@ class Compiled(_Base):
         self.mode = "reference" if why_not_native else mode
         self.entries: dict[Any, _Entry] = {}
         self.repeated = 0  # how many calls were
+        self.taken: list[Tensor] = []  # rows of what the calls of an epoch returned, also of one
+        # that ended with an error
         self._shortcut_of: _Entry | None = None  # which the base class takes
         self._used: _Entry | None = None
         self._lock = threading.RLock()
@@ -249,6 +251,9 @@ class Compiled(_Base):
         self.take(None)
         error = program.instructions[number].error
         if error is not None:
+            made = {slot for step in program.instructions[:number] for slot in step.makes()}
+            roots = {program.root(slot) for slot in made}
+            _set_gradients(program, runner, roots)
             raise error()
         if program.grads:
             _set_gradients(program, runner)
@@ -289,17 +294,18 @@ class Compiled(_Base):
     def _many(self, times: int, taken: Batches | None, schedule: LRScheduler | None) -> Tensor:
         if times < 1:
             raise ValueError(f"compile: there is not one whole call to be made (calls: {times})")
-        losses: list[Tensor] = []
+        losses = self.taken = []
         first = 0
+        one_by_one = False
         with self._lock:
             while first < times:
                 entry = self._entry((() if taken is None else taken.like(first), {}))
-                alone = self._alone(entry)
-                rates = None
-                if alone is not None and schedule is not None:
-                    updates = [u for _, u in alone[1].updates]
-                    rates = Rates(schedule, updates, times - first)
-                if alone is None or (rates is not None and rates.table is None):
+                alone = None if one_by_one else self._alone(entry)
+                numbers = None
+                if alone is not None and (schedule is not None or Numbers.needed(alone[1].updates)):
+                    numbers = Numbers(alone[1].updates, times - first, schedule)
+                    one_by_one = numbers.tables is None
+                if alone is None or one_by_one:
                     loss = self(*(() if taken is None else taken[first]))
                     if schedule is not None:
                         schedule.step()
@@ -311,7 +317,7 @@ class Compiled(_Base):
                     losses.append(loss.detach().reshape(1, -1))
                     first += 1
                 else:
-                    losses += self._at_once(entry, *alone, times - first, taken, first, rates)
+                    self._at_once(entry, *alone, times - first, taken, first, numbers)
                     first = sum([len(t) for t in losses])
         table = losses[0] if len(losses) == 1 else cat(losses)
         return table[:, 0] if table.shape[1] == 1 else table
@@ -321,7 +327,7 @@ class Compiled(_Base):
         program, tape = entry.program, entry.runner
         if program is None or not isinstance(tape, Tape) or entry.guards is None:
             return None
-        if program.without_grads or entry.guards.changed() or not tape.runs_alone():
+        if program.without_grads or entry.guards.changed() or tape.marks:
             return None
         ref = program.result
         whole = isinstance(ref, Ref) and K.is_contiguous(tape.value(ref.slot))
@@ -335,33 +341,33 @@ class Compiled(_Base):
         times: int,
         taken: Batches | None,
         first: int,
-        rates: Rates | None,
-    ) -> list[Tensor]:
+        numbers: Numbers | None,
+    ) -> None:
         """As many calls as come to their end, and one more where a check fails without an error."""
         loss = tape.value(program.result.slot)
         losses = K.zeros((times, loss.size), loss.dtype)
         sources, order = ((), None) if taken is None else taken.rest(first)
         try:
-            table = None if rates is None else rates.table
-            done, failed = tape.epoch(times, sources, order, loss, losses, table)
+            done, failed = tape.epoch(times, sources, order, loss, losses, numbers)
         except BaseException as error:
             entry.runner = entry.shortcut = None  # its memory holds the half of a step
             self.take(None)
             error.add_note(_place(first + tape.steps_done, first + times))
             raise
         finally:
-            if rates is not None and tape.steps_done < times:
-                rates.put_back(tape.steps_done)
+            if numbers is not None and tape.steps_done < times:
+                numbers.put_back(tape.steps_done)
             _leave(program, tape, tape.steps_done)
             self.repeated += tape.steps_done
+            self.taken.append(of_array(losses[: tape.steps_done]))
         if failed < 0:
-            return [of_array(losses)]
+            return
         args = () if taken is None else taken[first + done]
         try:
             rest = self._failed(entry, program, tape, failed, args, {})
-            if rates is not None:
-                rates.schedule.step()
-            return [of_array(losses[:done]), rest.detach().reshape(1, -1)]
+            if numbers is not None and numbers.schedule is not None:
+                numbers.schedule.step()
+            self.taken.append(rest.detach().reshape(1, -1))
         except Exception as error:
             error.add_note(_place(first + done, first + times))
             raise
@@ -401,9 +407,13 @@ def _leave(program: Program, runner: Tape | Reference, calls: int) -> None:
         optimizer._steps_taken += calls
 
 
-def _set_gradients(program: Program, runner: Tape | Reference) -> None:
+def _set_gradients(
+    program: Program, runner: Tape | Reference, made: set[int] | None = None
+) -> None:
+    """The gradients of a call; of one that ended early, those that were made."""
     for leaf, slot in program.grads:
-        leaf._grad = of_array(runner.value(slot))
+        if made is None or program.root(slot) in made:
+            leaf._grad = of_array(runner.value(slot))
 
 
 def _returned(program: Program, runner: Tape | Reference, slot: int) -> Tensor:

@@ -96,15 +96,48 @@ class Update:
     params: list[Tensor]
     held: list[Any]
 
-    def is_current(self) -> bool:
-        """Whether the optimizer still keeps the states that this updates."""
-        states = self.optimizer.state
-        return all([states.get(p) is h for p, h in zip(self.params, self.held, strict=True)])
+    def __post_init__(self) -> None:
+        self.names = self.optimizer.states(self.group)
+        rates = self.optimizer._rates(self.group, self.params)
+        # Where each parameter has rates of its own they are arrays, which are part of the program.
+        self.rates = None if isinstance(rates, float) else [r.array for r in rates]
 
-    def next(self) -> tuple[Any, dict[str, Any], Any]:
-        """Counts a step; what tells it apart, its constants and its rates."""
+    def is_current(self) -> bool:
+        """Whether the optimizer still keeps the states that this updates, and rates of the kind."""
+        states = self.optimizer.state
+        held = all([states.get(p) is h for p, h in zip(self.params, self.held, strict=True)])
+        return held and self.has_form()
+
+    def has_form(self) -> bool:
+        """Whether the settings ask for the same states as when it was recorded, and rates of the
+        same kind: one number, or the very arrays."""
+        if self.optimizer.states(self.group) != self.names:
+            return False
+        rates = self.optimizer._rates(self.group, self.params)
+        if self.rates is None or isinstance(rates, float):
+            return self.rates is None and isinstance(rates, float)
+        return all([r.array is a for r, a in zip(rates, self.rates, strict=True)])
+
+    def numbers(self, key: Any) -> tuple[dict[str, Any], float | None]:
+        """The constants of a step and its rate; None where the rates are arrays."""
+        constants, rates = self.optimizer.numbers(self.group, self.params, key)
+        return constants, rates if isinstance(rates, float) else None
+
+    def next(self) -> tuple[Any, dict[str, Any], float | None]:
+        """Counts a step; what tells it apart, its constants and its rate."""
         key = self.optimizer._count(self.held, [False] * len(self.held))[0]
-        return key, *self.optimizer.numbers(self.group, self.params, key)
+        return key, *self.numbers(key)
+
+    def foreseen(self, state: dict[str, Any]) -> tuple[dict[str, Any], float | None]:
+        """The numbers of the step after a state of counts and scalars, which goes on by it."""
+        step = state["step"] + 1 if self.optimizer.keeps_step else 2
+        names = self.optimizer.scalar_states
+        scalars = {name: state[name] for name in names}
+        found = self.numbers((step, *scalars.values()) if names else step)
+        if names:
+            state.update(self.optimizer.advance(self.group, step, **scalars))
+        state["step"] = step
+        return found
 
     def advance(self, key: Any) -> None:
         """The scalar states after the step."""
@@ -112,19 +145,23 @@ class Update:
             self.optimizer.advance_scalars(self.group, self.held, key)
 
     @contextlib.contextmanager
-    def counted(self) -> Iterator[tuple[dict[str, Any], Any]]:
-        """Around a step: its constants and rates; it does not count if it raises an error."""
-        key, constants, rates = self.next()
+    def counted(self) -> Iterator[tuple[dict[str, Any], float | None]]:
+        """Around a step: its constants and rate; it does not count if it raises an error."""
+        key, constants, rate = self.next()
         try:
-            yield constants, rates
+            yield constants, rate
         except BaseException:
-            self.back()
+            self.back(key)
             raise
         self.advance(key)
 
-    def back(self) -> None:
+    def back(self, key: Any) -> None:
         """Takes back a step that was counted, and not taken."""
         self.skip(-1)
+        names = self.optimizer.scalar_states
+        if names:
+            for state in self.held:
+                state.update(zip(names, key[1:], strict=True))
 
     def skip(self, steps: int) -> None:
         """Counts steps that were taken elsewhere."""
@@ -152,14 +189,24 @@ class Update:
             found[name] = bases[0]
         return found
 
-    def prepare(self, tape: Any, number: int) -> int:
-        """Tells a tape the numbers of the steps to come; the number of the last one."""
-        t = self.held[0]["step"] if self.optimizer.keeps_step else 1
-        constants, rates = self.optimizer.numbers(self.group, self.params, t + 1)
-        if not tape.set_numbers(number, rates, constants):
-            raise ZeroDivisionError("compile: an update divides by zero")
+    def prepare(self, tape: Any, number: int) -> int | None:
+        """Tells a tape the numbers of the steps to come; the number of the last one.
+
+        None if they have another form than was recorded.
+        """
+        if not self.has_form():
+            return None
+        first = {"step": 1, **self.held[0]}
+        t = first["step"]
+        self.tell(tape, number, *self.foreseen(first))
         tape.set_moving(number, float(t), self.moving() or {})
         return int(t)
+
+    @staticmethod
+    def tell(tape: Any, number: int, constants: dict[str, Any], rate: float | None) -> None:
+        """Tells a tape the numbers of the next step."""
+        if not tape.set_numbers(number, rate, constants):
+            raise ZeroDivisionError("compile: an update divides by zero")
 
 
 @dataclass
@@ -252,12 +299,13 @@ class Program:
         """Moves checks up to behind what makes their values.
 
         A check of arguments comes first, then: where it fails nothing has been drawn or written,
-        and the function itself can run from the beginning, up to its error.
+        and the function itself can run from the beginning, up to its error. One whose error is
+        known stays: all that the function does before it has been done.
         """
         order: list[Instruction] = []
         for step in self.instructions:
             place = len(order)
-            if step.effect == "checks":
+            if step.effect == "checks" and step.error is None:
                 needed = {self.root(slot) for slot in step.reads()}
                 while place and not self._concerns(order[place - 1], needed):
                     place -= 1

@@ -67,7 +67,8 @@ class Reference(Values):
 
     def _update(self, step: Instruction, update: Update) -> None:
         """The update of an optimizer, with the numbers of this step."""
-        rule, params, grads, _, states, _ = step.args
-        params, grads, states = self.filled((params, grads, states))
-        with update.counted() as (constants, rates):
-            step.function(rule, params, grads, rates, states, constants)
+        rule, *arrays, _ = step.args
+        params, grads, rates, states = self.filled(arrays)
+        with update.counted() as (constants, rate):
+            given = rates if rate is None else rate
+            step.function(rule, params, grads, given, states, constants)

@@ -12,6 +12,7 @@ from chainrule.compiler.copying import copies_of
 from chainrule.compiler.arithmetic import called_with_place, kernel_for
 from chainrule.compiler.memory import LINE, planned
 from chainrule.compiler.program import Instruction, Program, Update
+from chainrule.compiler.rates import Numbers
 from chainrule.compiler.values import Values
 from chainrule.random import Generator
 
@@ -117,8 +118,9 @@ class Tape(Values):
 
     def _add_update(self, number: int, step: Instruction, u: Update) -> None:
         """An update: kept if it is the compiled kernel's, else called by Python each time."""
-        rule, params, grads, _, states, _ = step.args
-        with u.counted() as (constants, rates):
+        rule, params, grads, given, states, _ = step.args
+        with u.counted() as (constants, rate):
+            rates = self.filled(given) if rate is None else rate
             values = (rule, *self.filled((params, grads)), rates, self.filled(states), constants)
             kept = None if self._follows_from_another(u) else self.tape.add_update(values)
             if kept is None:
@@ -159,20 +161,21 @@ class Tape(Values):
         finally:
             end = tape.position()[1]  # steps from here on were not taken
             for (number, u), key in zip(self.updates, keys, strict=True):
-                u.advance(key) if number < end else u.back()
+                if number >= end:
+                    u.back(key)
 
     def _count(self) -> list[Any]:
         """Counts the steps of optimizers, and sets their numbers."""
         keys: list[Any] = []
         try:
             for number, u in self.updates:
-                key, constants, rates = u.next()
+                key, constants, rate = u.next()
                 keys.append(key)
-                if not self.tape.set_numbers(number, rates, constants):
-                    raise ZeroDivisionError("compile: an update divides by zero")
+                u.tell(self.tape, number, constants, rate)
+                u.advance(key)  # now: the numbers of a step of Python's may follow from these
         except BaseException:
-            for _, u in self.updates[: len(keys)]:
-                u.back()
+            for (_, u), key in zip(self.updates, keys, strict=False):
+                u.back(key)
             raise
         return keys
 
@@ -190,13 +193,13 @@ class Tape(Values):
         if step.update is None:
             step.function(*step.args)
             return
-        rule, params, grads, _, states, _ = values
-        with step.update.counted() as (constants, rates):
-            step.function(rule, params, grads, rates, states, constants)
+        rule, params, grads, rates, states, _ = values
+        with step.update.counted() as (constants, rate):
+            step.function(rule, params, grads, rates if rate is None else rate, states, constants)
 
     def runs_alone(self) -> bool:
-        """Whether it can run many times without Python in between."""
-        return not self.marks and all([u.moving() is not None for _, u in self.updates])
+        """Whether it can run again without Python in between: its numbers follow by themselves."""
+        return not self.marks and not Numbers.needed(self.updates)
 
     def epoch(
         self,
@@ -205,29 +208,36 @@ class Tape(Values):
         order: Any,
         loss: Any,
         losses: Any,
-        rates: Any = None,
+        numbers: Numbers | None = None,
     ) -> Any:
         """Runs all steps so many times; how often it was done, and the check that failed or -1.
 
-        ``rates`` has a row for each time, with a rate for each update. After an error
-        ``steps_done`` says how often.
+        ``numbers`` are those of updates that do not follow from the number of the step. After an
+        error ``steps_done`` says how often.
         """
         tape = self.tape
         for number, place, g in self.generators:
             tape.set_argument(number, place, g.raw)
-        for number, u in self.updates:
-            u.prepare(tape, number)
+        for i, (number, u) in enumerate(self.updates):
+            if numbers is None:
+                u.prepare(tape, number)
+            else:
+                u.tell(tape, number, *numbers.first[i])
         targets = tuple([self.arrays[i] for i in self.program.inputs])
+        tables: Any = () if numbers is None else numbers.tables
         try:
             # The numbers of a step as one element: they are only copied.
             form = f"V{loss.nbytes}"
             one, all_ = view_at(loss, 0, (), (), form), view_at(losses, 0, (times,), None, form)
-            done, failed = tape.epoch(times, targets, tuple(sources), order, one, all_, rates)
+            done, failed = tape.epoch(times, targets, tuple(sources), order, one, all_, tables)
             return done, self.checks[failed]
         finally:
             done, at = tape.position()
-            for number, u in self.updates:
-                u.skip(done + (number < at))
+            for i, (number, u) in enumerate(self.updates):
+                taken = done + (number < at)
+                u.skip(taken)
+                if numbers is not None:
+                    numbers.leave(i, taken)
 
     @property
     def steps_done(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chainrule import nn
@@ -26,23 +26,38 @@ def modules_of(trainer: Trainer) -> list[nn.Module]:
 
 
 class Dependence:
-    """The settings of a trainer, and the numbers in the user's own functions and objects."""
+    """Some settings, and the numbers in the user's own functions and objects.
 
-    def __init__(self, trainer: Trainer):
-        self.trainer = trainer
-        called = [trainer.loss.loss, *trainer.penalties.values()]
+    Args:
+        modules: that a step may call.
+        called: the loss and the penalties.
+        settings: gives what else it depends on.
+    """
+
+    def __init__(
+        self, modules: Sequence[nn.Module], called: Sequence[Any], settings: Callable[[], list[Any]]
+    ):
+        self.settings = settings
         self._objects = [c for c in called if not isinstance(c, (*FUNCTIONS, nn.Module))]
-        kinds = {type(m) for root in modules_of(trainer) for m in root.modules()}
+        kinds = {type(m) for root in modules for m in root.modules()}
         code: list[Any] = [kind.forward for kind in kinds]
         code += [c if isinstance(c, FUNCTIONS) else type(c).__call__ for c in called]
         self._names = [Names(f) for f in code if not _is_own(f)]
         self.before = self.now()
 
+    @classmethod
+    def of(cls, t: Trainer) -> Dependence:
+        """What the steps of a trainer depend on."""
+
+        def settings() -> list[Any]:
+            own = [t.clip_norm, t.clip_value, t.accumulate, t.model, t.loss, t.optimizer]
+            return [*own, *t.penalties.values(), *t.metrics]
+
+        return cls(modules_of(t), [t.loss.loss, *t.penalties.values()], settings)
+
     def now(self) -> list[Any]:
         """All of it, as it is."""
-        t = self.trainer
-        found: list[Any] = [t.clip_norm, t.clip_value, t.accumulate, t.model, t.loss, t.optimizer]
-        found += [*t.penalties.values(), *t.metrics]
+        found = self.settings()
         for value in self._objects:
             found += _plain_in(value, DEPTH)
         for names in self._names:

@@ -130,7 +130,7 @@ class Repeater:
     @functools.cached_property
     def depends(self) -> Dependence:
         """What updates depend on that their records do not see."""
-        return Dependence(self.trainer)
+        return Dependence.of(self.trainer)
 
     def _repeated(self) -> tuple[int, int]:
         """How many updates ran from records, in epochs and one by one."""
