@@ -180,7 +180,7 @@ def learning_curves(
             values[CUT.format(name, part)] = drop(curves)
             values[CAUSED.format(name, part)] = caused(curves, others)
             draw_band(ax, curves, charts.COLORS[2 * k], part)
-            looks = {"color": charts.COLORS[2 * k], "linestyle": ":"}
+            looks: dict[str, Any] = {"color": charts.COLORS[2 * k], "linestyle": ":"}
             ax.plot(range(1, cut_epochs + 1), others.median(1).values.numpy(), **looks)
         ax.plot([], [], color="black", linestyle=":", label="without the cut")
         ax.axvline(cut_epochs // 2 + 0.5, color="gray", linestyle="--", label="rate / 10")
