@@ -34,9 +34,9 @@ def draw_norms(ax: Any, norms: Tensor, title: str) -> None:
         label = {0: "first layer", layers - 1: "last layer"}.get(i)
         color = colormaps[charts.SEQUENTIAL](0.9 * i / (layers - 1))
         ax.plot(range(1, len(curve) + 1), curve, color=color, label=label)
-    for i, color in ((0, charts.COLORS[7]), (layers - 1, charts.COLORS[4])):
+    for i, shade in ((0, charts.COLORS[7]), (layers - 1, charts.COLORS[4])):
         low, high = (norms[:, i].quantile(q, dim=1).clamp(min=1e-9).numpy() for q in (0.25, 0.75))
-        ax.fill_between(range(1, len(low) + 1), low, high, color=color, alpha=0.15, linewidth=0)
+        ax.fill_between(range(1, len(low) + 1), low, high, color=shade, alpha=0.15, linewidth=0)
     ax.set(title=title, xlabel="epoch", ylabel="norm of the gradient", yscale="log")
     ax.set_ylim(1e-9, 10)
     ax.legend(loc="lower right", fontsize=8)
@@ -55,14 +55,14 @@ def draw_norms(ax: Any, norms: Tensor, title: str) -> None:
     ],
     full={"seeds": 40, "epochs": 300},
 )
-def gradient_norms(seeds: int = 12, epochs: int = 40) -> Outcome:
+def gradient_norms(seeds: int = 12, epochs: int = 30) -> Outcome:
     """How large the gradient of each layer is, epoch by epoch, in a network of ten narrow layers.
 
     Each line is a layer, from the first (dark) to the last (light), as the median over the seeds;
     the bands hold the middle half of the seeds for the first and the last layer. A layer far below
     the others hardly learns. With tanh the first layers start a hundred times below the last. ReLU
     does not save all networks: in some seeds a layer is silent for every flower, its gradient is
-    exactly zero, drawn at the lower edge, and so it stays. Forty epochs are too few to tell a slow
+    exactly zero, drawn at the lower edge, and so it stays. Thirty epochs are too few to tell a slow
     network from one that never learns; the course's 300 tell: of 40 seeds 27 fail with tanh and 22
     with ReLU, so that most of the printed contrast is one of seeds.
     """
