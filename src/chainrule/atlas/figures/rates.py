@@ -44,7 +44,7 @@ def draw_descent(ax: Any, name: str, path: list[float]) -> None:
     color = charts.COLORS[[*RATES].index(name) + 1]
     ax.plot(path, [CURVATURE / 2 * p * p for p in path], "-o", color=color, markersize=4)
     ax.plot(path[:1], [CURVATURE / 2 * path[0] ** 2], "s", color="black", markersize=6)
-    ax.set(title=f"{name}: {RATES[name]:g} times the best rate", xlabel="weight", ylabel="loss")
+    ax.set(title=f"{name}: {RATES[name]:g} best rates", xlabel="weight", ylabel="loss")
 
 
 @entry(
