@@ -56,23 +56,26 @@ def mean_row(units: int, parameters: int, seen: list[float], new: list[float]) -
             "test error of the largest network over the lowest", "and then increases", at_least=1.2
         ),
         Statement(
-            "largest fall of the complexity term between sizes, in standard errors",
+            "largest fall of the complexity term between sizes",
             "the risk is the training error and a complexity term, which grows",
-            at_most=2.0,
+            at_most=0.0,
         ),
     ],
     full={"data_sets": 200, "epochs": 2000},
 )
-def complexity_curve(data_sets: int = 50, epochs: int = 1000, points: int = 16) -> Outcome:
+def complexity_curve(
+    data_sets: int = 50, epochs: int = 1000, points: int = 16, seed: int = 0
+) -> Outcome:
     """Networks of 1 to 16 hidden units learn sixteen noisy points; 500 others test them.
 
     One unit cannot follow the wave: both errors are large. With more units the network comes
     nearer to the training points, and in the end follows their noise; new points have other noise,
-    so the test error rises again. The distance between the two is the price of complexity. The
-    best size lies where what a unit more saves in training is what it costs. Each size was trained
-    on many data sets; bars are standard errors of the means.
+    so the test error rises again. The distance between the two is the price of complexity; the
+    best size lies where what a unit more saves in training is what it costs. That price need not
+    rise with every size, as it does in the figure: from 8 to 16 units it hardly changes. Each size
+    was trained on many data sets; bars are standard errors of the means.
     """
-    generator = Generator().manual_seed(0)
+    generator = Generator().manual_seed(seed)
     test = waves(500, generator)
     sets = [waves(points, generator) for _ in range(data_sets)]
     fits = train.fit_many(
@@ -102,6 +105,7 @@ def complexity_curve(data_sets: int = 50, epochs: int = 1000, points: int = 16) 
     falls = [
         Spread(tuple(x - y for x, y in zip(a, b, strict=True))) for a, b in itertools.pairwise(gaps)
     ]
+    worst = max(falls, key=lambda fall: fall.mean)
     return Outcome(
         {
             "largest rise of the training error between sizes": max(
@@ -109,11 +113,12 @@ def complexity_curve(data_sets: int = 50, epochs: int = 1000, points: int = 16) 
             ),
             "test error of the smallest network over the lowest": rows[0]["test"] / lowest,
             "test error of the largest network over the lowest": rows[-1]["test"] / lowest,
-            "largest fall of the complexity term between sizes, in standard errors": max(
-                fall.mean / fall.deviation * math.sqrt(data_sets) for fall in falls
-            ),
+            "largest fall of the complexity term between sizes": worst.mean,
         },
         [ax],
+        note="The task and its training were chosen so that overfitting shows. The fall of the "
+        f"complexity term is {worst.mean / worst.deviation * math.sqrt(data_sets):.1f} times its "
+        "standard error over the data sets.",
     )
 
 
