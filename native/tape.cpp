@@ -91,6 +91,7 @@ enum class Kind { kept, kept_check, drawn, native, python, check, copy, update, 
 struct Moving {
     int constant;
     double base;
+    bool settled = false;  // it is 1, and stays it: powers that far down are slow to compute
 };
 
 // One call. It holds a reference to all that it names.
@@ -534,8 +535,12 @@ bool draw_and_run(const Step& step, Gil* gil) {
 // The numbers of the next step of an update.
 bool advance(Step* step) {
     step->time += 1;
-    for (const Moving& m : step->moving)
-        if (!step->update->set_constant(m.constant, 1 - std::pow(m.base, step->time))) return false;
+    for (Moving& m : step->moving) {
+        if (m.settled) continue;
+        const double value = 1 - std::pow(m.base, step->time);
+        if (!step->update->set_constant(m.constant, value)) return false;
+        m.settled = value == 1 && m.base >= 0 && m.base < 1;
+    }
     return true;
 }
 
