@@ -69,7 +69,8 @@ def _is_own(filename: str) -> bool:
 
 
 _REASONS = {
-    "reads": "it reads numbers of a tensor (by the kernel {kernel})",
+    "reads": "it reads numbers of a tensor (by the kernel {kernel}), which a record cannot know; "
+    "return the tensor and look at it outside, or use chainrule.where",
     "sized by data": "it makes a tensor whose size depends on values (by the kernel {kernel})",
     "outside": "it calls {kernel}, which is nothing to be repeated",
 }
