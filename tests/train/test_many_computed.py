@@ -12,7 +12,7 @@ import chainrule
 from chainrule import backend, models, nn, optim, regularize, train
 from chainrule.data import KFold
 from chainrule.random import Streams
-from chainrule.train.batched.columns import Batches
+from chainrule.train.batched.columns import Batches, Columns
 
 from chainrule.train.batched.stacking import Stack
 from chainrule.train.batched.steps import Steps
@@ -45,7 +45,8 @@ def test_a_layer_is_one_operation_for_all_networks() -> None:
     networks = [models.MLP(4, [5], 2) for _ in range(7)]
     steps = steps_of(networks)
     x, y = classes(10)
-    batch = Batches([x.float(), y, None], [True, True, True], 1, 10, fixed=True)
+    x = x.float()
+    (batch,) = Columns([(x, y, None)] * 7).batches(10)
     for _ in range(5):
         assert steps.take(batch, 0, 100, 1) == ([], False)
     (step,) = steps._known.values()
@@ -61,9 +62,9 @@ def test_a_layer_is_one_operation_for_all_networks() -> None:
         "relu_backward",
         "linear_backward",
     ]
-    assert all([i.way == "kept" for i in step.program.instructions])
+    assert {i.way for i in step.program.instructions} == {"kept"}
     networks[3].zero_grad()
-    alone = nn.functional.cross_entropy(networks[3](x.float()), y)
+    alone = nn.functional.cross_entropy(networks[3](x), y)
     alone.backward()
     assert steps.rows[0][3] == pytest.approx(float(alone.detach()), rel=1e-6)
     gap = steps.stack.tensors["0.weight"].grad[3] - networks[3][0].weight.grad

@@ -82,7 +82,12 @@ class Columns:
 
     def _as_they_are(self, size: int) -> Iterator[Batches]:
         if size >= self.n:
-            yield Batches(self.columns, self.shared, 1, self.n, fixed=True)
+            x, y, w = self.columns
+            shared = list(self.shared)
+            if shared[1] and y.numel() * self.count < LARGE:
+                # Kernels of losses take targets as large as the outputs faster.
+                y, shared[1] = stack([y] * self.count), False
+            yield Batches([x, y, w], shared, 1, self.n, fixed=True)
         elif all(self.shared):
             whole = self.n // size * size
             for begin, end in ((0, whole), (whole, self.n)):

@@ -21,7 +21,7 @@ from chainrule.tensor import Tensor
 from chainrule.train.batched.columns import Batches, Columns
 from chainrule.train.batched.networks import Network
 from chainrule.train.batched.rates import OwnRates, ScheduleMaker, StackedRates
-from chainrule.train.batched.stacking import Stack
+from chainrule.train.batched.stacking import Stack, is_steady
 from chainrule.train.batched.steps import Steps
 from chainrule.train.history import Ending
 from chainrule.train.losses import WeightedLoss
@@ -81,7 +81,9 @@ class Job:
 
     def __init__(self, networks: list[Network], recipe: Recipe):
         self.networks, self.recipe = list(networks), recipe
-        self.stack = Stack([n.model for n in networks])
+        models = [n.model for n in networks]
+        steady = is_steady(models[0], [recipe.loss.loss, *recipe.penalties.values()])
+        self.stack = Stack(models, steady)
         self.streams = Streams([n.generator for n in networks])
         self.rates: StackedRates | None = None
         self.optimizer = self._optimizer() if self.stack.learned else None
@@ -157,7 +159,7 @@ class Job:
         finally:
             way = self._way(*before)
             for n in self.networks:
-                if not n.finished:
+                if not n.finished and (way.startswith("compiled") or len(n.history) == self.epoch):
                     n.history.ran = way
 
     def _way(self, at_once: int, one_by_one: int) -> str:
@@ -211,9 +213,9 @@ class Job:
         r = self.recipe
         looks = self.validation is not None or r.metrics or r.schedule is not None
         looks = looks or any([n.stopping is not None for n in self.networks])
-        return self._is_steady() and not looks
+        return self._has_record() and not looks
 
-    def _is_steady(self) -> bool:
+    def _has_record(self) -> bool:
         """Whether an epoch is one update, from a record that draws no random numbers."""
         ran = self.steps.at_once + self.steps.one_by_one
         return self.data.n <= self.recipe.batch_size and ran > 0 and not self.stack.draws
@@ -258,13 +260,10 @@ class Job:
         """An array with the order of each network's samples, drawn as a DataLoader draws it."""
         if not self.recipe.shuffle:
             return None
-        alone = self.data.n <= self.recipe.batch_size and self._updated and not self.stack.draws
-        # The order of the only batch matters to nobody; but a step that is not recorded may draw
-        # some time, and then goes on with its stream as if it had been trained alone.
-        if alone and self._is_steady():
+        # The order of the only batch matters to nobody, if nothing else is drawn.
+        if self.data.n <= self.recipe.batch_size and self._updated and not self.stack.draws:
             return None
-        order = self.streams.orders(self.data.n)
-        return None if alone else order
+        return self.streams.orders(self.data.n)
 
     def _train(self, order: Array | None) -> list[dict[str, float]]:
         """An update for each batch; the means of the losses of each network, and its metrics."""

@@ -20,7 +20,7 @@ from chainrule.ops.shape.stacking import stack
 from chainrule.random import Streams
 from chainrule.tensor import Tensor
 
-__all__ = ["Lists", "Stack", "architecture"]
+__all__ = ["Lists", "Stack", "architecture", "is_steady"]
 
 _NO_SETTINGS = (
     "_parameters",
@@ -43,13 +43,14 @@ class Stack:
 
     ``tensors`` holds parameters and buffers by name, stacked along dimension 0; those that are
     ``learned`` are leaves that require gradients. The first network is the template: its forward
-    runs, with the tensors of all.
+    runs, with the tensors of all. ``steady`` says that it does the same each time, so that it draws
+    always or never.
     """
 
-    def __init__(self, models: Sequence[nn.Module]):
+    def __init__(self, models: Sequence[nn.Module], steady: bool = False):
         self.template = models[0]
         self.size = len(models)
-        self.draws = False  # whether a call with streams has drawn random numbers
+        self.draws = not steady  # whether calls with streams draw random numbers, or may
         named = [dict(_tensors(m)) for m in models]
         self.tensors = {k: stack([tensors[k].detach() for tensors in named]) for k in named[0]}
         self.learned = [k for k, t in named[0].items() if t.requires_grad]
@@ -209,6 +210,24 @@ def architecture(model: nn.Module) -> str:
     modules = [(name, type(m), m.training, _settings(m)) for name, m in model.named_modules()]
     tensors = [(k, tuple(t.shape), t.dtype, t.requires_grad) for k, t in _tensors(model)]
     return repr((modules, tensors))
+
+
+def is_steady(model: nn.Module, functions: Sequence[Any]) -> bool:
+    """Whether a model and the functions called with it do the same each time.
+
+    That is known of the library's own; what a user wrote may count its calls.
+    """
+    if any([m.has_hooks for m in model.modules()]):
+        return False
+    attributes = [v for m in model.modules() for v in vars(m).values()]
+    functions = [*functions, *[v for v in attributes if isinstance(v, types.FunctionType)]]
+    known = [*model.modules(), *functions]
+    return all([_home(x).split(".")[0] == "chainrule" for x in known])
+
+
+def _home(x: Any) -> str:
+    """The name of the Python module that a function, or the class of an object, comes from."""
+    return getattr(x, "__module__", None) or type(x).__module__
 
 
 def _settings(module: nn.Module) -> list[Any]:

@@ -32,6 +32,7 @@ __all__ = ["NotFinite", "Steps"]
 # Updates of one form that a record has to serve: it has saved as much time as it took after these.
 NEEDED = 20
 MOST = 7  # forms of batches that are recorded
+FEW = 10  # updates for which a call of all is not worth its beginning
 
 
 Note = dict[int, Tensor]  # what an update leaves: its numbers, and its outputs
@@ -118,7 +119,8 @@ class Steps:
         step = self._recorded(form, batches, expected)
         before = 0 if step is None else step.repeated
         found: list[Tensor] = []
-        many = step is not None and times > 1 and not self.keeps_outputs
+        few = 1 if batches.fixed else FEW
+        many = step is not None and times > few and not self.keeps_outputs
         try:
             if step is not None and many:
                 self._take_at_once(step, batches, first, times)
