@@ -343,7 +343,7 @@ class Recording:
         found: dict[int, list[Tensor]] = {}
         updates = [step.update for step in self.program.instructions if step.update is not None]
         states = [t for u in updates for held in u.held for t in held.values()]
-        params = [p for u in updates for p in u.params]
+        params = [p for u in updates for p in (*u.params, *u.own_rates())]
         for t in {id(t): t for t in [*params, *states, *self._owned()]}.values():
             for candidate in (t, t._grad) if isinstance(t, Tensor) else ():
                 if isinstance(candidate, Tensor) and id(candidate.array) in arrays:

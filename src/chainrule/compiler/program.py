@@ -98,9 +98,14 @@ class Update:
 
     def __post_init__(self) -> None:
         self.names = self.optimizer.states(self.group)
-        rates = self.optimizer._rates(self.group, self.params)
         # Where each parameter has rates of its own they are arrays, which are part of the program.
-        self.rates = None if isinstance(rates, float) else [r.array for r in rates]
+        own = self.own_rates()
+        self.rates = [r.array for r in own] if own else None
+
+    def own_rates(self) -> list[Tensor]:
+        """The rates of each parameter; none, if one number is that of all."""
+        rates = self.optimizer._rates(self.group, self.params)
+        return [] if isinstance(rates, float) else rates
 
     def is_current(self) -> bool:
         """Whether the optimizer still keeps the states that this updates, and rates of the kind."""
@@ -113,10 +118,10 @@ class Update:
         same kind: one number, or the very arrays."""
         if self.optimizer.states(self.group) != self.names:
             return False
-        rates = self.optimizer._rates(self.group, self.params)
-        if self.rates is None or isinstance(rates, float):
-            return self.rates is None and isinstance(rates, float)
-        return all([r.array is a for r, a in zip(rates, self.rates, strict=True)])
+        own = self.own_rates()
+        if self.rates is None or not own:
+            return self.rates is None and not own
+        return all([r.array is a for r, a in zip(own, self.rates, strict=True)])
 
     def numbers(self, key: Any) -> tuple[dict[str, Any], float | None]:
         """The constants of a step and its rate; None where the rates are arrays."""
