@@ -80,7 +80,7 @@ def alexnet() -> Outcome:
         {
             "millions of parameters": sum(sizes) / 1e6,
             "convolutions and dense layers": (sum(kinds), len(kinds) - sum(kinds)),
-            "classes": layers[-1].out_features,  # type: ignore[union-attr]
+            "classes": layers[-1].out_features,
             "share of the parameters in dense layers": sum(sizes[5:]) / sum(sizes),
         },
         [ax],
