@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import Lasso
 
 import chainrule
-from chainrule import models, nn
+from chainrule import data, models, nn, optim, problems, train
 from chainrule.func import functional_call, grad
 
 
@@ -50,6 +50,43 @@ def test_alexnet_has_about_61_million_parameters() -> None:
         assert net.get_parameter(name).numel() == size
     with chainrule.no_grad():
         assert net.eval().features(chainrule.zeros(1, 3, 227, 227)).shape == (1, 256, 6, 6)
+
+
+def test_a_narrow_alexnet_has_the_same_layers() -> None:
+    wide, narrow = models.AlexNet(num_classes=2), models.AlexNet(num_classes=2, shrink=16)
+    kinds = [[type(m).__name__ for m in net.modules()] for net in (wide, narrow)]
+    assert kinds[0] == kinds[1]
+    for one, other in zip(wide.parameters(), narrow.parameters(), strict=True):
+        ratios = {a // b for a, b in zip(one.shape, other.shape, strict=True)}
+        assert ratios <= {1, 16}
+        assert 16 in ratios or one.shape[0] == 2
+    assert narrow(chainrule.zeros(2, 3, 227, 227)).shape == (2, 2)
+    with pytest.raises(ValueError, match="shrink must be a divisor of 16, got 3"):
+        models.AlexNet(shrink=3)
+
+
+def test_two_layers_of_100_beat_a_wide_one_on_the_radial_target() -> None:
+    """M20: with AdamW, from every one of four seeds, and on the training points, too."""
+    problem = problems.radial_bessel(400, generator=chainrule.Generator().manual_seed(0))
+    (x, y), held = problem.split(0.7)
+    fits = [
+        train.fit_many(
+            lambda hidden=hidden: models.MLP(2, hidden, 1, "relu"),  # type: ignore[misc]
+            (x, y / y.std()),
+            "mse",
+            lambda params: optim.AdamW(params, lr=2e-3),
+            seeds=range(4),
+            validation=(held[0], held[1] / y.std()),
+            epochs=200,
+            batch_size=400,
+        )
+        for hidden in ([400], [100, 100])
+    ]
+    assert [many.jobs for many in fits] == [1, 1]
+    for column in ("loss", "val_loss"):
+        wide, deep = (many.last(column) for many in fits)
+        assert all(a > 2 * b for a, b in zip(wide, deep, strict=True)), (column, wide, deep)
+    assert count(models.MLP(2, [10_000], 1)) > 3 * count(models.MLP(2, [100, 100], 1))
 
 
 def test_mnist_convnet_shape() -> None:
@@ -157,9 +194,9 @@ def test_linear_autoencoder_finds_the_principal_subspace() -> None:
     """Without activations the best code spans the first principal directions (M19, M27)."""
     chainrule.manual_seed(0)
     rng = np.random.default_rng(0)
-    data = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 5)) + 0.01 * rng.normal(size=(200, 5))
-    data -= data.mean(0)
-    x = chainrule.tensor(data)
+    samples = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 5)) + 0.01 * rng.normal(size=(200, 5))
+    samples -= samples.mean(0)
+    x = chainrule.tensor(samples)
     model = models.Autoencoder(5, [], 2, nn.Identity()).double()
     for _ in range(2000):
         loss = nn.functional.mse_loss(model(x), x)
@@ -168,9 +205,39 @@ def test_linear_autoencoder_finds_the_principal_subspace() -> None:
         with chainrule.no_grad():
             for p in model.parameters():
                 p -= 0.05 * p.grad
-    singular = np.linalg.svd(data, compute_uv=False)
-    best = (singular[2:] ** 2).sum() / data.size
+    singular = np.linalg.svd(samples, compute_uv=False)
+    best = (singular[2:] ** 2).sum() / samples.size
     assert loss.item() < 1.5 * best
+
+
+def test_an_autoencoder_of_few_images_overfits() -> None:
+    """A bottleneck of 10 for images of 64 pixels: from all digits, new ones come back as well as
+    those that it learned from; from a tenth of them, they do not."""
+    x, _ = data.embedded("digits").tensors()
+    x = x[chainrule.randperm(len(x), generator=chainrule.Generator().manual_seed(0))] / 16
+    test = x[1200:]
+    ratios = {}
+    for count in (1200, 60):
+        fits = train.fit_many(
+            lambda: models.Autoencoder(64, [48], 10),
+            (x[:count], x[:count]),
+            "mse",
+            "adam",
+            lr=3e-3,
+            seeds=range(3),
+            validation=(test, test),
+            epochs=24_000 // count,
+            batch_size=60,
+        )
+        net = fits.models[0]
+        assert net.encode(test).shape == (len(test), 10)
+        assert chainrule.equal(net.decode(net.encode(test)), net(test))
+        learned, new = fits.last("loss"), fits.last("val_loss")
+        ratios[count] = [b / a for a, b in zip(learned, new, strict=True)]
+        guess = test.var(0).mean().item()
+        assert max(new) < (0.45 if count == 1200 else 1.0) * guess
+    assert max(ratios[1200]) < 1.2
+    assert min(ratios[60]) > 1.5
 
 
 @pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])

@@ -43,6 +43,7 @@ from chainrule.data.imputation import Imputer
 from chainrule.data.loader import DataLoader
 from chainrule.data.power import LogTransform, PowerTransform
 from chainrule.data.preprocess import Pipeline, Transform
+from chainrule.data.published import PUBLISHED, PublishedResult, PublishedTable
 from chainrule.data.sampler import (
     BatchSampler,
     DistributedSampler,
@@ -56,6 +57,7 @@ from chainrule.data.scaling import MinMaxScaler, RobustScaler, StandardScaler, T
 from chainrule.data.splits import train_test_split, train_validation_test_split
 from chainrule.data.table import Column, Table, TableError, read_table
 from chainrule.data.tabular.targets import TargetEncoder, detect_task
+from chainrule.data.tabular.tox21 import Tox21
 from chainrule.data.transforms import (
     AutoAugment,
     CenterCrop,
@@ -127,9 +129,12 @@ __all__ = [
     "Normalize",
     "OneHot",
     "PCA",
+    "PUBLISHED",
     "Pad",
     "Pipeline",
     "PowerTransform",
+    "PublishedResult",
+    "PublishedTable",
     "RandAugment",
     "RandomAffine",
     "RandomApply",
@@ -160,6 +165,7 @@ __all__ = [
     "TimeSeriesSplit",
     "ToPILImage",
     "ToTensor",
+    "Tox21",
     "Transform",
     "WeightedRandomSampler",
     "Whitening",
