@@ -35,10 +35,10 @@ from chainrule.compiler.program import (
     Program,
     Ref,
     Slot,
-    Update,
     map_arrays,
     refs_in,
 )
+from chainrule.compiler.updates import Update
 from chainrule.graph import Node
 from chainrule.nn.module.noting import noting
 from chainrule.ops.core.pointwise import is_constant
