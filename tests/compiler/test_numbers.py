@@ -13,7 +13,7 @@ from chainrule.compiler.tape import Tape
 from tests.compiler.nets import NETS, batches, make_step
 from tests.compiler.test_equal import PLAIN, bits
 
-pytestmark = pytest.mark.skipif(backend.why_not_native != "", reason="no compiled kernels")
+pytestmark = pytest.mark.skipif(backend.current() != "native", reason="no compiled kernels")
 
 LR = optim.lr_scheduler
 
