@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from chainrule import backend
 from chainrule.backend import K, native_module, why_not_native
 from chainrule.backend.recorded import thread
 from chainrule.compiler.batches import Batches
@@ -217,7 +218,8 @@ class Compiled(_Base):
         runner = entry.runner
         arrays = [t.array for t in tensors_in((args, kwargs))]
         if runner is None:
-            runner = entry.runner = (Tape if self.mode == "tape" else Reference)(program)
+            taped = self.mode == "tape" and backend.current() == "native"
+            runner = entry.runner = (Tape if taped else Reference)(program)
             failed = runner.build(arrays)
         else:
             runner.feed(arrays)

@@ -27,6 +27,7 @@ class Update:
         # Where each parameter has rates of its own they are arrays, which are part of the program.
         own = self.own_rates()
         self.rates = [r.array for r in own] if own else None
+        self._bases: tuple[dict[str, Any], dict[str, float] | None] | None = None
 
     def own_rates(self) -> list[Tensor]:
         """The rates of each parameter; none, if one number is that of all."""
@@ -106,19 +107,11 @@ class Update:
             return None
         if not self.optimizer.keeps_step:
             return {}
-        t = self.held[0]["step"]
-        now, then = [self.optimizer.constants(self.group, t + i) for i in (1, 2)]
-        found = {}
-        for name, value in now.items():
-            if value == then[name]:
-                continue
-            both = (value, then[name])
-            numbers = [b for b in now.values() if isinstance(b, float)]
-            bases = [b for b in numbers if (1 - b ** (t + 1), 1 - b ** (t + 2)) == both]
-            if not bases:
-                return None
-            found[name] = bases[0]
-        return found
+        first = self.optimizer.constants(self.group, 1)
+        if self._bases is None or self._bases[0] != first:
+            rows = [self.optimizer.constants(self.group, t) for t in PROBES]
+            self._bases = first, _bases_in(rows)
+        return self._bases[1]
 
     def prepare(self, tape: Any, number: int) -> int | None:
         """Tells a tape the numbers of the steps to come; the number of the last one.
@@ -138,3 +131,23 @@ class Update:
         """Tells a tape the numbers of the next step."""
         if not tape.set_numbers(number, rate, constants):
             raise ZeroDivisionError("compile: an update divides by zero")
+
+
+# Steps whose constants tell which of them move. Two steps after each other do not: 1 - 0.9^t stays
+# where it is for some steps before it comes to 1.
+PROBES = (1, 2, 3, 4, 6, 10, 30, 100, 300, 1000, 10_000, 100_000)
+
+
+def _bases_in(rows: list[dict[str, Any]]) -> dict[str, float] | None:
+    """The bases of the constants that move, from those of some steps."""
+    found = {}
+    for name, value in rows[0].items():
+        if all([row[name] == value for row in rows]):
+            continue
+        pairs = [(t, row[name]) for t, row in zip(PROBES, rows, strict=True)]
+        candidates = [b for b in rows[0].values() if isinstance(b, float)]
+        bases = [b for b in candidates if all([value == 1 - b**t for t, value in pairs])]
+        if not bases:
+            return None
+        found[name] = bases[0]
+    return found
