@@ -14,66 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import chainrule
-from chainrule import data, models, nn, optim, train
-
-Rows = tuple[Any, Any]
-
-
-def dense(activation: str, widths: Sequence[int], dropout: float) -> nn.Module:
-    """A multi-layer perceptron; dropout 0.5 for hidden units and 0.2 for the inputs."""
-    net = models.MLP(784, list(widths), 10, activation=activation, dropout=dropout)
-    return nn.Sequential(nn.Dropout(0.4 * dropout), *net) if dropout else net
-
-
-def convolutional(dropout: float) -> nn.Module:
-    """Two convolutions with pooling, then a dense layer."""
-    network = models.MnistConvNet(width=512, dropout=dropout)
-    return nn.Sequential(nn.Unflatten(1, (1, 28, 28)), *network)
-
-
-NETWORKS: dict[str, Callable[[float], nn.Module]] = {
-    "linear": lambda dropout: nn.Linear(784, 10),
-    "tanh512": lambda dropout: dense("tanh", [512] * 3, dropout),
-    "relu512": lambda dropout: dense("relu", [512] * 3, dropout),
-    "relu1024": lambda dropout: dense("relu", [1024] * 4, dropout),
-    "convnet": convolutional,
-}
-# Errors in percent: chosen by validation, and the best of all epochs (002; linear: 004 table D.1).
-PRINTED = {
-    "linear": {"none": (7.6, 7.6)},
-    "tanh512": {"none": (1.9, 1.8), "l2": (2.0, 1.7), "dropout": (1.5, 1.5)},
-    "relu512": {"none": (1.6, 1.5), "l2": (1.7, 1.6), "dropout": (1.7, 1.4)},
-    "relu1024": {"none": (1.6, 1.5), "l2": (1.6, 1.4), "dropout": (1.4, 1.4)},
-    "convnet": {"none": (1.1, 1.0), "l2": (1.1, 1.0), "dropout": (0.9, 0.8)},
-}
-# How many epochs each row gets; with dropout networks learn more slowly.
-EPOCHS = {
-    "linear": {"none": 12},
-    "tanh512": {"none": 12, "l2": 12, "dropout": 60},
-    "relu512": {"none": 12, "l2": 12, "dropout": 40},
-    "relu1024": {"none": 8, "l2": 12, "dropout": 30},
-    "convnet": {"none": 8, "l2": 8, "dropout": 8},
-}
-
-
-def read(root: str | None, count: int | None = None) -> tuple[Rows, Rows, Rows]:
-    """Training, validation and test images as rows of 784 numbers, standardized."""
-    parts = []
-    for is_train in (True, False):
-        mnist = data.MNIST(root, train=is_train)
-        images, labels = mnist.data, mnist.targets
-        parts.append((images.reshape(len(labels), 784).float() / 255, labels))
-    (x, y), test = parts
-    mean, std = float(x.mean()), float(x.std())
-    order = chainrule.randperm(60000, generator=chainrule.Generator().manual_seed(0))
-    x = (x - mean) / std
-    held, rest = order[:6000], order[6000:][:count]
-    return (x[rest], y[rest]), (x[held], y[held]), ((test[0] - mean) / std, test[1])
+from chainrule import optim, train
+from chainrule.atlas.course.x05_mnist import EPOCHS, NETWORKS, PRINTED, Rows, read
 
 
 class TestErrors(train.Callback):

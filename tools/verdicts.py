@@ -1,9 +1,9 @@
 """Records what the entries of the atlas find: ``python tools/verdicts.py [IDS | --missing]``.
 
 Computes the entries of these ids, or all, at their quick settings, writes their verdicts below
-tests/atlas/verdicts (a file for each file of entries), takes ids that have an entry now off the
-list of missing ones, to which it never adds, and counts the verdicts in docs/atlas.md and README.
-``--missing`` does the last two alone.
+tests/atlas/verdicts (a file for each file of entries), and takes ids that have an entry now off the
+list of missing ones, to which it never adds. ``--missing`` does the last alone. The tables of all
+verdicts in README.md and docs/atlas.md are written by ``chainrule atlas --summary FILE``.
 """
 
 from __future__ import annotations
@@ -19,35 +19,12 @@ import matplotlib  # noqa: E402
 from atlas.required import MISSING, VERDICTS, missing, required  # noqa: E402
 
 from chainrule.atlas import choose, compute, entries  # noqa: E402
-from chainrule.atlas.core.claims import VERDICTS as CLAIM_VERDICTS  # noqa: E402
 from chainrule.atlas.core.pictures import close_all  # noqa: E402
-from chainrule.atlas.site.pages import summary_rows  # noqa: E402
-
-PAGES = (ROOT / "docs" / "atlas.md", ROOT / "README.md")
 
 
 def file_of(module: str) -> Path:
     """Where the verdicts of a file of entries are recorded."""
     return VERDICTS / f"{module.removeprefix('chainrule.atlas.')}.json"
-
-
-def summary() -> str:
-    """How many entries of each group have which verdict, as a table of Markdown."""
-    recorded = {
-        id: verdict
-        for path in VERDICTS.glob("*.json")
-        for id, verdict in json.loads(path.read_text("utf-8")).items()
-    }
-    known = entries()
-    rows = summary_rows([(known[id].group, v) for id, v in recorded.items() if id in known])
-    lines = [["group", *CLAIM_VERDICTS, "all"], ["---"] * (len(CLAIM_VERDICTS) + 2), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def with_summary(text: str) -> str:
-    """A page with the table between its marks."""
-    before, rest = text.split("<!-- summary -->\n")
-    return f"{before}<!-- summary -->\n{summary()}\n<!-- end -->{rest.split('<!-- end -->', 1)[1]}"
 
 
 def main(ids: list[str]) -> None:
@@ -64,12 +41,14 @@ def main(ids: list[str]) -> None:
     known = entries()
     for path, verdicts in found.items():
         before = json.loads(path.read_text("utf-8")) if path.exists() else {}
-        kept = {id: v for id, v in before.items() if id in known}
+        kept = {
+            id: v
+            for id, v in before.items()
+            if id in known and file_of(known[id].function.__module__) == path
+        }
         path.write_text(json.dumps(dict(sorted({**kept, **verdicts}.items())), indent=1) + "\n")
     left = [id for id in required() if id in missing() and id not in known]
     MISSING.write_text("\n".join(left) + ("\n" if left else ""), "utf-8")
-    for page in PAGES:
-        page.write_text(with_summary(page.read_text("utf-8")), "utf-8")
     print(f"{len(known)} entries, {len(left)} ids without one")
 
 

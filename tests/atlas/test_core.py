@@ -183,6 +183,17 @@ def test_values_and_claims_belong_together() -> None:
         made.judge(Outcome({"three": 3.0}))
 
 
+@pytest.mark.usefixtures("listed")
+def test_a_claim_that_needs_files_is_unchecked_without_them() -> None:
+    claims = [Number("two", 2, 0.5), Statement("three", "3", 3, 3, needs="the files of MNIST")]
+    made = planted(claims=claims, data=("mnist",))
+    two, three = made.judge(Outcome({"two": 2.0}))
+    assert (two.finding, three.finding) == ("holds", "not checked")
+    assert three.note == "it takes the files of MNIST: --full --data DIR"
+    assert made.verdict(Outcome({"two": 2.0})) == "reproduced"
+    assert made.verdict(Outcome({"two": 2.0, "three": 4.0})) == "in part"
+
+
 def test_entries_are_chosen_by_id_and_course() -> None:
     assert [e.id for e in choose(["err1", "V10", "v10"])] == ["ERR001", "V10"]
     assert {e.course for e in choose(course="001")} == {"001"}

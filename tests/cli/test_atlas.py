@@ -79,6 +79,48 @@ def test_mistakes_are_one_line(
     assert words in refused(capsys, *arguments)
 
 
+PAGE = "# Mine\n\n<!-- summary -->\nold\n<!-- end -->\n\nThe rest.\n"
+
+
+def test_the_summary_is_written_into_pages(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = {id: atlas.entries()[id] for id in ("V28", "M22", "ERR002", "ERR003")}
+    monkeypatch.setattr("chainrule.atlas.core.registry.entries", lambda: chosen)
+    for name in ("one.md", "two.md"):
+        Path(name).write_text(PAGE, "utf-8")
+    arguments = ["atlas", "--jobs", "1", "--summary", "one.md", "--summary", "two.md"]
+    assert main(arguments) == 0
+    text = Path("one.md").read_text("utf-8")
+    assert text == Path("two.md").read_text("utf-8")
+    lines = text.splitlines()
+    assert lines[3].startswith("| group | reproduced | in part |")
+    assert lines[5] == "| figures | 1 | 0 | 0 | 0 | 0 | 1 |"
+    assert lines[9] == "| errata | 0 | 0 | 0 | 2 | 0 | 2 |"
+    assert lines[10] == "| all | 2 | 0 | 0 | 2 | 0 | 4 |"
+    assert lines[11:] == ["<!-- end -->", "", "The rest."]
+    assert main(arguments) == 0  # again: nothing changes
+    assert Path("one.md").read_text("utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("page", "arguments", "words"),
+    [
+        (PAGE, ["V10"], "--summary counts all entries: name none of them"),
+        (PAGE, ["--course", "004"], "and no course"),
+        ("# Mine\n", [], "page.md: has no place for the summary: a line <!-- summary -->"),
+        ("<!-- end -->\n<!-- summary -->\n", [], "has no place for the summary"),
+        (None, [], "--summary page.md: No such file or directory"),
+    ],
+)
+def test_a_summary_that_cannot_be_written(
+    capsys: pytest.CaptureFixture[str], page: str | None, arguments: list[str], words: str
+) -> None:
+    if page is not None:
+        Path("page.md").write_text(page, "utf-8")
+    assert words in refused(capsys, *arguments, "--summary", "page.md")
+
+
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root writes everywhere")
 def test_a_folder_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
     Path("locked").mkdir(mode=0o555)

@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import Lasso
 
 import chainrule
-from chainrule import models, nn
+from chainrule import models, nn, optim, problems, train
 from chainrule.func import functional_call, grad
 
 
@@ -50,6 +50,43 @@ def test_alexnet_has_about_61_million_parameters() -> None:
         assert net.get_parameter(name).numel() == size
     with chainrule.no_grad():
         assert net.eval().features(chainrule.zeros(1, 3, 227, 227)).shape == (1, 256, 6, 6)
+
+
+def test_a_narrow_alexnet_has_the_same_layers() -> None:
+    wide, narrow = models.AlexNet(num_classes=2), models.AlexNet(num_classes=2, shrink=16)
+    kinds = [[type(m).__name__ for m in net.modules()] for net in (wide, narrow)]
+    assert kinds[0] == kinds[1]
+    for one, other in zip(wide.parameters(), narrow.parameters(), strict=True):
+        ratios = {a // b for a, b in zip(one.shape, other.shape, strict=True)}
+        assert ratios <= {1, 16}
+        assert 16 in ratios or one.shape[0] == 2
+    assert narrow(chainrule.zeros(2, 3, 227, 227)).shape == (2, 2)
+    with pytest.raises(ValueError, match="shrink must be a divisor of 16, got 3"):
+        models.AlexNet(shrink=3)
+
+
+def test_two_layers_of_100_beat_a_wide_one_on_the_radial_target() -> None:
+    """M20: with AdamW, from every one of four seeds, and on the training points, too."""
+    problem = problems.radial_bessel(400, generator=chainrule.Generator().manual_seed(0))
+    (x, y), held = problem.split(0.7)
+    fits = [
+        train.fit_many(
+            lambda hidden=hidden: models.MLP(2, hidden, 1, "relu"),  # type: ignore[misc]
+            (x, y / y.std()),
+            "mse",
+            lambda params: optim.AdamW(params, lr=2e-3),
+            seeds=range(4),
+            validation=(held[0], held[1] / y.std()),
+            epochs=200,
+            batch_size=400,
+        )
+        for hidden in ([400], [100, 100])
+    ]
+    assert [many.jobs for many in fits] == [1, 1]
+    for column in ("loss", "val_loss"):
+        wide, deep = (many.last(column) for many in fits)
+        assert all(a > 2 * b for a, b in zip(wide, deep, strict=True)), (column, wide, deep)
+    assert count(models.MLP(2, [10_000], 1)) > 3 * count(models.MLP(2, [100, 100], 1))
 
 
 def test_mnist_convnet_shape() -> None:

@@ -37,6 +37,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--out", metavar="DIR", default="chainrule-atlas", help="where to write (chainrule-atlas)")
     add("--jobs", metavar="N", type=int, help="entries at once (as many as cores, at most 4)")
     add("--data", metavar="DIR", help="the folder with the files of MNIST, for --full")
+    add(
+        "--summary",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="write how many entries have which verdict into a page of Markdown, between the lines "
+        "<!-- summary --> and <!-- end -->; may be given again",
+    )
 
 
 def atlas(options: argparse.Namespace) -> Any:
@@ -51,6 +59,7 @@ def atlas(options: argparse.Namespace) -> Any:
         return _listed(chosen, options)
     out = Path(options.out)
     data = _checked(options, chosen, out)
+    _check_summary(options)
     return _told(_run(options, chosen, out, data), out, options)
 
 
@@ -88,6 +97,21 @@ def _checked(options: argparse.Namespace, chosen: Sequence[Entry], out: Path) ->
         raise UserError(f"--data {data}: no such folder")
     reading = [e for e in chosen if e.data] if options.full else []
     return _found_data(reading, data) if reading else data
+
+
+def _check_summary(options: argparse.Namespace) -> None:
+    """Whether the table can be written: of all entries, and into pages that have a place for it."""
+    from chainrule.atlas.site.summary import with_summary
+
+    if options.summary and (options.ids or options.course):
+        raise UserError("--summary counts all entries: name none of them, and no course")
+    for path in options.summary:
+        try:
+            with_summary(Path(path).read_text("utf-8"), [])
+        except OSError as error:
+            raise UserError(f"--summary {path}: {error.strerror or error}") from None
+        except ValueError as error:
+            raise UserError(f"--summary {path}: {error}") from None
 
 
 def _found_data(reading: Sequence[Entry], data: Path | None) -> Path:
@@ -141,6 +165,16 @@ def _run(
             write_site(out)
 
 
+def _write_summary(records: Sequence[Record], paths: Sequence[str]) -> None:
+    from chainrule.atlas import entries
+    from chainrule.atlas.site.summary import with_summary
+    from chainrule.files import write_atomically
+
+    found = [(entries()[r.id].group, r.verdict) for r in records]
+    for path in map(Path, paths):
+        write_atomically(path, with_summary(path.read_text("utf-8"), found).encode())
+
+
 def _told(records: Sequence[Record], out: Path, options: argparse.Namespace) -> Any:
     from chainrule.atlas.core.claims import VERDICTS
 
@@ -157,4 +191,5 @@ def _told(records: Sequence[Record], out: Path, options: argparse.Namespace) -> 
         for record in failed:
             print(record.error, file=sys.stderr)
         raise NotComputed(f"{', '.join(r.id for r in failed)} could not be computed")
+    _write_summary(records, options.summary)
     return {"out": str(out), "verdicts": {r.id: r.verdict for r in records}}

@@ -43,6 +43,7 @@ from chainrule.data.imputation import Imputer
 from chainrule.data.loader import DataLoader
 from chainrule.data.power import LogTransform, PowerTransform
 from chainrule.data.preprocess import Pipeline, Transform
+from chainrule.data.published import PUBLISHED, PublishedResult, PublishedTable
 from chainrule.data.sampler import (
     BatchSampler,
     DistributedSampler,
@@ -127,9 +128,12 @@ __all__ = [
     "Normalize",
     "OneHot",
     "PCA",
+    "PUBLISHED",
     "Pad",
     "Pipeline",
     "PowerTransform",
+    "PublishedResult",
+    "PublishedTable",
     "RandAugment",
     "RandomAffine",
     "RandomApply",

@@ -170,39 +170,43 @@ class AlexNet(nn.Module):
     Args:
         num_classes: how many classes there are.
         dropout: probability of dropping a unit before the first two dense layers.
+        shrink: how many times fewer channels and units each layer has; a divisor of 16.
 
     >>> from chainrule import models
-    >>> len(models.AlexNet(num_classes=2).features)
+    >>> len(models.AlexNet(num_classes=2, shrink=8).features)
     15
     """
 
-    def __init__(self, num_classes: int = 1000, dropout: float = 0.5):
+    def __init__(self, num_classes: int = 1000, dropout: float = 0.5, shrink: int = 1):
         super().__init__()
+        if shrink < 1 or 16 % shrink:
+            raise ValueError(f"AlexNet: shrink must be a divisor of 16, got {shrink}")
+        a, b, c, units = (n // shrink for n in (96, 256, 384, 4096))
         self.features = nn.Sequential(
-            nn.Conv2d(3, 96, 11, stride=4),
+            nn.Conv2d(3, a, 11, stride=4),
             nn.ReLU(),
             nn.LocalResponseNorm(5, k=2.0),
             nn.MaxPool2d(3, 2),
-            nn.Conv2d(96, 256, 5, padding=2, groups=2),
+            nn.Conv2d(a, b, 5, padding=2, groups=2),
             nn.ReLU(),
             nn.LocalResponseNorm(5, k=2.0),
             nn.MaxPool2d(3, 2),
-            nn.Conv2d(256, 384, 3, padding=1),
+            nn.Conv2d(b, c, 3, padding=1),
             nn.ReLU(),
-            nn.Conv2d(384, 384, 3, padding=1, groups=2),
+            nn.Conv2d(c, c, 3, padding=1, groups=2),
             nn.ReLU(),
-            nn.Conv2d(384, 256, 3, padding=1, groups=2),
+            nn.Conv2d(c, b, 3, padding=1, groups=2),
             nn.ReLU(),
             nn.MaxPool2d(3, 2),
         )
         self.classifier = nn.Sequential(
             nn.Dropout(dropout),
-            nn.Linear(256 * 6 * 6, 4096),
+            nn.Linear(b * 6 * 6, units),
             nn.ReLU(),
             nn.Dropout(dropout),
-            nn.Linear(4096, 4096),
+            nn.Linear(units, units),
             nn.ReLU(),
-            nn.Linear(4096, num_classes),
+            nn.Linear(units, num_classes),
         )
 
     def forward(self, input: Tensor) -> Tensor:

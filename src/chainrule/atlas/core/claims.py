@@ -30,6 +30,7 @@ __all__ = [
     "Wrong",
     "tampered",
     "verdict_of",
+    "without_files",
 ]
 
 Verdict: TypeAlias = Literal["reproduced", "in part", "not reproduced", "erratum", "not checked"]
@@ -67,12 +68,14 @@ class Number:
         tolerance: how far the obtained one may be from it; half a unit of the last digit printed
             where the number is exact, more where the course rounds or draws at random.
         deviations: instead, in standard deviations of what many seeds give (a ``Spread``).
+        needs: the files without which no number decides it: a run without them leaves it unchecked.
     """
 
     name: str
     printed: float | tuple[float, ...]
     tolerance: float = 0.0
     deviations: float = 0.0
+    needs: str = ""
 
     def __post_init__(self) -> None:
         if (self.tolerance > 0) == (self.deviations > 0):
@@ -108,12 +111,14 @@ class Statement:
         text: what the course says, in a few words.
         at_least: the number is not below this.
         at_most: the number is not above this.
+        needs: the files without which no number decides it: a run without them leaves it unchecked.
     """
 
     name: str
     text: str
     at_least: float = -math.inf
     at_most: float = math.inf
+    needs: str = ""
 
     def __post_init__(self) -> None:
         if math.isinf(self.at_least) and math.isinf(self.at_most):
@@ -213,6 +218,14 @@ class Unchecked:
 
 
 Claim: TypeAlias = Number | Statement | Wrong | Refuted | Unchecked
+
+
+def without_files(claim: Claim) -> Unchecked | None:
+    """The claim as a run leaves it that has not the files it needs; None if it needs none."""
+    if not isinstance(claim, (Number, Statement)) or not claim.needs:
+        return None
+    text = claim.text if isinstance(claim, Statement) else shown(claim.printed)
+    return Unchecked(claim.name, text, f"it takes {claim.needs}: --full --data DIR")
 
 
 def _plain(name: str, obtained: Obtained) -> Value:

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from chainrule.atlas.core.claims import Claim, Judged, Obtained, Unchecked, Verdict, verdict_of
+from chainrule.atlas.core.claims import (
+    Claim,
+    Judged,
+    Obtained,
+    Unchecked,
+    Verdict,
+    verdict_of,
+    without_files,
+)
 
 __all__ = ["COURSES", "ENTRIES", "GROUPS", "Entry", "Outcome", "choose", "entries", "entry"]
 
@@ -90,12 +98,13 @@ class Entry:
 
     def judge(self, outcome: Outcome) -> list[Judged]:
         """Every claim beside what was obtained."""
+        claims = [self._decided(c, outcome) for c in self.claims]
         missing = [
             c.name
-            for c in self.claims
+            for c in claims
             if c.name not in outcome.obtained and not isinstance(c, Unchecked)
         ]
-        unknown = set(outcome.obtained) - {c.name for c in self.claims}
+        unknown = set(outcome.obtained) - {c.name for c in claims}
         if missing or unknown:
             raise ValueError(
                 f"{self.id}: a value for every claim and no others; missing {missing}, without "
@@ -103,8 +112,14 @@ class Entry:
             )
         return [
             c.judge() if isinstance(c, Unchecked) else c.judge(outcome.obtained[c.name])
-            for c in self.claims
+            for c in claims
         ]
+
+    @staticmethod
+    def _decided(claim: Claim, outcome: Outcome) -> Claim:
+        """The claim, or that it is unchecked, because it needs files and there were none."""
+        unchecked = without_files(claim) if claim.name not in outcome.obtained else None
+        return claim if unchecked is None else unchecked
 
     def verdict(self, outcome: Outcome) -> Verdict:
         """Reproduced, in part, not reproduced, erratum, or not checked."""

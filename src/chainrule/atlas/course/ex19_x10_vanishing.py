@@ -2,8 +2,9 @@
 
 The document shows one run of each, and concludes that tanh makes the gradient vanish in the first
 layers while ReLU lets the loss go to 0 (figure 45). Here both are trained from many seeds, with
-the gradient's norm recorded layer by layer (erratum 45). Mended (erratum 54): ``nn.Tanh()``, and an
-activation behind every layer. All seeds are trained at once, each with its own start and split.
+the gradient's norm taken layer by layer, before and after (erratum 45). Mended (erratum 54):
+``nn.Tanh()``, and an activation behind every layer. All seeds are trained at once, each with its
+own start and split.
 
 A run has failed if its accuracy on the training set is below 0.9; it is dead if no gradient at all
 reaches the first layer.
@@ -12,12 +13,13 @@ reaches the first layer.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
 import chainrule
-from chainrule import Tensor, nn, optim
-from chainrule.func import functional_call, vmap
+from chainrule import Tensor, nn, train as training
+from chainrule.func import functional_call, grad, vmap
 from chainrule.atlas.course.course_table import show
 from chainrule.atlas.course.ex18_x09_iris import BATCH, split
 
@@ -35,65 +37,56 @@ def network(activation: type[nn.Module]) -> nn.Sequential:
     return h_theta
 
 
-class Runs:
-    """Networks of all seeds: a dimension in front of every parameter counts them."""
+def gradient_norms(models: Sequence[nn.Module], x: Tensor, y: Tensor) -> list[list[float]]:
+    """By network and layer: the norm of the gradient by the weights, mean over the batches."""
+    template = models[0]
+    params = {
+        name: chainrule.stack([m.get_parameter(name).detach() for m in models])
+        for name, _ in template.named_parameters()
+    }
 
-    def __init__(self, activation: type[nn.Module], seeds: int):
-        self.net = network(activation)
-        starts, splits = [], []
-        for seed in range(seeds):
-            chainrule.manual_seed(seed)
-            starts.append(network(activation).state_dict())
-            splits.append(split(seed))
-        self.params = {
-            name: chainrule.stack([s[name] for s in starts]).requires_grad_() for name in starts[0]
-        }
-        self.x, _, self.y, _ = (chainrule.stack(list(t)) for t in zip(*splits, strict=True))
-        self.optimizer = optim.Adam(self.params.values(), lr=0.001)
-        self.outputs = vmap(lambda p, x: functional_call(self.net, p, (x,)))
+    def loss(params: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(functional_call(template, params, (x,)), y)
 
-    def epoch(self) -> dict[str, Tensor]:
-        """One pass over the data; the mean norm of the gradient of every weight, by seed."""
-        norms: dict[str, Any] = {name: 0.0 for name in self.params if name.endswith("weight")}
-        count = self.x.shape[1] // BATCH
-        for i in range(0, count * BATCH, BATCH):
-            scores = self.outputs(self.params, self.x[:, i : i + BATCH])
-            self.optimizer.zero_grad()
-            # The losses are means over a batch; their sum over the seeds keeps the seeds apart.
-            self.losses(scores, self.y[:, i : i + BATCH]).sum().backward()
-            self.optimizer.step()
-            for name in norms:
-                norms[name] = norms[name] + self.params[name].grad.norm(dim=(1, 2)) / count
-        return norms
-
-    @staticmethod
-    def losses(scores: Tensor, y: Tensor) -> Tensor:
-        return -(y * scores.log_softmax(2)).sum(2).mean(1)
-
-    def state(self) -> tuple[list[float], list[float]]:
-        """Loss and accuracy on the training set, by seed."""
-        with chainrule.no_grad():
-            scores = self.outputs(self.params, self.x)
-            right = (scores.argmax(2) == self.y.argmax(2)).float().mean(1)
-            return self.losses(scores, self.y).tolist(), right.tolist()
+    slopes = vmap(vmap(grad(loss), in_dims=(None, 0, 0)))
+    batches = [t.reshape(len(models), -1, BATCH, t.shape[-1]) for t in (x, y)]
+    found = slopes(params, *batches)
+    weights = [name for name in params if name.endswith("weight")]
+    norms = chainrule.stack([found[name].norm(dim=(2, 3)).mean(1) for name in weights], 1)
+    return norms.tolist()
 
 
 def train(activation: type[nn.Module], seeds: int, epochs: int) -> list[dict[str, Any]]:
-    """What became of every seed: loss, accuracy, norms by layer in the first and last epoch."""
-    runs = Runs(activation, seeds)
-    first = last = runs.epoch()
-    for _ in range(epochs - 1):
-        last = runs.epoch()
-    losses, right = runs.state()
-    return [
-        {
-            "loss": losses[i],
-            "accuracy": right[i],
-            "first": [n[i].item() for n in first.values()],
-            "last": [n[i].item() for n in last.values()],
-        }
-        for i in range(seeds)
-    ]
+    """What became of every seed: loss, accuracy, norms by layer at the start and at the end; the
+    loss of every epoch."""
+    splits = [split(seed) for seed in range(seeds)]
+    x, y = (chainrule.stack([part[k] for part in splits]) for k in (0, 2))
+    starts = []
+    for seed in range(seeds):
+        chainrule.manual_seed(seed)
+        starts.append(network(activation))
+    first = gradient_norms(starts, x, y)
+    fits = training.fit_many(
+        lambda: network(activation),
+        [(part[0], part[2]) for part in splits],
+        "cross_entropy",
+        "adam",
+        lr=0.001,
+        seeds=range(seeds),
+        epochs=epochs,
+        batch_size=BATCH,
+        shuffle=False,
+    )
+    last = gradient_norms(fits.models, x, y)
+    found = []
+    for i, net in enumerate(fits.models):
+        with chainrule.no_grad():
+            scores = net(x[i])
+        right = (scores.argmax(1) == y[i].argmax(1)).float().mean().item()
+        loss = nn.functional.cross_entropy(scores, y[i]).item()
+        told = {"loss": loss, "accuracy": right, "first": first[i], "last": last[i]}
+        found.append({**told, "losses": fits.histories[i]["loss"]})
+    return found
 
 
 def failed(run: dict[str, Any]) -> bool:
@@ -134,7 +127,7 @@ def show_layers(results: dict[str, list[dict[str, Any]]]) -> None:
     ]
     show(
         "Norm of the gradient by the weights of a layer, median over the seeds",
-        ("layer", "tanh, first epoch", "last", "ReLU, first epoch", "last"),
+        ("layer", "tanh, start", "end", "ReLU, start", "end"),
         [(name, *(f"{c[i]:.1e}" for c in columns)) for i, name in enumerate(names)],
     )
 

@@ -164,18 +164,23 @@ def irises(seeds: int = 8) -> Outcome:
 
 
 def vanishing_outcome(seeds: int, epochs: int) -> Outcome:
-    """Norms of gradients by layer, for tanh and ReLU, over many seeds."""
+    """Norms of gradients by layer, and losses, for tanh and ReLU, over many seeds."""
     runs = {k: ex19_x10_vanishing.train(a, seeds, epochs) for k, a in ACTIVATIONS.items()}
-    ax = charts.axes_for(None)
+    axes = charts.grid_of_axes(None, 2, 2, (3.4, 3.2))
     for k, (name, results) in enumerate(runs.items()):
-        layers = [max(1e-9, median(r["first"][i] for r in results)) for i in range(11)]
-        ax.semilogy(layers, "o-", color=charts.COLORS[k], label=name)
-    ax.set(
-        title=f"Gradient by layer in the first epoch, median of {seeds} seeds",
-        xlabel="layer",
-        ylabel="norm",
-    )
-    ax.legend()
+        color = charts.COLORS[k]
+        norms = chainrule.tensor([r["first"] for r in results]).clamp(min=1e-9)
+        losses = chainrule.tensor([r["losses"] for r in results])
+        for ax, values, steps in (
+            (axes[0], norms, range(11)),
+            (axes[1], losses, range(1, epochs + 1)),
+        ):
+            low, middle, high = (values.quantile(q, 0).numpy() for q in (0.1, 0.5, 0.9))
+            ax.fill_between(steps, low, high, color=color, alpha=0.25)
+            ax.plot(steps, middle, "o-" if len(steps) < 30 else "-", color=color, label=name)
+    axes[0].set(title="Gradient at the start", xlabel="layer", ylabel="norm", yscale="log")
+    axes[0].legend(loc="lower right")
+    axes[1].set(title=f"{seeds} seeds: median, 10 to 90 %", xlabel="epoch", ylabel="loss")
     tanh, relu = ([r["first"][0] / max(r["first"][-1], 1e-30) for r in v] for v in runs.values())
     alive = sum(r["first"][0] > 0 for r in runs["ReLU"]) / seeds
     return Outcome(
@@ -184,7 +189,8 @@ def vanishing_outcome(seeds: int, epochs: int) -> Outcome:
             "ReLU: share of seeds with a gradient in the first layer": alive,
             "ReLU over tanh: first layer over last": median(relu) / median(tanh),
         },
-        [ax],
+        [axes],
+        note=f"{seeds} seeds of each network, trained at once.",
     )
 
 
@@ -208,7 +214,7 @@ VANISHING = [
     claims=VANISHING,
     full={"seeds": 40, "epochs": 300},
 )
-def vanishing(seeds: int = 12, epochs: int = 2) -> Outcome:
+def vanishing(seeds: int = 20, epochs: int = 10) -> Outcome:
     """How much of the gradient comes through to the first of ten layers?
 
     With tanh it shrinks from layer to layer. With ReLU it does so as well, and in some networks a

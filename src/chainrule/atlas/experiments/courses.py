@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import chainrule
-from chainrule import charts, inspect, nn, optim, problems
+from chainrule import charts, inspect, nn
 from chainrule.atlas import Number, Outcome, Spread, Statement, entry
 from chainrule.atlas.course import ex09_x07_exponential
 from chainrule.atlas.examples import training
@@ -104,77 +104,12 @@ def iris_accuracy(seeds: int = 8) -> Outcome:
     claims=training.VANISHING,
     full={"seeds": 40, "epochs": 300},
 )
-def vanishing_gradients(seeds: int = 12, epochs: int = 2) -> Outcome:
+def vanishing_gradients(seeds: int = 20, epochs: int = 10) -> Outcome:
     """Ten layers of five units, many seeds: gradients vanish with tanh, and with ReLU, too.
 
     One run of each cannot tell them apart: whether a network learns depends on its seed.
     """
     return training.vanishing_outcome(seeds, epochs)
-
-
-def radial_errors(points: int, wide: int, steps: int, seed: int) -> dict[str, float]:
-    """Test errors of one wide layer and of two layers of 100 on the radial target."""
-    chainrule.manual_seed(seed)
-    problem = problems.radial_bessel(points)
-    (x, y), (x_test, y_test) = problem.split(0.7)
-    scale = float(y.std())
-    nets = {
-        f"1 x {wide}": nn.Sequential(nn.Linear(2, wide), nn.ReLU(), nn.Linear(wide, 1)),
-        "2 x 100": nn.Sequential(
-            nn.Linear(2, 100), nn.ReLU(), nn.Linear(100, 100), nn.ReLU(), nn.Linear(100, 1)
-        ),
-    }
-    errors = {}
-    for name, net in nets.items():
-        optimizer = optim.AdamW(net.parameters(), lr=2e-3)
-        for _ in range(steps):
-            optimizer.zero_grad()
-            nn.functional.mse_loss(net(x), y / scale).backward()
-            optimizer.step()
-        with chainrule.no_grad():
-            errors[name] = scale**2 * nn.functional.mse_loss(net(x_test), y_test / scale).item()
-    return errors
-
-
-@entry(
-    "X11",
-    course="000",
-    printed="fig. 12-14; 003, hands-on 1",
-    title="One wide layer against two narrow ones",
-    claims=[
-        Statement("error of the wide layer over that of two", "depth wins", at_least=1.0),
-        Statement(
-            "orders of magnitude between them", "one to two orders lower", at_least=1.0, at_most=2.5
-        ),
-    ],
-    full={"points": 4000, "wide": 10_000, "steps": 5000, "seeds": 5},
-)
-def shallow_and_deep(
-    points: int = 1000, wide: int = 1000, steps: int = 250, seeds: int = 3
-) -> Outcome:
-    """A target that depends on the distance from 0 alone, learned by one wide layer and by two.
-
-    Two layers can first compute the distance and then a function of it; one layer has to build the
-    rings out of ridges. At quick settings the wide layer has a tenth of the course's width and the
-    training is short, so the gap is only beginning to open.
-    """
-    found = [radial_errors(points, wide, steps, seed) for seed in range(seeds)]
-    names = [*found[0]]
-    ratios = [e[names[0]] / e[names[1]] for e in found]
-    ax = charts.axes_for(None)
-    for k, name in enumerate(names):
-        ax.plot([name] * seeds, [e[name] for e in found], "o", color=charts.COLORS[k])
-    ax.set(title=f"Radial target, {steps} steps", yscale="log", ylabel="test error")
-    ax.set(xlabel=f"hidden layers x units, {seeds} seeds")
-    ax.minorticks_off()
-    orders = [chainrule.tensor(r).log10().item() for r in ratios]
-    return Outcome(
-        {
-            "error of the wide layer over that of two": Spread(tuple(ratios)),
-            "orders of magnitude between them": Spread(tuple(orders)),
-        },
-        [ax],
-    )
 
 
 @entry(
@@ -259,40 +194,6 @@ def sigmoid_chain(layers: int = 10) -> Outcome:
         },
         [ax],
     )
-
-
-@entry(
-    "X15",
-    course="004",
-    printed="section 7.3",
-    title="A hundred times the data, a tenth of the error",
-    claims=[Number("error of batches of 100 over that of 10000", 10.0, tolerance=1.5)],
-    full={"trials": 2000},
-)
-def batch_error(trials: int = 300) -> Outcome:
-    """The gradient of a batch is a mean over samples: its error falls like 1 / sqrt(samples).
-
-    So a batch of 10,000 costs a hundred times as much as one of 100 and is ten times as exact,
-    which is why small batches pay.
-    """
-    weight = chainrule.tensor([1.0, -2.0], dtype=chainrule.float64)
-
-    def gradients(size: int) -> chainrule.Tensor:
-        x = chainrule.randn(trials, size, 2, dtype=chainrule.float64)
-        y = chainrule.randn(trials, size, dtype=chainrule.float64)
-        return ((x @ weight - y).unsqueeze(2) * x).mean(1)
-
-    sizes = [10, 100, 1000, 10_000]
-    errors = [float(gradients(n).std(0).norm()) for n in sizes]
-    ax = charts.axes_for(None)
-    ax.loglog(sizes, errors, "o", color=charts.COLORS[0], label=f"{trials} batches each")
-    expected = [errors[0] * (sizes[0] / n) ** 0.5 for n in sizes]
-    ax.loglog(sizes, expected, color=charts.COLORS[1], label="1 / sqrt(batch size)")
-    ax.set(title="Standard error of a gradient", xlabel="batch size", ylabel="standard error")
-    ax.minorticks_off()
-    ax.legend()
-    ratio = errors[1] / errors[3]
-    return Outcome({"error of batches of 100 over that of 10000": ratio}, [ax])
 
 
 @entry(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
@@ -12,11 +11,12 @@ from chainrule.atlas.core.registry import COURSES, GROUPS, Entry
 from chainrule.atlas.core.running import FILES, Record
 from chainrule.atlas.core.sources import code_of, public_names
 from chainrule.atlas.site.code import colored
+from chainrule.atlas.site.summary import summary_rows
 from chainrule.atlas.site.style import INDEX_SCRIPT, PAGE_SCRIPT, STYLE
 from chainrule.inspect.core.pages import page
 from chainrule.version import __version__
 
-__all__ = ["Shown", "entry_page", "index_page", "summary_rows"]
+__all__ = ["Shown", "entry_page", "index_page"]
 
 Shown = tuple[Entry, Record]
 
@@ -32,17 +32,6 @@ def _paragraphs(text: str) -> str:
 
 
 # --- the index ------------------------------------------------------------------------------------
-
-
-def summary_rows(shown: Sequence[tuple[str, str]]) -> list[list[str]]:
-    """How many entries of each group have which verdict, from (group, verdict) pairs."""
-    counts = Counter(shown)
-    rows = []
-    for group in GROUPS:
-        found = [counts[group, verdict] for verdict in VERDICTS]
-        rows.append([group, *map(str, found), str(sum(found))])
-    total = [sum(int(row[k]) for row in rows) for k in range(1, len(VERDICTS) + 2)]
-    return [*rows, ["all", *map(str, total)]]
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
