@@ -60,8 +60,19 @@ def _definitions(module: str, name: str, seen: dict[tuple[str, str], str]) -> No
             _definitions(module, other, seen)
         elif isinstance(home, str) and _is_of_entries(home):
             _definitions(home, value.__name__, seen)
+    for home, other in dict.fromkeys(_attributes_in(parts[name], sys.modules[module])):
+        _definitions(home, other, seen)
     del seen[module, name]
     seen[module, name] = parts[name]
+
+
+def _attributes_in(text: str, module: ModuleType) -> Iterator[tuple[str, str]]:
+    """What the text takes from modules of the atlas by a dot: their names, and what it takes."""
+    for node in ast.walk(ast.parse(textwrap.dedent(text))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            home = getattr(module, node.value.id, None)
+            if isinstance(home, ModuleType) and _is_of_entries(home.__name__):
+                yield home.__name__, node.attr
 
 
 def _is_of_entries(module: str) -> bool:
@@ -106,9 +117,11 @@ def _imports_of(module: str, shown: set[str], code: str) -> list[str]:
 
 
 def key_of(entry: Entry, full: bool) -> str:
-    """What an entry was computed from: source, settings, version. Another key computes it again."""
+    """What an entry was computed from: source, settings, version, and whether from files. Another
+    key computes it again."""
     settings = json.dumps(entry.settings(full), sort_keys=True, default=str)
-    text = "\n".join([str(FORMAT), __version__, settings, code_of(entry)])
+    files = "files" if full and entry.reads_files else ""
+    text = "\n".join([str(FORMAT), __version__, settings, files, code_of(entry)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
