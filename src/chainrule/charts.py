@@ -26,6 +26,7 @@ __all__ = [
     "levels_of",
     "log_if_wide",
     "marker_of",
+    "plain_log_ticks",
     "save_gif",
     "spans_decades",
     "svg_of",
@@ -114,6 +115,16 @@ def log_if_wide(ax: Axes, values: Iterable[float], axis: str = "y") -> bool:
     if wide:
         (ax.set_yscale if axis == "y" else ax.set_xscale)("log")
     return wide
+
+
+def plain_log_ticks(ax: Axes, axis: str = "y") -> None:
+    """Numbers at 1, 2 and 5 of each decade of a logarithmic axis, which may span less than one."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    of = ax.yaxis if axis == "y" else ax.xaxis
+    of.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    of.set_major_formatter(StrMethodFormatter("{x:g}"))
+    of.set_minor_locator(NullLocator())
 
 
 def levels_of(values: Tensor, count: int) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from atlas.required import ROOT, VERDICTS, required
-from looking.drawn import assert_drawn_well
+from looking.drawn import assert_axes_numbered, assert_drawn_well
 
 from chainrule.atlas import Unchecked, compute, entries
 from chainrule.atlas.core.claims import tampered, verdict_of, without_files
@@ -54,6 +54,7 @@ def test_entry(id: str) -> None:
         figure = figure_of(drawn)
         if figure is not None:
             assert_drawn_well(figure)
+            assert_axes_numbered(figure)
         assert all([file.content for file in files_of(number, drawn)])
 
 

@@ -68,6 +68,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["V10", "--out", "taken"], "that is a file"),
         (["V10", "--out", "site"], "has an index.html that is no atlas"),
         (["V10", "--data", "nowhere"], "--data nowhere: no such folder"),
+        (["V10", "--data", "site"], "--data site: files are read with --full alone"),
     ],
 )
 def test_mistakes_are_one_line(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-__all__ = ["assert_drawn_well", "figure_of", "texts_of"]
+__all__ = ["assert_axes_numbered", "assert_drawn_well", "figure_of", "texts_of"]
 
 
 def figure_of(drawn: Any) -> Any:
@@ -47,3 +47,15 @@ def assert_drawn_well(drawn: Any, overlap: float = 2.0) -> None:
         across = min(one.x1, other.x1) - max(one.x0, other.x0)
         along = min(one.y1, other.y1) - max(one.y0, other.y0)
         assert min(across, along) <= overlap, f"{a!r} covers {b!r}: {one}, {other}"
+
+
+def assert_axes_numbered(drawn: Any) -> None:
+    """Every logarithmic axis with ticks has two numbers or more in sight."""
+    for ax in figure_of(drawn).axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            if axis.get_scale() != "log" or not ax.axison or not axis.get_visible():
+                continue
+            ticks = axis._update_ticks()
+            told = [t for t in ticks if t.label1.get_visible() and t.label1.get_text().strip()]
+            outer = not ticks or not any(t.label1.get_visible() for t in ticks)  # shared axes
+            assert outer or len(told) > 1, f"{ax.get_title()!r}: an axis has {len(told)} numbers"

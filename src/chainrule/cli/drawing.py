@@ -95,6 +95,8 @@ def _checked(options: argparse.Namespace, chosen: Sequence[Entry], out: Path) ->
     data = None if options.data is None else Path(options.data)
     if data is not None and not data.is_dir():
         raise UserError(f"--data {data}: no such folder")
+    if data is not None and not options.full:
+        raise UserError(f"--data {data}: files are read with --full alone; give that, too")
     reading = [e for e in chosen if e.data] if options.full else []
     return _found_data(reading, data) if reading else data
 
@@ -175,6 +177,13 @@ def _write_summary(records: Sequence[Record], paths: Sequence[str]) -> None:
         write_atomically(path, with_summary(path.read_text("utf-8"), found).encode())
 
 
+def _why(record: Record) -> list[str]:
+    """The claims that do not hold; how many could not be checked."""
+    wrong = [j.name for j in record.judged if j.finding == "does not hold"]
+    left = sum(j.finding == "not checked" for j in record.judged)
+    return [*wrong, f"{left} of {len(record.judged)} claims are not checked"] if left else wrong
+
+
 def _told(records: Sequence[Record], out: Path, options: argparse.Namespace) -> Any:
     from chainrule.atlas.core.claims import VERDICTS
 
@@ -183,8 +192,7 @@ def _told(records: Sequence[Record], out: Path, options: argparse.Namespace) -> 
     if not options.json:
         for record in records:
             if record.verdict in ("in part", "not reproduced") and not record.error:
-                wrong = [j.name for j in record.judged if j.finding == "does not hold"]
-                print(f"{record.id:<7} {record.verdict}: {'; '.join(wrong)}")
+                print(f"{record.id:<7} {record.verdict}: {'; '.join(_why(record))}")
         print(", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v]))
         print(f"open {out / PAGES[0]}")
     if failed:

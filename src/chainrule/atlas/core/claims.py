@@ -247,8 +247,9 @@ def _finding_of_erratum(printed: bool, right: bool) -> Finding:
 def verdict_of(judged: Sequence[Judged]) -> Verdict:
     """The verdict on an entry, from the findings of its claims.
 
-    All that could be checked holds: "reproduced"; all that is called wrong is wrong and the rest
-    holds: "erratum"; nothing holds: "not reproduced"; else: "in part".
+    All that could be checked holds, and that is half of the claims or more: "reproduced"; all that
+    is called wrong is wrong and the rest holds: "erratum"; nothing holds: "not reproduced"; else:
+    "in part".
     """
     found = [j.finding for j in judged if j.finding != "not checked"]
     if not found:
@@ -256,7 +257,8 @@ def verdict_of(judged: Sequence[Judged]) -> Verdict:
     if set(found) == {"does not hold"}:
         return "not reproduced"
     if "erratum" not in found:
-        return "in part" if "does not hold" in found else "reproduced"
+        all_holds = "does not hold" not in found and 2 * len(found) >= len(judged)
+        return "reproduced" if all_holds else "in part"
     return "erratum" if set(found) <= {"erratum", "holds"} else "in part"
 
 

@@ -92,6 +92,11 @@ class Entry:
         return {**quick, **self.full} if full else quick
 
     @property
+    def reads_files(self) -> bool:
+        """Whether a full run reads files, if they are there."""
+        return "data" in inspect.signature(self.function).parameters
+
+    @property
     def explanation(self) -> str:
         """What a student should know of it: the docstring of the function."""
         return inspect.cleandoc(self.function.__doc__ or "")

@@ -54,10 +54,13 @@ class Record:
 
 
 def compute(entry: Entry, full: bool = False, data: Path | None = None) -> Outcome:
-    """Runs an entry from the seed 0, silently; the random numbers of others are not touched."""
+    """Runs an entry from the seed 0, silently; the random numbers of others are not touched.
+
+    Files, in the folder ``data``, are read by full runs alone.
+    """
     settings = entry.settings(full)
-    if "data" in entry.function.__annotations__:
-        settings["data"] = data
+    if entry.reads_files:
+        settings["data"] = data if full else None
     # Programs of the courses print their tables.
     with random.fork_rng(), contextlib.redirect_stdout(io.StringIO()):
         random.manual_seed(0)
@@ -78,8 +81,12 @@ def kept_record(out: Path, id: str) -> Record | None:
 
 
 def _is_done(entry: Entry, out: Path, full: bool) -> Record | None:
+    """What was computed before, if that is current. A quick run does not take the place of a full
+    one, which may have taken hours."""
     record = kept_record(out, entry.id)
-    return record if record is not None and record.key == key_of(entry, full) else None
+    if record is None:
+        return None
+    return record if record.key in {key_of(entry, full), key_of(entry, True)} else None
 
 
 def _finite(value: Any) -> Any:
@@ -113,6 +120,9 @@ def _write(entry: Entry, outcome: Outcome, full: bool, out: Path, seconds: float
         write_atomically(folder / file.name, file.content)
     text = json.dumps(dataclasses.asdict(record), indent=1, ensure_ascii=False, allow_nan=False)
     write_atomically(folder / RECORD, text.encode())
+    for path in folder.iterdir():  # pictures of an earlier run, which had more or other ones
+        if path.name not in {RECORD, *(f.name for f in files)}:
+            path.unlink()
     return record
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import hashlib
 import inspect
@@ -41,8 +42,13 @@ def _module_parts(name: str) -> dict[str, str]:
     return parts
 
 
+@functools.cache
+def _nodes_of(text: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(textwrap.dedent(text))))
+
+
 def _names_in(text: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(textwrap.dedent(text))):
+    for node in _nodes_of(text):
         if isinstance(node, ast.Name):
             yield node.id
 
@@ -60,8 +66,19 @@ def _definitions(module: str, name: str, seen: dict[tuple[str, str], str]) -> No
             _definitions(module, other, seen)
         elif isinstance(home, str) and _is_of_entries(home):
             _definitions(home, value.__name__, seen)
+    for home, other in dict.fromkeys(_attributes_in(parts[name], sys.modules[module])):
+        _definitions(home, other, seen)
     del seen[module, name]
     seen[module, name] = parts[name]
+
+
+def _attributes_in(text: str, module: ModuleType) -> Iterator[tuple[str, str]]:
+    """What the text takes from modules of the atlas by a dot: their names, and what it takes."""
+    for node in _nodes_of(text):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            home = getattr(module, node.value.id, None)
+            if isinstance(home, ModuleType) and _is_of_entries(home.__name__):
+                yield home.__name__, node.attr
 
 
 def _is_of_entries(module: str) -> bool:
@@ -83,45 +100,59 @@ def code_of(entry: Entry) -> str:
     imports = [
         line
         for module in dict.fromkeys(module for module, _ in parts)
-        for line in _imports_of(module, shown, _joined(parts, module))
+        for line in _imports_of(module, _used_by(parts, module) - shown)
     ]
     return "\n\n\n".join(["\n".join(dict.fromkeys(imports)), *parts.values()])
 
 
-def _joined(parts: dict[tuple[str, str], str], module: str) -> str:
-    return "\n".join(text for (home, _), text in parts.items() if home == module)
+def _used_by(parts: dict[tuple[str, str], str], module: str) -> set[str]:
+    """The names in the parts of a module."""
+    return {each for (home, _), text in parts.items() if home == module for each in _names_in(text)}
 
 
-def _imports_of(module: str, shown: set[str], code: str) -> list[str]:
-    """The imports of a module that the code needs; not of what is shown itself."""
-    used = {*_names_in(code)} - shown
+@functools.cache
+def _import_lines(module: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    found = [n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))]
+    return tuple(n for n in found if getattr(n, "module", "") != "__future__")
+
+
+def _imports_of(module: str, used: set[str]) -> list[str]:
+    """The imports of a module that give these names."""
     kept = []
-    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names = [a for a in node.names if (a.asname or a.name.partition(".")[0]) in used]
-            if names and getattr(node, "module", "") != "__future__":
-                node.names = names
-                kept.append(ast.unparse(node))
+    for node in _import_lines(module):
+        names = [a for a in node.names if (a.asname or a.name.partition(".")[0]) in used]
+        if names:
+            needed = copy.copy(node)
+            needed.names = names
+            kept.append(ast.unparse(needed))
     return kept
 
 
 def key_of(entry: Entry, full: bool) -> str:
-    """What an entry was computed from: source, settings, version. Another key computes it again."""
+    """What an entry was computed from: source, settings, version, and whether from files. Another
+    key computes it again."""
     settings = json.dumps(entry.settings(full), sort_keys=True, default=str)
-    text = "\n".join([str(FORMAT), __version__, settings, code_of(entry)])
+    files = "files" if full and entry.reads_files else ""
+    text = "\n".join([str(FORMAT), __version__, settings, files, code_of(entry)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def public_names(entry: Entry) -> dict[str, Any]:
     """The functions and classes of the library that the code of an entry calls, by their whole
     names, such as ``chainrule.nn.SELU``."""
+    return dict(_public_names(entry.function.__module__, entry.function.__name__))
+
+
+@functools.cache
+def _public_names(module: str, name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for (module, _), text in _parts_of(entry.function.__module__, entry.function.__name__).items():
-        for node in ast.walk(ast.parse(text)):
+    for (home, _), text in _parts_of(module, name).items():
+        for node in _nodes_of(text):
             if isinstance(node, ast.Attribute):
-                name, value = _looked_up(sys.modules[module], ast.unparse(node))
+                whole, value = _looked_up(sys.modules[home], ast.unparse(node))
                 if not isinstance(value, ModuleType) and _is_public(value):
-                    found[name] = value
+                    found[whole] = value
     return dict(sorted(found.items()))
 
 

@@ -45,7 +45,11 @@ def closer_start() -> Outcome:
         for s in ((135.0, 135.0), (45.0, 35.0))
     ]
     seen = inspect.surface(
-        problem.function, (0.0, 150.0), (0.0, 150.0), points=61, title="Equation 78"
+        problem.function,
+        (0.0, 150.0),
+        (0.0, 150.0),
+        points=61,
+        title="A surface with many valleys (eq. 78)",
     )
     ax = seen.plot(charts.axes_for(None))
     for k, start in enumerate(((135, 135), (45, 35))):

@@ -145,7 +145,7 @@ def example_9(epochs: int = 30) -> Outcome:
     for k, (reduction, values) in enumerate(errors.items()):
         ax.semilogy(values, color=charts.COLORS[1 - k], label=f"{reduction} of the losses")
     ax.axhline(line, color="gray", linestyle="--", label="best line")
-    ax.set(title="Example 9", xlabel="epoch", ylabel="mean squared error")
+    ax.set(title="One neuron, by sums and by means", xlabel="epoch", ylabel="mean squared error")
     ax.legend()
     stuck = counted = 0
     for _ in range(3):

@@ -19,11 +19,12 @@ def outcome(name: str, epochs: int, arrives: bool = True) -> Outcome:
         curves[each] = train(EXAMPLES[each](h_theta.parameters()), h_theta, epochs)
     line = line_error(*exponential())
     ax = charts.axes_for(None)
+    what = " against ".join(each.partition(" ")[2] for each in reversed(curves))
     for k, (each, errors) in enumerate(curves.items()):
         ax.plot(errors, color=charts.COLORS[k], label=each.partition(" ")[2])
     ax.axhline(line, color="gray", linestyle="--", label="best line")
-    ax.set(title=f"Example {name}", xlabel="epoch", ylabel="mean squared error", yscale="log")
-    ax.minorticks_off()
+    ax.set(title=f"One neuron, {what}", xlabel="epoch", ylabel="mean squared error", yscale="log")
+    charts.plain_log_ticks(ax)
     ax.legend()
     errors = curves[name]
     near = {LINE: errors[-1] / line} if arrives else {}

@@ -127,7 +127,7 @@ def line(epochs: int = 1000) -> Outcome:
     ends = [0.0, 1.0]
     label = f"{b:.2f} + {w:.2f} x"
     ax.plot(ends, [b + w * e for e in ends], color=charts.COLORS[1], label=label)
-    ax.set(title="Example 17", xlabel="x", ylabel="y")
+    ax.set(title="A line by gradient descent", xlabel="x", ylabel="y")
     ax.legend()
     return Outcome(
         {

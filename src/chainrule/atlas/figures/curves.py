@@ -110,7 +110,7 @@ def draw_radial(fits: dict[str, train.ManyFits], seeds: int) -> Any:
         draw_band(ax, column(found, TRAIN), charts.COLORS[2 * k], f"{name}, training")
         draw_band(ax, column(found, TEST), charts.COLORS[2 * k + 1], f"{name}, test")
     ax.set(yscale="log", xlabel="epoch", ylabel="error")
-    ax.set_title(f"000 fig. 14: median and range of {seeds} seeds")
+    ax.set_title(f"Errors while learning: median and range of {seeds} seeds")
     ax.legend()
     return ax
 

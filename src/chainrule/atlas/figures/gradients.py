@@ -6,9 +6,11 @@ from statistics import median
 from typing import Any
 
 import chainrule
-from chainrule import Tensor, charts, inspect, nn
+from chainrule import Tensor, charts, inspect, nn, optim
 from chainrule.atlas import Number, Outcome, Statement, entry
-from chainrule.atlas.course import ex19_x10_vanishing
+from chainrule.atlas.course.ex18_x09_iris import BATCH, split
+from chainrule.atlas.course.ex19_x10_vanishing import network
+from chainrule.func import functional_call, vmap
 
 # --- V18 ------------------------------------------------------------------------------------------
 
@@ -18,10 +20,35 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "ReLU": nn.ReLU}
 def norms_over_epochs(
     activation: type[nn.Module], seeds: int, epochs: int
 ) -> tuple[Tensor, list[float]]:
-    """The norm of the gradient of each weight, (epochs, layers, seeds), and the last accuracies."""
-    runs = ex19_x10_vanishing.Runs(activation, seeds)
-    found = [chainrule.stack([n.detach() for n in runs.epoch().values()]) for _ in range(epochs)]
-    return chainrule.stack(found).double(), runs.state()[1]
+    """The norm of the gradient of each weight, (epochs, layers, seeds), and the last accuracies.
+
+    All seeds are trained at once: a dimension in front of every parameter counts them.
+    """
+    net, starts = network(activation), []
+    for seed in range(seeds):
+        chainrule.manual_seed(seed)
+        starts.append(network(activation).state_dict())
+    params = {k: chainrule.stack([s[k] for s in starts]).requires_grad_() for k in starts[0]}
+    weights = [k for k in params if k.endswith("weight")]
+    splits = [split(seed) for seed in range(seeds)]
+    x, y = (chainrule.stack([part[k] for part in splits]) for k in (0, 2))
+    outputs = vmap(lambda p, x: functional_call(net, p, (x,)))
+    optimizer = optim.Adam(params.values(), lr=0.001)
+    found = []
+    for _ in range(epochs):
+        batches = []
+        for inputs, targets in zip(x.split(BATCH, 1), y.split(BATCH, 1), strict=True):
+            optimizer.zero_grad()
+            # The losses are means over a batch; their sum over the seeds keeps the seeds apart.
+            scores = outputs(params, inputs).log_softmax(2)
+            (-(targets * scores).sum(2).mean(1)).sum().backward()
+            optimizer.step()
+            norms = [params[k].grad.norm(dim=(1, 2)) for k in weights]
+            batches.append(chainrule.stack(norms))
+        found.append(chainrule.stack(batches).mean(0))
+    with chainrule.no_grad():
+        right = (outputs(params, x).argmax(2) == y.argmax(2)).double().mean(1)
+    return chainrule.stack(found).double(), right.tolist()
 
 
 def draw_norms(ax: Any, norms: Tensor, title: str) -> None:

@@ -129,7 +129,7 @@ def valley_paths(steps: int = 80) -> tuple[list[Any], dict[str, float]]:
         return next((i for i, (a, _) in enumerate(path) if abs(a) < 0.05), steps)
 
     axes = seen.plot(charts.grid_of_axes(None, 2, 2, (3.8, 3.4)))
-    axes[0].set_title("Fig. 7.8 (square: start)")
+    axes[0].set_title("Three rates (fig. 7.8)")
     axes[1].set(yscale="log", ylim=(1e-6, 1e3))
     axes[1].legend(loc="upper right")
     return axes, {

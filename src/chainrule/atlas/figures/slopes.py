@@ -61,7 +61,7 @@ def draw_gradients() -> list[Any]:
     curve.annotate("", (2 - g, height), (2.0, height), arrowprops=arrow)
     curve.plot([], [], color=charts.COLORS[1], label="-g")
     curve.plot([2], [height], "o", color="black")
-    curve.set(title="Fig. 7.1", xlabel="w", ylabel="R")
+    curve.set(title="The slope at one place", xlabel="w", ylabel="R")
     curve.legend(loc="upper center")
     grid = chainrule.linspace(-3, 3, 61, dtype=chainrule.float64)
     xs, ys = chainrule.meshgrid(grid, grid, indexing="xy")
@@ -71,7 +71,7 @@ def draw_gradients() -> list[Any]:
     points = chainrule.cartesian_prod(few, few)
     down = -slopes_of(points)
     field.quiver(*points.T.numpy(), *down.T.numpy(), color=charts.COLORS[1], angles="xy")
-    field.set(title="Fig. 7.2: -g", xlabel="w1", ylabel="w2")
+    field.set(title="Minus the gradient everywhere", xlabel="w1", ylabel="w2")
     return [curve, field]
 
 
@@ -164,8 +164,8 @@ def momentum_geometry(steps: int = 60) -> Outcome:
     plain, heavy = across.points.values()
     fall, fast = flat.values.values()
     first, second = (charts.grid_of_axes(None, 2, 2, (3.8, 3.4)) for _ in range(2))
-    across.plot(first)[0].set_title("Fig. 7.3-7.4: a valley")
-    flat.plot(second)[0].set_title("Fig. 7.5-7.6: a plateau")
+    across.plot(first)[0].set_title("Across a valley")
+    flat.plot(second)[0].set_title("Over a plateau")
     sweep, note = draw_swings(steps)
     of_valley = [steps_to(v, 0.01) for v in across.values.values()]
     return Outcome(
@@ -245,7 +245,12 @@ def quadratic_approximation() -> Outcome:
     )
     ax.plot([1], [value], "o", color="black", label="w = 1")
     ax.plot([1 + step], [model(step)], "v", color=charts.COLORS[1], label="step of -g / g'")
-    ax.set(title="Fig. 7.9", xlabel="w", ylabel="error", ylim=(-0.1, 1.2 * max(heights)))
+    ax.set(
+        title="An error and its parabola",
+        xlabel="w",
+        ylabel="error",
+        ylim=(-0.1, 1.2 * max(heights)),
+    )
     ax.legend()
     seen, near = network_line()
     return Outcome(

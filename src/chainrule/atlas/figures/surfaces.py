@@ -27,7 +27,9 @@ def loss_surface(points: int = 121) -> Outcome:
     """
     problem = problems.vialle(dtype=chainrule.float64)
     area = (0.0, 150.0)
-    seen = inspect.surface(problem.function, area, area, points=points, title="Equation 78")
+    seen = inspect.surface(
+        problem.function, area, area, points=points, title="A surface with many valleys (eq. 78)"
+    )
     v = seen.values
     inner = v[1:-1, 1:-1]
     beside = chainrule.stack([v[:-2, 1:-1], v[2:, 1:-1], v[1:-1, :-2], v[1:-1, 2:]])

@@ -134,7 +134,7 @@ def regression_data(epochs: int = 60) -> Outcome:
     upper, lower = charts.grid_of_axes(None, 2, 1, (5.4, 3.3))
     seen = inspect.regression_fit(net, x, y[:, 0], validation=(x_new, y_new[:, 0]))
     seen.plot(upper)
-    upper.set_title(f"Example 9, one neuron, {epochs} epochs")
+    upper.set_title(f"An exponential, one neuron, {epochs} epochs")
     line = problems.line(generator=Generator().manual_seed(0))
     weight, bias, _ = optim.least_squares(line.inputs, line.targets)
     inspect.regression_fit(

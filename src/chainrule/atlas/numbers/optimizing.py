@@ -167,7 +167,7 @@ def lowest_valley(points: int = 301) -> Outcome:
     ax.plot(
         *at.tolist(), "*", color="white", markeredgecolor="black", markersize=15, label="lowest"
     )
-    ax.set(title="Equation 78")
+    ax.set(title="A surface with many valleys (eq. 78)")
     ax.legend(loc="upper left")
     return Outcome(
         {

@@ -2,46 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from chainrule.atlas.core.claims import Judged
 
 __all__ = ["card"]
 
-COLORS = {
-    "holds": "#009E73",
-    "erratum": "#D55E00",
-    "does not hold": "#B0286A",
-    "the printed form holds": "#009E73",
-    "not checked": "#666666",
+COLORS = {  # all with a contrast of 4.5 or more against white
+    "holds": "#00694d",
+    "erratum": "#a34300",
+    "does not hold": "#96205a",
+    "the printed form holds": "#00694d",
+    "not checked": "#595959",
 }
-WIDTH, LINE = 480, 22
+WIDTH, LINE, LETTERS = 480, 22, 52
 
 
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+def _rows(text: str, most: int = 3) -> list[str]:
+    """A text in rows that fit on the card; what is beyond them is left out."""
+    return textwrap.wrap(text, LETTERS, max_lines=most, placeholder=" …")
+
+
+def _lines(j: Judged) -> Iterator[tuple[str, str]]:
+    """The rows of a claim, and how each is drawn."""
+    color = COLORS[j.finding]
+    for row in _rows(j.name, 2):
+        yield row, 'font-weight="600" fill="#1a1a1a"'
+    for row in _rows(f"printed: {j.printed}"):
+        yield row, 'fill="#444444"'
+    for row in _rows(f"obtained: {j.obtained}" if j.obtained else j.note):
+        yield row, f'fill="{color}"'
 
 
 def card(judged: Sequence[Judged]) -> str:
     """The first claims with what is printed, what was obtained and a mark for the finding."""
-    shown = judged[:3]
-    height = 20 + len(shown) * (4 * LINE)
-    parts = [
+    parts, top = [], 28
+    for j in judged[:3]:
+        lines = [*_lines(j)]
+        parts.append(
+            f'<rect x="12" y="{top - 15}" width="5" height="{len(lines) * LINE}" '
+            f'fill="{COLORS[j.finding]}"/>'
+        )
+        for row, (text, look) in enumerate(lines):
+            parts.append(f'<text x="28" y="{top + row * LINE}" {look}>{escape(text)}</text>')
+        top += (len(lines) + 1) * LINE
+    height = top - LINE
+    return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         f'width="{WIDTH}" height="{height}" font-family="system-ui,sans-serif" font-size="15">'
-        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>'
-    ]
-    for place, j in enumerate(shown):
-        top = 28 + place * 4 * LINE
-        color = COLORS[j.finding]
-        parts.append(
-            f'<rect x="12" y="{top - 15}" width="5" height="{3 * LINE}" fill="{color}"/>'
-            f'<text x="28" y="{top}" font-weight="600" fill="#1a1a1a">'
-            f"{escape(_cut(j.name, 46))}</text>"
-            f'<text x="28" y="{top + LINE}" fill="#444444">printed: '
-            f"{escape(_cut(j.printed, 44))}</text>"
-            f'<text x="28" y="{top + 2 * LINE}" fill="{color}">'
-            f"{escape(_cut(j.obtained or j.note, 52))}</text>"
-        )
-    return "".join([*parts, "</svg>"])
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>{"".join(parts)}</svg>'
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from chainrule.atlas.core.claims import VERDICTS, Judged
@@ -11,14 +11,16 @@ from chainrule.atlas.core.registry import COURSES, GROUPS, Entry
 from chainrule.atlas.core.running import FILES, Record
 from chainrule.atlas.core.sources import code_of, public_names
 from chainrule.atlas.site.code import colored
-from chainrule.atlas.site.summary import summary_rows
+from chainrule.atlas.site.sizes import Size
 from chainrule.atlas.site.style import INDEX_SCRIPT, PAGE_SCRIPT, STYLE
+from chainrule.atlas.site.summary import summary_rows
 from chainrule.inspect.core.pages import page
 from chainrule.version import __version__
 
 __all__ = ["Shown", "entry_page", "index_page"]
 
 Shown = tuple[Entry, Record]
+SHRINK = 0.55  # of its size: words of 10 points are then 7 pixels high
 
 
 def _badge(verdict: str) -> str:
@@ -37,7 +39,12 @@ def _paragraphs(text: str) -> str:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Cells are HTML already."""
     first = "".join(f"<th>{cell}</th>" for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in row) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>"
+        + "".join(f'<td data-head="{h}">{c}</td>' for h, c in zip(head, row, strict=True))
+        + "</tr>"
+        for row in rows
+    )
     return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -99,10 +106,20 @@ def _claim_row(j: Judged) -> list[str]:
     return [escape(j.name), escape(j.printed), escape(j.obtained), f"{finding}{note}"]
 
 
-def _pictures(entry: Entry, record: Record) -> str:
+def _size(size: Size | None) -> str:
+    """The size of a picture on a page: on a narrow one it shrinks, but not until nobody can read
+    it; from there on it is moved sideways in its box."""
+    if size is None:
+        return ""
+    width, height = size
+    return f' width="{width}" height="{height}" style="min-width:{round(SHRINK * width)}px"'
+
+
+def _pictures(entry: Entry, record: Record, sizes: Mapping[str, Size]) -> str:
     folder = f"{FILES}/{entry.id}"
     images = "".join(
-        f'<div class="picture"><img src="{folder}/{name}" alt="{escape(entry.title)}"></div>'
+        f'<div class="picture"><a href="{folder}/{name}" title="the picture alone">'
+        f'<img src="{folder}/{name}" alt="{escape(entry.title)}"{_size(sizes.get(name))}></a></div>'
         for name in record.pictures
     )
     films = "".join(
@@ -129,9 +146,14 @@ def _made(entry: Entry, record: Record) -> str:
 
 
 def entry_page(
-    entry: Entry, record: Record, before: Entry | None = None, after: Entry | None = None
+    entry: Entry,
+    record: Record,
+    before: Entry | None = None,
+    after: Entry | None = None,
+    sizes: Mapping[str, Size] | None = None,
 ) -> str:
-    """One entry: picture, printed against obtained, explanation, code."""
+    """One entry: picture, printed against obtained, explanation, code. ``sizes`` are those of its
+    pictures, by their names."""
     ways = '<a rel="up" href="index.html">All entries</a>'
     if before is not None:
         ways = f'<a rel="prev" href="{before.id}.html">← {before.id}</a> {ways}'
@@ -148,7 +170,7 @@ def entry_page(
     body = (
         f'<nav class="ways">{ways}</nav><p>{_badge(record.verdict)} '
         f"<span>{entry.id} · course {entry.course} ({COURSES[entry.course]}), "
-        f"{escape(entry.printed)}</span></p>{_pictures(entry, record)}"
+        f"{escape(entry.printed)}</span></p>{_pictures(entry, record, sizes or {})}"
         f'<h2>Printed and obtained</h2><div class="claims">{table}</div>{note}'
         f"<h2>What it shows</h2>{_paragraphs(entry.explanation)}{_made(entry, record)}"
         f"<h2>The code that made it</h2>"

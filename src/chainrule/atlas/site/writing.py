@@ -14,6 +14,7 @@ from chainrule.atlas.core.sources import public_names
 from chainrule.atlas.site.card import card
 from chainrule.atlas.site.code import api_body
 from chainrule.atlas.site.pages import Shown, entry_page, index_page
+from chainrule.atlas.site.sizes import size_of
 from chainrule.atlas.site.style import STYLE
 from chainrule.files import write_atomically
 from chainrule.inspect.core.pages import page
@@ -31,7 +32,9 @@ def write_site(out: Path) -> list[Shown]:
     for k, (entry, record) in enumerate(shown):
         before = shown[k - 1][0] if k else None
         after = shown[k + 1][0] if k + 1 < len(shown) else None
-        _write(out / f"{entry.id}.html", entry_page(entry, record, before, after))
+        folder = out / FILES / entry.id
+        sizes = {name: size_of(folder / name) for name in record.pictures}
+        _write(out / f"{entry.id}.html", entry_page(entry, record, before, after, sizes))
     names, users = _api(shown)
     text = page("Functions that the atlas uses", api_body(names, users), STYLE)
     _write(out / "api.html", text)
