@@ -35,7 +35,8 @@ struct Call {
     bool has(Py_ssize_t n) const { return count == n && names == nullptr; }
     PyObject* operator[](Py_ssize_t i) const { return args[i]; }
 
-    // The NumPy kernel of the same name, with the same arguments.
+    // The second binding of the kernel, if it has one that takes the call (general.hpp); else the
+    // NumPy kernel of the same name, with the same arguments.
     PyObject* by_reference() const;
 };
 

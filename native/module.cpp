@@ -7,6 +7,7 @@
 #endif
 
 #include "blas.hpp"
+#include "general.hpp"
 #include "shortcut.hpp"
 #include "tape.hpp"
 
@@ -15,6 +16,8 @@ namespace chainrule {
 PyObject* reference_kernels = nullptr;
 
 PyObject* Call::by_reference() const {
+    PyObject* result = nullptr;
+    if (taken_by_general(*this, &result)) return result;
     PyObject* function =
         reference_kernels == nullptr ? nullptr : PyDict_GetItemString(reference_kernels, kernel);
     if (function == nullptr) {

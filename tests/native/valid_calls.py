@@ -2,148 +2,16 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from native.test_update import RULES, Update
-from native.twins import FLOATS, native
+from native import valid_elementwise  # noqa: F401 - it has makers, too
+from native.drawing import MAKERS, Call, Draw, makes
+from native.twins import native
 
 __all__ = ["MAKERS", "Call", "Draw"]
-
-Call = tuple[tuple[Any, ...], dict[str, Any]]
-# For each kernel, what draws its arguments: (draw, name) -> (args, named)
-MAKERS: dict[str, Any] = {}
-
-
-class Draw:
-    """A source of random arguments; the same seed draws the same ones."""
-
-    def __init__(self, seed: int, empty: bool = True):
-        self.r, self.numbers = random.Random(seed), np.random.default_rng(seed)
-        self.dtype = self.r.choice(FLOATS)
-        self.empty = empty and self.chance(0.1)
-        self.special = self.chance(0.15)
-        self.odd = [np.nan, np.inf, -np.inf, -0.0, 1e-40, 0.0]
-
-    def chance(self, p: float) -> bool:
-        return self.r.random() < p
-
-    def pick(self, *choices: Any) -> Any:
-        return self.r.choice(choices)
-
-    def size(self, most: int = 5) -> int:
-        return 0 if self.empty and self.chance(0.3) else self.r.randint(1, most)
-
-    def sizes(self, least: int = 0, most: int = 4) -> tuple[int, ...]:
-        return tuple(self.size() for _ in range(self.r.randint(least, most)))
-
-    def array(self, *shape: int) -> np.ndarray:
-        a = np.asarray(self.numbers.normal(size=shape) * 2).astype(self.dtype)
-        if self.special and a.size:
-            at = self.numbers.integers(a.size, size=2)
-            a.reshape(-1)[at] = self.r.choice(self.odd)
-        return a
-
-    def whole(self, high: int, *shape: int) -> np.ndarray:
-        return self.numbers.integers(max(high, 1), size=shape)
-
-    def number(self) -> float:
-        return self.pick(0.0, 1.0, 0.5, -1.5, self.r.uniform(0, 2))
-
-    def flag(self) -> bool:
-        return self.chance(0.5)
-
-
-def makes(*names: str) -> Callable[[Any], Any]:
-    """The function draws a valid call of the kernels of these names."""
-
-    def register(maker: Any) -> Any:
-        MAKERS.update(dict.fromkeys(names, maker))
-        return maker
-
-    return register
-
-
-# --- activations and losses -----------------------------------------------------------------------
-
-
-@makes(
-    "exp",
-    "tanh",
-    "sigmoid",
-    "erf",
-    "relu",
-    "softplus",
-    "log_sigmoid",
-    "silu",
-    "gelu_tanh",
-    "normal_cdf",
-    "gelu",
-    "neg",
-    "square",
-    "sqrt",
-)
-def _unary(d: Draw, name: str) -> Call:
-    return (d.array(*d.sizes()),), {}
-
-
-@makes(
-    "relu_backward",
-    "tanh_backward",
-    "sigmoid_backward",
-    "softplus_backward",
-    "silu_backward",
-    "log_sigmoid_backward",
-    "gelu_tanh_backward",
-    "gelu_backward",
-    "erf_backward",
-    "binary_cross_entropy_with_logits",
-)
-def _binary(d: Draw, name: str) -> Call:
-    shape = d.sizes()
-    return (d.array(*shape), d.array(*shape)), {}
-
-
-@makes("binary_cross_entropy_with_logits_backward")
-def _ternary(d: Draw, name: str) -> Call:
-    shape = d.sizes()
-    return tuple(d.array(*shape) for _ in range(3)), {}
-
-
-@makes("add", "sub", "mul", "div")
-def _arithmetic(d: Draw, name: str) -> Call:
-    shape = d.sizes()
-    ones = tuple(d.pick(1, n) for n in shape)
-    pair = d.pick((shape, shape), (shape, ()), ((), shape), (shape, ones), (ones[1:], shape))
-    return tuple(d.array(*s) for s in pair), {}
-
-
-@makes("pow")
-def _pow(d: Draw, name: str) -> Call:
-    a = abs(d.array(*d.sizes()))
-    return (a, d.pick(np.asarray(d.pick(2, 2, 3, 0.5), a.dtype), d.array(), d.array(*a.shape))), {}
-
-
-@makes("squared_error", "squared_error_backward")
-def _squared_error(d: Draw, name: str) -> Call:
-    arrays, _ = _binary(d, name)
-    g = (d.pick(d.array(), d.number()),) if "backward" in name else ()
-    return (*g, *arrays, d.pick(1.0, 0.5, 2)), {}
-
-
-@makes("elu", "elu_backward")
-def _elu(d: Draw, name: str) -> Call:
-    arrays, _ = _unary(d, name) if name == "elu" else _binary(d, name)
-    return arrays, {"alpha": d.number(), "scale": d.number(), "rate": d.number()}
-
-
-@makes("prelu", "prelu_backward")
-def _prelu(d: Draw, name: str) -> Call:
-    arrays, _ = _unary(d, name) if name == "prelu" else _binary(d, name)
-    return (*arrays, d.pick(d.number(), d.array(), d.array(*arrays[0].shape))), {}
 
 
 @makes("softmax", "log_softmax", "softmax_backward", "log_softmax_backward")
