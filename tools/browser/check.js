@@ -157,8 +157,10 @@ function checkEntry(frame, view, page) {
 
 // Words of drawings in SVG: inside their drawing, none over another.
 function checkDrawings(frame, view, page) {
-  for (const svg of page.querySelectorAll('.drawing svg')) {
-    const name = svg.closest('.drawing').id, whole = svg.getBoundingClientRect();
+  for (const box of page.querySelectorAll('.drawing')) {
+    const svg = box.shadowRoot && box.shadowRoot.querySelector('svg');
+    if (!svg) { tell(frame, `${box.id} has no drawing`); continue; }
+    const name = box.id, whole = svg.getBoundingClientRect();
     const words = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim() && view.getComputedStyle(t).display !== 'none');
     const boxes = words.map(t => [t.textContent, t.getBoundingClientRect()]).filter(([, b]) => b.width);
     if (!boxes.length) tell(frame, `${name} has no words`);
@@ -179,7 +181,7 @@ function checkKeys(frame, view, page, expected) {
   const toggles = [...page.querySelectorAll('svg [role=button]')];
   const sliders = [...page.querySelectorAll('.threshold')];
   const form = page.querySelector('form');
-  const drawings = page.querySelectorAll('.drawing svg').length > 0;
+  const drawings = page.querySelectorAll('.drawing').length > 0;
   if (expected === 'entry') checkEntry(frame, view, page);
   if (drawings) checkDrawings(frame, view, page);
   const found = {'': true, entry: true, drawings, filters: !!form, curves: figures.length > 0, steps: !!place, modules: toggles.length > 0, slider: sliders.length > 0};

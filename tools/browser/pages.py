@@ -110,9 +110,14 @@ def _drawings(folder: Path, shown: list[Shown]) -> str:
             path = folder / "files" / entry.id / name
             svg = path.read_text("utf-8") if path.suffix == ".svg" else ""
             if "<text" in svg:
-                parts.append(f'<div class="drawing" id="{entry.id}-{path.stem}">{svg}</div>')
-    style = ".drawing{overflow-x:auto;background:#fff}.drawing svg{max-width:none}"
-    return page("Drawings", "".join(parts), style)
+                parts.append(_drawing_of(f"{entry.id}-{path.stem}", svg))
+    return page("Drawings", "".join(parts), ".drawing{overflow-x:auto;background:#fff}")
+
+
+def _drawing_of(name: str, svg: str) -> str:
+    """A drawing in a room of its own: its styles are for none of the others."""
+    room = f'<template shadowrootmode="open">{svg[svg.index("<svg") :]}</template>'
+    return f'<div class="drawing" id="{name}">{room}</div>'
 
 
 # Entries of all kinds: figures, films, diagrams, experiments, numbers, examples, errata.
@@ -142,7 +147,7 @@ _STEPS = (
 def _drawn(more: str) -> str:
     words = f'<text x="9" y="40">words</text>{more}'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="200" height="99">{words}</svg>'
-    return page("t", f'<div class="drawing" id="a">{svg}</div>')
+    return page("t", _drawing_of("a", svg))
 
 
 # A mistake, the page that has it, and a word of what must be said of it.
