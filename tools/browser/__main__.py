@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from browser.chromium import find, screenshot, wrong_with
-from browser.pages import PAGES, PLANTED, atlas_pages
+from browser.pages import PAGES, PLANTED, PLANTED_ENTRIES, atlas_pages
 
 
 def main() -> int:
@@ -17,8 +17,10 @@ def main() -> int:
     parser.add_argument("--pictures", metavar="DIR", help="write pictures of the pages, too")
     options = parser.parse_args()
     print(find())
-    unseen = [name for name, (page, word) in PLANTED.items() if not _sees(page, word)]
-    print(f"{len(PLANTED) - len(unseen)} of {len(PLANTED)} planted mistakes are seen")
+    planted = [(name, "", *given) for name, given in PLANTED.items()]
+    planted += [(name, "entry", *given) for name, given in PLANTED_ENTRIES.items()]
+    unseen = [name for name, kind, page, word in planted if not _sees(page, word, kind)]
+    print(f"{len(planted) - len(unseen)} of {len(planted)} planted mistakes are seen")
     for name in unseen:
         print(f"  not seen: {name}")
     with tempfile.TemporaryDirectory() as folder:
@@ -26,8 +28,8 @@ def main() -> int:
     return 1 if bad + len(unseen) else 0
 
 
-def _sees(page: str, word: str) -> bool:
-    return any(word in line for line in wrong_with(page, "", dark=True))
+def _sees(page: str, word: str, controls: str) -> bool:
+    return any(word in line for line in wrong_with(page, controls, dark=True))
 
 
 def _look(pictures: str | None) -> int:
@@ -45,9 +47,10 @@ def _look_at_atlas(pictures: str | None, folder: Path) -> int:
     """The same of a small atlas, whose pages show files beside them."""
     bad = 0
     for path, controls in atlas_pages(folder):
-        bad += _tell(f"atlas {path.stem}", path.read_text("utf-8"), controls, folder)
+        name = path.stem if path.parent == folder else f"{path.parent.name} {path.stem}"
+        bad += _tell(f"atlas {name}", path.read_text("utf-8"), controls, path.parent)
         if pictures:
-            _photograph_file(f"atlas-{path.stem}", path, Path(pictures))
+            _photograph_file(f"atlas-{name.replace(' ', '-')}", path, Path(pictures))
     return bad
 
 

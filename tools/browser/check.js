@@ -118,7 +118,8 @@ function checkFilters(frame, view, page, form) {
   if (all !== cards.length) tell(frame, 'not all cards are shown at first');
   if (set(form.words, 'nothing has this word') !== 0) tell(frame, 'the search leaves cards of other words');
   if (set(form.words, cards[0].querySelector('b').textContent) < 1) tell(frame, 'the search does not find a title');
-  set(form.words, '');
+  press(view, form.words, 'Escape');
+  if (form.words.value || shown() !== all) tell(frame, 'the key Escape does not empty the search');
   for (const kind of ['course', 'group', 'verdict']) {
     const value = cards[0].dataset[kind], n = cards.filter(c => c.dataset[kind] === value).length;
     if (set(form[kind], value) !== n) tell(frame, `the filter by ${kind} shows other cards`);
@@ -129,12 +130,61 @@ function checkFilters(frame, view, page, form) {
     if (image.complete && !image.naturalWidth) tell(frame, `${image.getAttribute('src')} shows nothing`);
 }
 
+// A page of the atlas: pictures are there and can be read, claims lie inside, arrows lead on.
+function checkEntry(frame, view, page) {
+  const width = page.scrollingElement.clientWidth;
+  for (const image of page.querySelectorAll('.picture img')) {
+    const name = image.getAttribute('src'), shown = image.getBoundingClientRect();
+    if (!image.complete || !image.naturalWidth) tell(frame, `${name} shows nothing`);
+    else if (shown.width < 0.5 * image.getAttribute('width')) tell(frame, `${name} is too small to read: ${Math.round(shown.width)} px`);
+  }
+  if (!page.querySelector('.picture img')) tell(frame, 'has no picture');
+  if (!page.querySelector('pre code')) tell(frame, 'has no code');
+  const cells = [...page.querySelectorAll('.claims td')];
+  if (!cells.length) tell(frame, 'has no claims');
+  for (const cell of cells)
+    if (cell.getBoundingClientRect().right > width + 1) tell(frame, `the claim ${cell.textContent.slice(0, 30)} is cut off`);
+  for (const [key, way] of [['ArrowLeft', 'prev'], ['ArrowRight', 'next'], ['Escape', 'up']]) {
+    const link = page.querySelector(`a[rel=${way}]`);
+    if (!link) continue;
+    let followed = false;
+    link.addEventListener('click', e => { followed = true; e.preventDefault(); }, {once: true});
+    press(view, page.body, key);
+    if (!followed) tell(frame, `the key ${key} does not lead to ${link.getAttribute('href')}`);
+  }
+  if (!page.querySelector('a[rel=up]')) tell(frame, 'has no way back to the index');
+}
+
+// Words of drawings in SVG: inside their drawing, none over another.
+function checkDrawings(frame, view, page) {
+  for (const box of page.querySelectorAll('.drawing')) {
+    const svg = box.shadowRoot && box.shadowRoot.querySelector('svg');
+    if (!svg) { tell(frame, `${box.id} has no drawing`); continue; }
+    const name = box.id, whole = svg.getBoundingClientRect();
+    const words = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim() && view.getComputedStyle(t).display !== 'none');
+    const boxes = words.map(t => [t.textContent, t.getBoundingClientRect()]).filter(([, b]) => b.width);
+    if (!boxes.length) tell(frame, `${name} has no words`);
+    boxes.forEach(([text, b], k) => {
+      if (b.left < whole.left - 1 || b.right > whole.right + 1 || b.top < whole.top - 1 || b.bottom > whole.bottom + 1)
+        tell(frame, `${name}: ${text} lies outside`);
+      for (const [other, o] of boxes.slice(k + 1)) {
+        const across = Math.min(b.right, o.right) - Math.max(b.left, o.left);
+        const along = Math.min(b.bottom, o.bottom) - Math.max(b.top, o.top);
+        if (Math.min(across, along) > 3) tell(frame, `${name}: ${text} covers ${other}`);
+      }
+    });
+  }
+}
+
 function checkKeys(frame, view, page, expected) {
   const figures = [...page.querySelectorAll('figure.curves')], place = page.querySelector('#place');
   const toggles = [...page.querySelectorAll('svg [role=button]')];
   const sliders = [...page.querySelectorAll('.threshold')];
   const form = page.querySelector('form');
-  const found = {'': true, filters: !!form, curves: figures.length > 0, steps: !!place, modules: toggles.length > 0, slider: sliders.length > 0};
+  const drawings = page.querySelectorAll('.drawing').length > 0;
+  if (expected === 'entry') checkEntry(frame, view, page);
+  if (drawings) checkDrawings(frame, view, page);
+  const found = {'': true, entry: true, drawings, filters: !!form, curves: figures.length > 0, steps: !!place, modules: toggles.length > 0, slider: sliders.length > 0};
   if (!found[expected]) tell(frame, `has no ${expected} to control`);
   if (form) checkFilters(frame, view, page, form);
   figures.forEach(figure => checkCurves(frame, view, figure));

@@ -61,7 +61,8 @@ def wrong_with(page: str, controls: str, dark: bool, beside: Path | None = None)
     """What is wrong with a page, in sentences; nothing, if all is well.
 
     ``controls`` is what must work by keys: "curves", "slider", "steps", "modules", "filters",
-    or "" for nothing. ``beside`` is the folder of the page, if it shows files of its own.
+    "entry" for a page of the atlas, or "" for nothing; with "drawings" the words of SVG in it are
+    looked at. ``beside`` is the folder of the page, if it shows files of its own.
     """
     ears = EARS.replace("FILES", "" if beside is None else " file:; frame-src file:")
     heard = page.replace("<head>", f"<head>{ears}", 1)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import chainrule
 from chainrule import atlas, data, inspect, nn, train
+from chainrule.atlas.site.pages import Shown
 from chainrule.atlas.site.writing import write_site
 from chainrule.inspect.core.pages import page
 
-__all__ = ["PAGES", "PLANTED", "atlas_pages"]
+__all__ = ["PAGES", "PLANTED", "PLANTED_ENTRIES", "atlas_pages"]
 
 
 def _fitted(name: str) -> str:
@@ -86,12 +87,44 @@ def _drawing() -> str:
 
 def atlas_pages(folder: Path) -> list[tuple[Path, str]]:
     """A small atlas: its pages, and what must work by keys on each."""
-    ids = ["V10", "V23", "V28", "X01", "N07", "EX04", "ERR001", "ERR003"]
-    atlas.run(atlas.choose(ids), folder)
-    write_site(folder)
-    pages = [(folder / f"{id}.html", "") for id in ids]
-    return [(folder / "index.html", "filters"), (folder / "api.html", ""), *pages]
+    atlas.run(atlas.choose([*LOOKED_AT, *DRAWN]), folder)
+    shown = write_site(folder)
+    drawings = folder / "drawings.html"
+    drawings.write_text(_drawings(folder, shown), "utf-8")
+    pages = [(folder / f"{id}.html", "entry") for id in LOOKED_AT]
+    films = [(folder / "files" / e.id / film, "steps") for e, r in shown for film in r.films]
+    return [
+        (folder / "index.html", "filters"),
+        (folder / "api.html", ""),
+        (drawings, "drawings"),
+        *films,
+        *pages,
+    ]
 
+
+def _drawings(folder: Path, shown: list[Shown]) -> str:
+    """All pictures whose words are text of SVG, on one page, as large as they are."""
+    parts = []
+    for entry, record in shown:
+        for name in record.pictures:
+            path = folder / "files" / entry.id / name
+            svg = path.read_text("utf-8") if path.suffix == ".svg" else ""
+            if "<text" in svg:
+                parts.append(_drawing_of(f"{entry.id}-{path.stem}", svg))
+    return page("Drawings", "".join(parts), ".drawing{overflow-x:auto;background:#fff}")
+
+
+def _drawing_of(name: str, svg: str) -> str:
+    """A drawing in a room of its own: its styles are for none of the others."""
+    room = f'<template shadowrootmode="open">{svg[svg.index("<svg") :]}</template>'
+    return f'<div class="drawing" id="{name}">{room}</div>'
+
+
+# Entries of all kinds: figures, films, diagrams, experiments, numbers, examples, errata.
+LOOKED_AT = ["V01", "V07", "V10", "V23", "V28", "V42", "X01", "N07", "EX04", "ERR001", "ERR003"]
+# Those with pictures that are not drawn by matplotlib, and cards of errata.
+DRAWN = ["V08", "V09", "V25", "V29", "V44", "X17", "EX01", "EX02", "M21", "M22", "M37", "ERR013"]
+DRAWN += ["ERR034", "ERR053", "ERR085", "ERR102", "ERR126", "ERR136", "ERR143"]
 
 # Its name, what makes it, and what must work by keys.
 PAGES: dict[str, tuple[Callable[[], str], str]] = {
@@ -109,6 +142,14 @@ _STEPS = (
     '<nav aria-label="s"><button>Back</button></nav><span id="place">1 / 2</span>'
     '<div class="step">1</div>'
 )
+
+
+def _drawn(more: str) -> str:
+    words = f'<text x="9" y="40">words</text>{more}'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="200" height="99">{words}</svg>'
+    return page("t", _drawing_of("a", svg))
+
+
 # A mistake, the page that has it, and a word of what must be said of it.
 PLANTED: dict[str, tuple[str, str]] = {
     "a console with an error": (page("t", "<script>console.error('lost')</script>"), "lost"),
@@ -140,4 +181,26 @@ PLANTED: dict[str, tuple[str, str]] = {
         "the search leaves cards",
     ),
     "keys that do nothing": (page("t", _STEPS), "changes nothing"),
+    "words over words": (_drawn('<text x="9" y="40">over</text>'), "covers"),
+    "words outside": (_drawn('<text x="190" y="80">outside</text>'), "lies outside"),
+}
+_ENTRY = (
+    '<a rel="up" href="#x" id="x">All</a><a rel="next" href="#x">V02</a><div class="picture">'
+    '<img alt="a" src="SRC" width="WIDTH" style="max-width:100%"></div><div class="claims"><table>'
+    "<tr><td>CLAIM</td></tr></table></div><pre><code>x</code></pre>"
+)
+_DOT = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/%3E"
+
+
+def _entry(src: str = _DOT, width: int = 300, claim: str = "x") -> str:
+    body = _ENTRY.replace("SRC", src).replace("WIDTH", str(width)).replace("CLAIM", claim)
+    return page("t", body)
+
+
+# The same for pages of the atlas.
+PLANTED_ENTRIES: dict[str, tuple[str, str]] = {
+    "a picture that is not there": (_entry("data:image/png,gone"), "shows nothing"),
+    "a picture that is too small on a phone": (_entry(width=1100), "too small to read"),
+    "a claim that is cut off": (_entry(claim="x" * 400), "is cut off"),
+    "arrows that lead nowhere": (_entry(), "ArrowRight does not lead"),
 }
