@@ -4,12 +4,14 @@
     python benchmarks/networks.py resnet              the rows whose names have this part, printed
     python benchmarks/networks.py --kernels numpy     with the NumPy kernels
     python benchmarks/networks.py --isa avx2          with another instruction set
+    python benchmarks/networks.py --busy              one thread and processor time, printed alone
 
 Both libraries run the same text (``architectures``) with the same numbers, float32, as many
 threads as there are processors, and take turns. Ratios are PyTorch's time or memory to
 chainrule's, for times that of the medians or of the best turns, whichever is less: above 1
 chainrule is better. Memory is by how much a training step raises the resident pages of a fresh
-process.
+process. On a machine that is busy with other work, threads that wait for each other lose most, and
+unlike ones unlike much: there ``--busy`` compares the processor time of one thread.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from statistics import median
+from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 from _timing import Times, take_turns
@@ -64,21 +67,22 @@ def measured(lib: Any, name: str, **sizes: Any) -> float:
     return growth_of(lambda small: network.task(lib, small).training())
 
 
-def _turns(make: Callable[[Any], Any], repeats: int, seconds: float) -> tuple[Times, Times]:
+def _turns(make: Callable[[Any], Any], chosen: argparse.Namespace) -> tuple[Times, Times]:
     libraries = {name: importlib.import_module(name) for name in ("chainrule", "torch")}
     work = {name: make(lib) for name, lib in libraries.items()}
-    found = take_turns(work, repeats, seconds, rest=0.02)
+    clock = process_time if chosen.busy else perf_counter
+    found = take_turns(work, chosen.repeats, chosen.seconds, rest=0.02, clock=clock)
     return found["chainrule"], found["torch"]
 
 
-def measure(network: Network, repeats: int, seconds: float, threads: int) -> Row:
+def measure(network: Network, chosen: argparse.Namespace, threads: int) -> Row:
     """Times in this process, memory in two others."""
     memory = [
         measured_apart("networks", lib, network.name, threads=threads)
         for lib in ("chainrule", "torch")
     ]
-    training = _turns(lambda lib: network.task(lib).training(), repeats, seconds)
-    inference = _turns(lambda lib: network.task(lib).inference(), repeats, seconds)
+    training = _turns(lambda lib: network.task(lib).training(), chosen)
+    inference = _turns(lambda lib: network.task(lib).inference(), chosen)
     return Row(network, training, inference, (memory[0], memory[1]))
 
 
@@ -146,6 +150,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=7, help="turns of each library (7)")
     parser.add_argument("--seconds", type=float, default=0.3, help="of a turn (0.3)")
     parser.add_argument("--threads", type=int, default=0, help="(as many as processors)")
+    parser.add_argument("--busy", action="store_true", help="processor time of one thread")
     return parser.parse_args()
 
 
@@ -186,17 +191,17 @@ def main() -> None:
     if not rows_of:
         raise SystemExit(f"no row has {chosen.part!r}: {', '.join(n.name for n in NETWORKS)}")
     training: Any = importlib.import_module("training")
-    threads = chosen.threads or training.processors()
+    threads = 1 if chosen.busy else chosen.threads or training.processors()
     for name in ("chainrule", "torch"):
         importlib.import_module(name).set_num_threads(threads)
     conditions = training.conditions(threads)
     print(*conditions, "", UNITS, printed("", HEADS), sep="\n", flush=True)
     rows = []
     for network in rows_of:
-        rows.append(measure(network, chosen.repeats, chosen.seconds, threads))
+        rows.append(measure(network, chosen, threads))
         print(row_line(rows[-1]), flush=True)
     print("", *summary(rows), sep="\n")
-    if len(rows) < len(NETWORKS):
+    if len(rows) < len(NETWORKS) or chosen.busy:
         return
     mark, heading = title(chosen)
     write_part(RESULTS, mark, [f"## {heading}", "", *markdown(rows, conditions)])

@@ -1,11 +1,11 @@
-"""The networks that people train on a CPU: one definition of each, for chainrule and for PyTorch."""
+"""The networks that people train on a CPU: one definition each, for chainrule and PyTorch."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from . import generative, mobile, others, residual, sequences
-from .task import Network, Task
+from architectures import generative, mobile, others, residual, sequences
+from architectures.task import Network, Task
 
 __all__ = ["NETWORKS", "Network", "Task"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .task import Task, classifying, normal, same_weights
+from architectures.task import Task, classifying, normal, same_weights
 
 __all__ = ["autoencoder", "conv3d", "dcgan", "unet", "vae"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .task import Task, classifying
+from architectures.task import Task, classifying
 
 __all__ = ["convnext", "efficientnet", "mobilenet", "mobilenet_v2", "shufflenet_v2", "vgg11"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .task import Task, integers, normal, same_weights
+from architectures.task import Task, integers, normal, same_weights
 
 __all__ = ["embedding_bag", "gat", "gcn", "pinn"]
 

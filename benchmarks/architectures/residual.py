@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .task import Task, classifying
+from architectures.task import Task, classifying
 
 __all__ = ["densenet", "resnet18", "resnet50", "resnext"]
 

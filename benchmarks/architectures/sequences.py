@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .task import Task, classifying, integers, normal, same_weights
+from architectures.task import Task, classifying, integers, same_weights
 
 __all__ = ["encoder", "gpt", "lstm_language_model", "seq2seq", "vit"]
 
@@ -164,7 +164,7 @@ def lstm_language_model(
 def seq2seq(
     lib: Any, batch: int = 32, length: int = 20, vocabulary: int = 2000, width: int = 128
 ) -> Task:
-    """Translation after Bahdanau et al., 2015: GRUs, and attention at every word that is written."""
+    """Translation after Bahdanau et al., 2015: GRUs, and attention at each word written."""
     nn = lib.nn
 
     class Translator(nn.Module):  # type: ignore[misc, name-defined]
