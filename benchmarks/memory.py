@@ -39,6 +39,12 @@ def growth_of(make: Callable[[bool], Callable[[], object]], steps: int = 2) -> f
     return (_status("VmHWM") - before) / MEBIBYTE
 
 
+def load_products(lib: Any) -> None:
+    """Products of several shapes: what they load when first called (BLAS, its module) is code."""
+    for rows, inner, columns in ((512, 64, 16), (512, 512, 512), (64, 2000, 8)):
+        lib.ones(rows, inner) @ lib.ones(inner, columns)
+
+
 def measured_apart(program: str, library: str, *arguments: str, threads: int = 2) -> float:
     """What ``program.measured(lib, *arguments)`` returns in a process of its own."""
     code = [sys.executable, __file__, program, library, str(threads), *arguments]
@@ -52,6 +58,7 @@ def main() -> None:
     program, library, threads, *arguments = sys.argv[1:]
     lib: Any = importlib.import_module(library)
     lib.set_num_threads(int(threads))
+    load_products(lib)
     print(json.dumps(importlib.import_module(program).measured(lib, *arguments)))
 
 

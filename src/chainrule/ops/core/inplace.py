@@ -2,9 +2,9 @@
 
 The new value is computed as a new tensor, with its history; then it is written into the old memory
 and the old tensor takes over that history. Where nobody else sees the old memory, the tensor takes
-over the new one instead: the copy is spared, and what was computed is not held twice. If the tensor is a view, its base takes over a history
-in which part of it was replaced (:data:`overlay`), and every view of that base gets its own history
-anew when it is next used.
+over the new one instead: the copy is spared, and what was computed is not held twice. If the tensor
+is a view, its base takes over a history in which part of it was replaced (:data:`overlay`), and
+every view of that base gets its own history anew when it is next used.
 """
 
 from __future__ import annotations
