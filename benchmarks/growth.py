@@ -43,9 +43,10 @@ AXES: dict[str, tuple[list[int], Callable[[int], Callable[[Any], Work]]]] = {
 
 
 class Axis(NamedTuple):
-    """What grows in a network, and ``make(lib, size)``."""
+    """What grows in a network, and ``make(lib, size)``; ``tiny`` is a size to load code with."""
 
     title: str
+    tiny: int
     sizes: Sequence[int]
     make: Callable[[Any, int], Task]
 
@@ -62,35 +63,39 @@ def _language(lib: Any, vocabulary: int) -> Task:
 
 
 NETWORK_AXES = {
-    "width": Axis("MLP of three layers, batch 128", [512, 1024, 2048, 4096], _wide),
+    "width": Axis("MLP of three layers, batch 128", 16, [512, 1024, 2048, 4096], _wide),
     "batch": Axis(
         "ResNet-18 of width 16, 3x32x32",
+        2,
         [8, 16, 32, 64],
         lambda lib, n: residual.resnet18(lib, n, 32, 16),
     ),
     "depth": Axis(
         "GPT of width 128, 4 x 64 letters",
+        1,
         [2, 4, 8, 16],
         lambda lib, n: sequences.gpt(lib, length=64, layers=n),
     ),
     "image": Axis(
         "U-Net of width 16, batch 2",
+        8,
         [32, 64, 128, 256],
         lambda lib, n: generative.unet(lib, 2, n, 16, 3),
     ),
     "length": Axis(
         "GPT, 2 layers of 128, batch 2",
+        8,
         [64, 128, 256, 512],
         lambda lib, n: sequences.gpt(lib, 2, n, 2),
     ),
-    "vocabulary": Axis("LSTM language model, 8 x 16", [2000, 8000, 32_000, 128_000], _language),
+    "vocabulary": Axis("LSTM language model, 8 x 16", 50, [2000, 8000, 32_000, 128_000], _language),
 }
 
 
 def measured(lib: Any, axis: str, size: str) -> float:
     """The growth of memory by training steps at this size, in mebibytes."""
     of = NETWORK_AXES[axis]
-    return growth_of(lambda small: of.make(lib, of.sizes[0] if small else int(size)).training())
+    return growth_of(lambda small: of.make(lib, of.tiny if small else int(size)).training())
 
 
 def _slope(sizes: Sequence[int], values: Sequence[float]) -> float:
@@ -119,7 +124,7 @@ def growth(libraries: Mapping[str, Any], repeats: int = 5, seconds: float = 0.1)
 def _axis_lines(
     axis: str, libraries: Mapping[str, Any], repeats: int, seconds: float, busy: bool, threads: int
 ) -> list[str]:
-    title, sizes, make = NETWORK_AXES[axis]
+    title, _, sizes, make = NETWORK_AXES[axis]
     times: dict[str, list[float]] = {name: [] for name in libraries}
     memory: dict[str, list[float]] = {name: [] for name in libraries}
     clock = process_time if busy else perf_counter
