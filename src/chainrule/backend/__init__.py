@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from chainrule.backend import openblas  # first: it looks before NumPy is imported
-from chainrule.backend import dtypes
+from chainrule.backend import dtypes, instructions
 from chainrule.backend.numpy_kernels import (
     activation,
     cells,
@@ -115,6 +115,7 @@ def _compiled() -> str:
     missing = [name for name in _native.kernels if name not in reference]
     if missing:
         return f"compiled from other sources: {missing} have no NumPy kernel; install again"
+    instructions.choose(_native, os.environ.get("CHAINRULE_ISA"))
     _native.bind_reference(reference)
     family: Any = ModuleType("chainrule.backend.native_kernels")
     family.__all__ = list(_native.kernels)
@@ -125,6 +126,8 @@ def _compiled() -> str:
 
 
 why_not_native = _compiled()
+if why_not_native:
+    instructions.refuse(os.environ.get("CHAINRULE_ISA"), why_not_native)
 
 
 def native_module() -> ModuleType | None:
