@@ -87,6 +87,7 @@ Int find_terms(const ConvShape& s, int cut, const Slab& slab, const Int* furthes
 
 template <class T>
 ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
+    if (winograd_by_x(given, y, w, x) == ConvResult::done) return ConvResult::done;
     const conv_functions<T>& k = conv_of<T>();
     ConvShape s = given;
     // Weights times the zeros around y must be zero.
