@@ -10,6 +10,7 @@
 #pragma once
 
 #include "isa.hpp"
+#include "pairs.hpp"
 #include "winograd.hpp"
 
 namespace chainrule {
@@ -38,6 +39,13 @@ template <class T>
 ConvResult winograd_by_x(const ConvShape& s, const T* y, const T* w, T* x);
 template <class T>
 ConvResult winograd_by_w(const ConvShape& s, const T* x, const T* y, T* w);
+// The same over pairs of an output and an element (pairs.hpp), where channels fill vectors.
+template <class T>
+ConvResult pairs_by_y(const ConvShape& s, const T* x, const T* w, T* y);
+template <class T>
+ConvResult pairs_by_x(const ConvShape& s, const T* y, const T* w, T* x);
+template <class T>
+ConvResult pairs_by_w(const ConvShape& s, const T* x, const T* y, T* w);
 bool winograd_in_use();
 void use_winograd(bool on);
 
@@ -89,7 +97,7 @@ struct ConvLanes {
     KERNEL(void, panel, (int tile, const ConvPanel<T>& p))        \
     KERNEL(void, sums, (int tile, const ConvSums<T>& p))          \
     KERNEL(void, by_channels, (int width, const ConvLanes<T>& p)) \
-    CHAINRULE_KERNELS_winograd(KERNEL)
+    CHAINRULE_KERNELS_winograd(KERNEL) CHAINRULE_KERNELS_pairs(KERNEL)
 
 CHAINRULE_FAMILY(conv)
 
