@@ -40,7 +40,7 @@ ConvResult conv_by_y(const ConvShape& s, const T* x, const T* w, T* y) {
     };
     const Int together[3] = {1, 1, 1};
     if (!cut_result(p, work, together, measure)) return ConvResult::unsuited;
-    if (p.by_channels && pairs_by_y(s, x, w, y) == ConvResult::done) return ConvResult::done;
+    if (p.few && pairs_by_y(s, x, w, y) == ConvResult::done) return ConvResult::done;
     p.passes = 1;
     p.band_first = nullptr;
     p.offsets = terms;

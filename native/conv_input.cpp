@@ -116,7 +116,7 @@ ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
         return make_slab_of_y(s, furthest, plan.cut, plan.part, plan.slab);
     };
     if (!cut_result(p, work, s.stride, measure)) return ConvResult::unsuited;
-    if (p.by_channels && pairs_by_x(given, y, w, x) == ConvResult::done) return ConvResult::done;
+    if (p.few && pairs_by_x(given, y, w, x) == ConvResult::done) return ConvResult::done;
     const Int cut_places = s.kernel[p.cut], cut_stride = s.stride[p.cut];
     p.offsets = places * s.out_channels;
     p.weights = padded_rows(k, p) * p.offsets;

@@ -101,17 +101,25 @@ struct Rows {
         if (rows < width)
             std::memset(static_cast<void*>(out), 0,
                         static_cast<std::size_t>(places * depth * width) * sizeof(T));
-        const Int padded = up_to(rows, lanes);
-        for (Int d = 0; d < depth; ++d) {
+        if (places == 1 && depth_step == 1)
+            return k.turn_pixels(rows, depth, w, row_step, out, width);
+        const std::size_t bytes = static_cast<std::size_t>(rows) * sizeof(T);
+        T *copy = some, *turned = some + width * columns + columns;
+        for (Int d = 0; d < depth; ++d, w += depth_step) {
+            if (places == 1) {
+                std::memcpy(out + d * width, w, bytes);
+                continue;
+            }
             // In a copy it does no harm to turn more columns than there are places.
-            T *copy = some, *turned = some + width * columns + columns;
-            for (Int r = 0; r < rows; ++r)
-                for (Int p = 0; p < places; ++p)
-                    copy[r * columns + p] = w[r * row_step + d * depth_step + p];
-            k.turn_pixels(rows, columns, copy, columns, turned, width);
+            const Int step = row_step == places ? places : columns;
+            if (row_step == places)
+                std::memcpy(copy, w, static_cast<std::size_t>(places) * bytes);
+            else
+                for (Int r = 0; r < rows; ++r)
+                    for (Int p = 0; p < places; ++p) copy[r * columns + p] = w[r * row_step + p];
+            k.turn_pixels(rows, columns, copy, step, turned, width);
             for (Int p = 0; p < places; ++p)
-                std::memcpy(out + (p * depth + d) * width, turned + p * width,
-                            static_cast<std::size_t>(padded) * sizeof(T));
+                std::memcpy(out + (p * depth + d) * width, turned + p * width, bytes);
         }
     }
 
@@ -226,32 +234,39 @@ ConvResult by_rows(const ConvShape& s, bool by_y, const T* from, const T* w, T* 
 
 // --- weights -------------------------------------------------------------------------------------
 
-// Blocks of the weights: `height` channels of y by 2 * lanes of x.
-struct Grid {
-    Int width, height, down, across, each;
+constexpr Int TALL = 32;
 
-    Grid(const ConvShape& s, Int places, Int lanes) : width(2 * lanes), height(32) {
+// Blocks of the weights: `height` channels of y by 2 * lanes of x, and of all places one of `cuts`
+// parts, where there are few blocks for the threads to share.
+struct Grid {
+    Int width, height, down, across, cuts, each, places;
+
+    Grid(const ConvShape& s, Int places, Int lanes)
+        : width(2 * lanes), height(TALL), places(places) {
         across = ceil_div(s.in_channels, width);
-        while (height > 8 && ceil_div(s.out_channels, height) * across < 16) height /= 2;
+        cuts = least(ceil_div(16, across * ceil_div(s.out_channels, height)), places);
+        while (height > 8 && ceil_div(s.out_channels, height) * across * cuts < 8) height /= 2;
         down = ceil_div(s.out_channels, height);
-        each = places * height * width;
+        each = ceil_div(places, cuts) * height * width;
     }
+    Int items() const { return down * across * cuts; }
+    Int first_place(Int cut) const { return places * cut / cuts; }
 };
 
 // Sums [place][row][2 * lanes] as weights (row, column, place).
 template <class T>
 void put_weights(Int rows, Int columns, Int places, Int height, Int width, const T* sums, T* some,
-                 T* w, Int row_step) {
+                 T* w, Int row_step, Int column_step) {
     const conv_functions<T>& k = conv_of<T>();
     const Int wide = up_to(places, k.lanes());
     for (Int r = 0; r < rows; ++r, w += row_step, sums += width) {
         if (places == 1) {
-            std::memcpy(w, sums, static_cast<std::size_t>(columns) * sizeof(T));
+            for (Int c = 0; c < columns; ++c) w[c * column_step] = sums[c];
             continue;
         }
         k.turn_back(width, wide, sums, height * width, some, wide);
         for (Int c = 0; c < columns; ++c)
-            std::memcpy(w + c * places, some + c * wide,
+            std::memcpy(w + c * column_step, some + c * wide,
                         static_cast<std::size_t>(places) * sizeof(T));
     }
 }
@@ -275,10 +290,11 @@ ConvResult pairs_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
     const Sizes n(s);
     const Grid grid(s, n.places, lanes);
     if (s.out_channels < 8 || !fills_lanes(s.in_channels, grid.width) || !n.fits ||
-        s.batch * n.out < 16)
+        s.batch * n.out < 16 || n.in > 3 * n.out * n.places)
         return ConvResult::unsuited;
-    const Int padded = up_to(s.out_channels, lanes), x_each = n.in * grid.across * grid.width;
-    const Int y_each = n.out * padded;
+    // Blocks of channels of y, too, so that what is read together lies together.
+    const Int y_blocks = ceil_div(s.out_channels, TALL);
+    const Int x_each = n.in * grid.across * grid.width, y_each = n.out * y_blocks * TALL;
     const Int images =
         least(s.batch, up_to(most(GRADIENT_BYTES / ((x_each + y_each) * size), 1), n.together));
     if (images > MAX_ELEMENTS / (x_each + y_each)) return ConvResult::unsuited;
@@ -288,13 +304,13 @@ ConvResult pairs_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
     const bool whole = images == s.batch;
     const Int beyond = up_to(n.places, lanes) * grid.height * grid.width;
     const Int some = up_to(n.places, lanes) * grid.width;
-    const Int kept_size = whole ? 0 : grid.down * grid.across * grid.each + beyond;
+    const Int kept_size = whole ? 0 : grid.items() * grid.each + beyond;
     const Scratch memory(
         0, static_cast<std::size_t>(Pairs::room(n)) * sizeof(Int) +
                static_cast<std::size_t>(images * (x_each + y_each) + kept_size) * sizeof(T));
     if (memory.get() == nullptr) return ConvResult::no_memory;
     Int* numbers = static_cast<Int*>(memory.get());
-    const Pairs pairs(s, n, padded, grid.width, numbers);
+    const Pairs pairs(s, n, TALL, grid.width, numbers);
     T* of_x = reinterpret_cast<T*>(numbers + Pairs::room(n));
     T* of_y = of_x + images * x_each;
     T* kept = of_y + images * y_each;
@@ -310,8 +326,11 @@ ConvResult pairs_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
                 k.turn_pixels(least(grid.width, s.in_channels - j * grid.width), n.in,
                               from + j * grid.width * n.in, n.in,
                               of_x + j * block + i * n.in * grid.width, grid.width);
-            k.turn_pixels(s.out_channels, n.out, y + image * s.out_channels * n.out, n.out,
-                          of_y + i * y_each, padded);
+            from = y + image * s.out_channels * n.out;
+            for (Int j = 0; j < y_blocks; ++j)
+                k.turn_pixels(least(TALL, s.out_channels - j * TALL), n.out,
+                              from + j * TALL * n.out, n.out,
+                              of_y + (j * images + i) * n.out * TALL, TALL);
         }
     };
     const auto add_up = [&](Int group, Int first, Int count, Int begin, Int end) {
@@ -319,24 +338,28 @@ ConvResult pairs_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
         if (own.get() == nullptr) return failed.store(true);
         T* turned = static_cast<T*>(own.get());
         for (Int item = begin; item < end; ++item) {
-            const Int row = item / grid.across * grid.height, j = item % grid.across;
+            const Int first_place = grid.first_place(item % grid.cuts);
+            const Int places = grid.first_place(item % grid.cuts + 1) - first_place;
+            const Int j = item / grid.cuts % grid.across;
+            const Int row = item / grid.cuts / grid.across * grid.height;
             const Int rows = least(grid.height, s.out_channels - row);
+            const T* tall = of_y + row / TALL * images * n.out * TALL + row % TALL;
             T* sums = whole ? turned + some : kept + item * grid.each;
             if (first == 0)
                 std::memset(static_cast<void*>(sums), 0,
                             static_cast<std::size_t>(grid.each) * sizeof(T));
             for (Int image = 0; image < count; image += n.together)
-                for (Int p = 0; p < n.places; ++p)
+                for (Int i = 0, p = first_place; i < places; ++i, ++p)
                     k.pair_sums(rows, least(n.together, count - image) * pairs.count[p],
-                                of_y + image * y_each + row, pairs.outputs + p * pairs.each,
+                                tall + image * n.out * TALL, pairs.outputs + p * pairs.each,
                                 of_x + j * block + image * n.in * grid.width,
                                 pairs.elements + p * pairs.each,
-                                sums + p * grid.height * grid.width);
+                                sums + i * grid.height * grid.width);
             if (first + count < s.batch) continue;
             const Int at = (group * s.out_channels + row) * s.in_channels + j * grid.width;
-            put_weights(rows, least(grid.width, s.in_channels - j * grid.width), n.places,
-                        grid.height, grid.width, sums, turned, w + at * n.places,
-                        s.in_channels * n.places);
+            put_weights(rows, least(grid.width, s.in_channels - j * grid.width), places,
+                        grid.height, grid.width, sums, turned, w + at * n.places + first_place,
+                        s.in_channels * n.places, n.places);
         }
     };
     for (Int group = 0; group < s.groups; ++group)
@@ -345,7 +368,7 @@ ConvResult pairs_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
             parallel_for(count, ceil_div(1 << 16, x_each + y_each),
                          [&](Int begin, Int end) { turn(group, first, begin, end); });
             const double work = static_cast<double>(count * n.out) * static_cast<double>(grid.each);
-            parallel_for(grid.down * grid.across, work > 5e5 ? 1 : static_cast<Int>(5e5 / work) + 1,
+            parallel_for(grid.items(), work > 5e5 ? 1 : static_cast<Int>(5e5 / work) + 1,
                          [&](Int begin, Int end) { add_up(group, first, count, begin, end); });
             if (failed.load()) return ConvResult::no_memory;
         }

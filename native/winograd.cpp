@@ -278,7 +278,7 @@ ConvResult winograd_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
     const bool whole = rows == p.rows_of_tiles;
     Tiles<T> v, u;
     v.by_blocks(rows * p.across, s.in_channels);
-    u.tile_by_tile(rows * p.across, s.out_channels);
+    u.by_blocks(rows * p.across, s.out_channels);
     Scratch memory(0, v.bytes() + u.bytes() +
                           (whole ? 0 : static_cast<std::size_t>(down * across * each * size)));
     if (memory.get() == nullptr) return ConvResult::no_memory;
@@ -302,7 +302,7 @@ ConvResult winograd_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
                     const Int high = least(width, s.out_channels - i * width);
                     T* sums = whole ? static_cast<T*>(own.get()) : kept + item * each;
                     for (Int place = 0; place < P; ++place)
-                        k.winograd_product(high, tiles, u.memory + place * u.place + i * width, 1,
+                        k.winograd_product(high, tiles, u.memory + place * u.place + i * u.block, 1,
                                            u.tile, v.memory + place * v.place + j * v.block,
                                            first > 0, sums + place * width * width);
                     if (first + count < p.rows_of_tiles) continue;
