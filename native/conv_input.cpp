@@ -87,6 +87,7 @@ Int find_terms(const ConvShape& s, int cut, const Slab& slab, const Int* furthes
 
 template <class T>
 ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
+    if (winograd_by_x(given, y, w, x) == ConvResult::done) return ConvResult::done;
     const conv_functions<T>& k = conv_of<T>();
     ConvShape s = given;
     // Weights times the zeros around y must be zero.
@@ -115,6 +116,7 @@ ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
         return make_slab_of_y(s, furthest, plan.cut, plan.part, plan.slab);
     };
     if (!cut_result(p, work, s.stride, measure)) return ConvResult::unsuited;
+    if (p.few && pairs_by_x(given, y, w, x) == ConvResult::done) return ConvResult::done;
     const Int cut_places = s.kernel[p.cut], cut_stride = s.stride[p.cut];
     p.offsets = places * s.out_channels;
     p.weights = padded_rows(k, p) * p.offsets;
