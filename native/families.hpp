@@ -1,6 +1,7 @@
 // The declarations of all families of kernels; their sources are in families.inc.
 #pragma once
 
+#include "attention.hpp"
 #include "conv.hpp"
 #include "elementwise.hpp"
 #include "gather.hpp"
@@ -12,6 +13,7 @@
 #include "update.hpp"
 
 #define CHAINRULE_FAMILIES(EACH) \
+    EACH(attention)              \
     EACH(conv)                   \
     EACH(elementwise)            \
     EACH(gather)                 \
