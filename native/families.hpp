@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compare.hpp"
+#include "attention.hpp"
 #include "conv.hpp"
 #include "elementwise.hpp"
 #include "gather.hpp"
@@ -14,6 +15,7 @@
 
 #define CHAINRULE_FAMILIES(EACH) \
     EACH(compare)                \
+    EACH(attention)              \
     EACH(conv)                   \
     EACH(elementwise)            \
     EACH(gather)                 \

@@ -40,6 +40,23 @@ def _cross_entropy(d: Draw, name: str) -> Call:
     return (g, d.array(*lead, classes), target), settings
 
 
+@makes("attention", "attention_backward")
+def _attention(d: Draw, name: str) -> Call:
+    n, length, keys, heads, features, own = (d.size(3), *(d.size(7) for _ in range(5)))
+    if d.chance(0.2):
+        length, keys = 60, 40
+    d.odd = [-0.0, 0.0, 1e-40]  # where nothing is read, NaN times zero is left out or not
+    q, k = (d.array(n, rows, heads, features) / 8 for rows in (length, keys))
+    v = d.array(n, keys, heads, own)
+    shapes = [(n, heads, length, keys), (length, keys), (n, 1, 1, keys), (1, 1, keys), (keys,)]
+    mask = d.pick(None, None, d.array(*d.pick(*shapes)))
+    settings = {"scale": d.pick(0.5, 1.0, 1), "causal": d.flag()}
+    if name == "attention":
+        return (q, k, v, mask), settings
+    lse = 3 + abs(d.array(n, heads, length))
+    return (d.array(n, length, heads, own), q, k, v, mask, lse), settings
+
+
 # --- windows --------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from chainrule.backend import openblas  # first: it looks before NumPy is import
 from chainrule.backend import dtypes, instructions
 from chainrule.backend.numpy_kernels import (
     activation,
+    attention,
     cells,
     conv,
     ctc,
@@ -82,6 +83,7 @@ _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
         sparse,
         fourier,
         softmax,
+        attention,
         ctc,
         conv,
         pool,
