@@ -9,6 +9,7 @@
 #include "norm.hpp"
 #include "pool.hpp"
 #include "recurrent.hpp"
+#include "reduce.hpp"
 #include "softmax.hpp"
 #include "update.hpp"
 
@@ -21,5 +22,6 @@
     EACH(norm)                   \
     EACH(pool)                   \
     EACH(recurrent)              \
+    EACH(reduce)                 \
     EACH(softmax)                \
     EACH(update)
