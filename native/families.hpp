@@ -10,6 +10,7 @@
 #include "norm.hpp"
 #include "pool.hpp"
 #include "recurrent.hpp"
+#include "reduce.hpp"
 #include "softmax.hpp"
 #include "update.hpp"
 
@@ -23,5 +24,6 @@
     EACH(norm)                   \
     EACH(pool)                   \
     EACH(recurrent)              \
+    EACH(reduce)                 \
     EACH(softmax)                \
     EACH(update)

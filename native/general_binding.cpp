@@ -187,6 +187,14 @@ const std::unordered_map<std::string_view, General>& by_name() {
     static const std::unordered_map<std::string_view, General> table = {
         CHAINRULE_UNARIES(CHAINRULE_UNARY, ) CHAINRULE_BINARIES(CHAINRULE_BINARY, )
             CHAINRULE_ARITHMETIC(CHAINRULE_OPERATION, ){"pow", pow},
+        {"matmul", general_matmul},
+        {"sum", general_sum},
+        {"mean", general_mean},
+        {"sum_to", general_sum_to},
+        {"softmax", general_softmax},
+        {"log_softmax", general_log_softmax},
+        {"softmax_backward", general_softmax_backward},
+        {"log_softmax_backward", general_log_softmax_backward},
     };
     return table;
 }

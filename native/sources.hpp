@@ -53,6 +53,16 @@ struct Source {
         return true;
     }
 
+    // The elements of an array with its dimensions in another order, always by steps.
+    void set_steps(PyArrayObject* a, const int* order) {
+        ndim = 0;
+        for (int i = 0; i < PyArray_NDIM(a); ++i)
+            if (PyArray_DIM(a, order[i]) != 1)
+                add(PyArray_DIM(a, order[i]), PyArray_STRIDE(a, order[i]));
+        if (ndim == 0) add(1, 0);
+        kind = Kind::steps;
+    }
+
     // One number for a result of any size.
     template <class T>
     void set_number(T value, std::int64_t size) {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from native.test_update import RULES, Update
-from native import valid_elementwise  # noqa: F401 - it has makers, too
+from native import valid_elementwise, valid_reductions  # noqa: F401 - they have makers, too
 from native.drawing import MAKERS, Call, Draw, makes
 from native.twins import native
 
@@ -18,7 +18,7 @@ __all__ = ["MAKERS", "Call", "Draw"]
 def _softmax(d: Draw, name: str) -> Call:
     shape = (*d.sizes(0, 3), d.size(12))
     arrays = [d.array(*shape) for _ in range(2 if "backward" in name else 1)]
-    return tuple(arrays), {"dim": d.pick(-1, -1, -1, -len(shape))}
+    return tuple(arrays), {"dim": d.pick(-1, -1, -1, -len(shape), d.r.randint(-len(shape), -1))}
 
 
 @makes("cross_entropy", "cross_entropy_and_softmax", "cross_entropy_backward")
@@ -237,7 +237,8 @@ def _product(d: Draw, name: str) -> Call:
     m, n = d.size(), d.size()
     x = d.array(*d.sizes(0, 3), n)
     if name == "matmul":
-        return (x, d.array(n, m)), {}
+        stack = d.pick((), (), x.shape[:-2], (1, *x.shape[:-2]))
+        return (x, d.pick(d.array(*stack, n, m), d.array(n))), {}
     stack = d.pick((), (), x.shape[:1]) if x.ndim == 3 else ()  # of layers
     return (x, d.array(*stack, m, n), *d.pick([], [None], [d.array(*stack, m)])), {}
 
@@ -249,20 +250,6 @@ def _linear_backward(d: Draw, name: str) -> Call:
     x, w = d.pick(None, d.array(*lead, rows, n)), d.pick(None, d.array(*lead, m, n))
     own = [d.array(*lead, rows, m) for _ in range(1 if name == "linear_backward" else 2)]
     return (*own, x, w, d.flag()), {}
-
-
-@makes("sum", "mean")
-def _sum(d: Draw, name: str) -> Call:
-    shape = d.sizes()
-    dim = tuple(i for i in range(-len(shape), 0) if d.flag())
-    return (d.array(*shape),), {"dim": dim, "keepdim": d.flag()}
-
-
-@makes("sum_to")
-def _sum_to(d: Draw, name: str) -> Call:
-    shape = d.sizes(1, 4)
-    ones = tuple(d.pick(1, n) for n in shape)
-    return (d.array(*shape), d.pick(shape[-1:], ones, ones[1:])), {}
 
 
 @makes("index", "index_place")
