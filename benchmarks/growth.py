@@ -25,9 +25,10 @@ from _timing import take_turns
 from architectures import Task, generative, residual, sequences
 from architectures.task import classifying
 from memory import growth_of, measured_apart
+from pages import RESULTS, write_part
 from workloads import MNIST_MLP, Work, of_mlp, of_sequence, samples, training
 
-__all__ = ["growth", "measured", "networks_growth"]
+__all__ = ["growth", "measured"]
 
 
 def _network(widths: list[int], batch: int) -> Callable[[Any], Work]:
@@ -143,22 +144,6 @@ def _axis_lines(
     return lines
 
 
-def networks_growth(
-    libraries: Mapping[str, Any],
-    part: str = "",
-    repeats: int = 5,
-    seconds: float = 0.1,
-    busy: bool = False,
-    threads: int = 2,
-) -> list[str]:
-    """The same of larger networks, with memory: lines of a table."""
-    lines = []
-    for axis in NETWORK_AXES:
-        if part in axis:
-            lines += _axis_lines(axis, libraries, repeats, seconds, busy, threads)
-    return lines
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("part", nargs="?", default="", help="of the name of an axis")
@@ -169,10 +154,16 @@ def main() -> None:
     threads = 1 if chosen.busy else len(os.sched_getaffinity(0))
     for lib in found.values():
         lib.set_num_threads(threads)
+    lines = []
     for axis in NETWORK_AXES:
         if chosen.part in axis:
-            lines = _axis_lines(axis, found, 5, 0.1, chosen.busy, threads)
-            print(*lines, sep="\n", flush=True)
+            lines += _axis_lines(axis, found, 5, 0.1, chosen.busy, threads)
+            print(*lines[-5:], sep="\n", flush=True)
+    if not chosen.part:
+        how = "Processor times of one thread" if chosen.busy else "Best times"
+        text = f"{how}, and growth of the resident memory; slopes of their logarithms."
+        table = [f"    {line}" for line in lines]
+        write_part(RESULTS, "growth", ["## Growth of networks", "", text, "", *table])
 
 
 if __name__ == "__main__":

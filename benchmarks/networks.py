@@ -4,7 +4,7 @@
     python benchmarks/networks.py resnet              the rows whose names have this part, printed
     python benchmarks/networks.py --kernels numpy     with the NumPy kernels
     python benchmarks/networks.py --isa avx2          with another instruction set
-    python benchmarks/networks.py --busy              one thread and processor time, printed alone
+    python benchmarks/networks.py --busy              one thread and processor time
 
 Both libraries run the same text (``architectures``) with the same numbers, float32, as many
 threads as there are processors, and take turns. Ratios are PyTorch's time or memory to
@@ -195,13 +195,15 @@ def main() -> None:
     for name in ("chainrule", "torch"):
         importlib.import_module(name).set_num_threads(threads)
     conditions = training.conditions(threads)
+    if chosen.busy:
+        conditions[-1] = "the machine was busy: times are the processor times of one thread each"
     print(*conditions, "", UNITS, printed("", HEADS), sep="\n", flush=True)
     rows = []
     for network in rows_of:
         rows.append(measure(network, chosen, threads))
         print(row_line(rows[-1]), flush=True)
     print("", *summary(rows), sep="\n")
-    if len(rows) < len(NETWORKS) or chosen.busy:
+    if len(rows) < len(NETWORKS):
         return
     mark, heading = title(chosen)
     write_part(RESULTS, mark, [f"## {heading}", "", *markdown(rows, conditions)])

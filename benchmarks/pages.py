@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 __all__ = ["README", "RESULTS", "kept", "write_part"]
@@ -25,12 +26,12 @@ def write_part(page: Path, name: str, lines: list[str]) -> None:
     page.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
 
 
-def kept(page: Path, names: list[str]) -> str:
-    """The parts of these names with their marks, for a program that writes the page anew."""
+def kept(page: Path) -> str:
+    """All parts with their marks, for a program that writes the rest of the page anew."""
     text = page.read_text() if page.exists() else ""
-    parts = []
-    for name in names:
+    parts = re.findall(r"<!-- (\S+): begin .*?<!-- \1: end -->\n", text, re.DOTALL)
+    found = []
+    for name in parts:
         begin, end = _marks(name)
-        if begin in text:
-            parts.append(f"\n{begin}{text.partition(begin)[2].partition(end)[0]}{end}\n")
-    return "".join(parts)
+        found.append(f"\n{begin}{text.partition(begin)[2].partition(end)[0]}{end}\n")
+    return "".join(found)

@@ -19,6 +19,7 @@ from typing import Any
 from _timing import take_turns
 from architectures import Task, residual, sequences
 from memory import growth_of, measured_apart
+from pages import RESULTS, write_part
 
 __all__ = ["lines", "measured"]
 
@@ -97,7 +98,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--busy", action="store_true", help="processor time of one thread")
     busy = parser.parse_args().busy
-    print(*lines(busy, 1 if busy else len(os.sched_getaffinity(0))), sep="\n")
+    found = lines(busy, 1 if busy else len(os.sched_getaffinity(0)))
+    print(*found, sep="\n")
+    table = [f"    {line}" for line in found]
+    text = "`utils.checkpoint`: activations kept, or computed again in the backward pass."
+    write_part(RESULTS, "recomputed", ["## Memory for time", "", text, "", *table])
 
 
 if __name__ == "__main__":
