@@ -25,6 +25,7 @@ void by_place(const ConvShape& s, int cut, Int* from) {
 template <class T>
 ConvResult conv_by_y(const ConvShape& s, const T* x, const T* w, T* y) {
     if (winograd_by_y(s, x, w, y) == ConvResult::done) return ConvResult::done;
+    if (depthwise_by_y(s, x, w, y) == ConvResult::done) return ConvResult::done;
     const conv_functions<T>& k = conv_of<T>();
     Plan<T> p;
     p.batch = s.batch;

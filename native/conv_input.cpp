@@ -93,6 +93,7 @@ ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
     // Weights times the zeros around y must be zero.
     const Int places = product(s.kernel), weights = s.out_channels * s.in_channels * places;
     if (!update_of<T>().finite(s.groups * weights, w)) return ConvResult::unsuited;
+    if (depthwise_by_x(s, y, w, x) == ConvResult::done) return ConvResult::done;
     Plan<T> p;
     p.batch = s.batch;
     p.groups = s.groups;

@@ -156,6 +156,12 @@ def _normalize(d: Draw, name: str) -> Call:
     return (x, *affine), {"dim": dim, "eps": d.pick(1e-5, 0.1), "center": d.flag()}
 
 
+@makes("scale_channels")
+def _scale_channels(d: Draw, name: str) -> Call:
+    x = d.array(*d.sizes(2, 4))
+    return (x, d.array(x.shape[1]), d.array(x.shape[1])), {}
+
+
 @makes("normalize_backward")
 def _normalize_backward(d: Draw, name: str) -> Call:
     # Infinity times zero, or minus itself: which it comes to depends on the order of the factors.
