@@ -9,12 +9,14 @@ import json
 import math
 import multiprocessing
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from chainrule import random
@@ -132,7 +134,8 @@ def _kept(id: str, full: bool, out: Path, data: Path | None) -> Record:
     _draw_without_window()
     start = time.perf_counter()
     try:
-        outcome = compute(entry, full, data)
+        with _interrupted_once_for_all():
+            outcome = compute(entry, full, data)
         return _write(entry, outcome, full, out, time.perf_counter() - start)
     except OSError:
         raise
@@ -141,6 +144,29 @@ def _kept(id: str, full: bool, out: Path, data: Path | None) -> Record:
         return Record(id, "", full, {}, "not checked", [], {}, error=told)
     finally:
         close_all()
+
+
+@contextlib.contextmanager
+def _interrupted_once_for_all() -> Iterator[None]:
+    """At Ctrl-C training ends in order, and gives back what it has learned by then. That is no
+    result of an entry: the interrupt goes on from here."""
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if seen:
+            raise KeyboardInterrupt
 
 
 def _draw_without_window() -> None:
