@@ -330,6 +330,19 @@ def test_training_that_an_interrupt_ends_is_no_result(
         run(choose(["ERR002", "M22"]), tmp_path)
     assert signal.getsignal(signal.SIGINT) is before
     assert not [*tmp_path.iterdir()]
+    # One that Python drops, as it does while objects are taken away, ends the run as well.
+    monkeypatch.setattr(running, "compute", whole)
+    close = running.close_all
+
+    def dropped() -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        close()
+
+    monkeypatch.setattr(running, "close_all", dropped)
+    with pytest.raises(KeyboardInterrupt):
+        run(choose(["ERR002", "M22"]), tmp_path)
+    assert [running.kept_record(tmp_path, id) is None for id in ("ERR002", "M22")] == [False, True]
 
 
 @pytest.mark.usefixtures("listed")

@@ -128,14 +128,17 @@ def _write(entry: Entry, outcome: Outcome, full: bool, out: Path, seconds: float
     return record
 
 
-def _kept(id: str, full: bool, out: Path, data: Path | None) -> Record:
-    """Computes an entry and writes what it found."""
+def _kept(
+    id: str, full: bool, out: Path, data: Path | None, interrupts: Sequence[int] = ()
+) -> Record:
+    """Computes an entry and writes what it found, if there were no interrupts."""
     entry = entries()[id]
     _draw_without_window()
     start = time.perf_counter()
     try:
-        with _interrupted_once_for_all():
-            outcome = compute(entry, full, data)
+        outcome = compute(entry, full, data)
+        if interrupts:
+            raise KeyboardInterrupt  # it may be half trained
         return _write(entry, outcome, full, out, time.perf_counter() - start)
     except OSError:
         raise
@@ -147,14 +150,15 @@ def _kept(id: str, full: bool, out: Path, data: Path | None) -> Record:
 
 
 @contextlib.contextmanager
-def _interrupted_once_for_all() -> Iterator[None]:
-    """At Ctrl-C training ends in order, and gives back what it has learned by then. That is no
-    result of an entry: the interrupt goes on from here."""
+def _interrupts() -> Iterator[list[int]]:
+    """The interrupts of a while, also those of which nobody else hears: training ends in order at
+    Ctrl-C and gives back what it has learned by then, and Python drops what is raised while an
+    object is taken away."""
     before = signal.getsignal(signal.SIGINT)
+    seen: list[int] = []
     if not callable(before) or threading.current_thread() is not threading.main_thread():
-        yield
+        yield seen
         return
-    seen = []
 
     def note(number: int, frame: FrameType | None) -> None:
         seen.append(number)
@@ -162,11 +166,9 @@ def _interrupted_once_for_all() -> Iterator[None]:
 
     signal.signal(signal.SIGINT, note)
     try:
-        yield
+        yield seen
     finally:
         signal.signal(signal.SIGINT, before)
-        if seen:
-            raise KeyboardInterrupt
 
 
 def _draw_without_window() -> None:
@@ -234,8 +236,11 @@ def _computed(
     waiting: Sequence[Entry], out: Path, full: bool, jobs: int, data: Path | None
 ) -> Iterator[Record]:
     if jobs == 1 or len(waiting) < 2:
-        for entry in waiting:
-            yield _kept(entry.id, full, out, data)
+        with _interrupts() as interrupts:
+            for entry in waiting:
+                yield _kept(entry.id, full, out, data, interrupts)
+                if interrupts:
+                    raise KeyboardInterrupt
         return
     with _workers(min(jobs, len(waiting))) as pool:
         left: set[Future[Record]] = {pool.submit(_kept, e.id, full, out, data) for e in waiting}
