@@ -67,7 +67,8 @@ def _listed(chosen: Sequence[Entry], options: argparse.Namespace) -> Any:
     if not options.json:
         for entry in chosen:
             where = f"{entry.course}, {entry.printed}"
-            print(f"{entry.id:<7} {where[:34]:<34}  {entry.title}")
+            where = where if len(where) <= 34 else where[:33].rstrip() + "…"
+            print(f"{entry.id:<7} {where:<34}  {entry.title}")
     return [
         {
             "id": e.id,

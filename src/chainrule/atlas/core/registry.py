@@ -66,7 +66,8 @@ class Entry:
         id: of the syllabus (V10, X06, N07), of an example of 000 (EX01 to EX19), or of an erratum
             (ERR001 to ERR143).
         course: the document, "000" to "004".
-        printed: where it stands there: "fig. 10.6", "table 4.1", "eq 7".
+        printed: where it stands there: "fig. 10.6", "table 4.1", "eq 7"; and where in others:
+            "fig. 8; 003, one neuron".
         title: what it is, in a few words.
         claims: what the course says of it.
         function: what computes and draws it. Its docstring explains it to a student. Its defaults
@@ -90,6 +91,11 @@ class Entry:
         taken = inspect.signature(self.function).parameters
         quick = {n: p.default for n, p in taken.items() if n != "data"}
         return {**quick, **self.full} if full else quick
+
+    @property
+    def courses(self) -> tuple[str, ...]:
+        """All documents that have it, the first one in front."""
+        return tuple(dict.fromkeys([self.course, *re.findall(r"\b00[0-4]\b", self.printed)]))
 
     @property
     def reads_files(self) -> bool:
@@ -227,7 +233,7 @@ def choose(ids: Sequence[str] = (), course: str | None = None) -> list[Entry]:
             )
         chosen[made.id] = made
     wanted = [*chosen.values()] if ids else [*found.values()]
-    wanted = [e for e in wanted if course is None or e.course == course]
+    wanted = [e for e in wanted if course is None or course in e.courses]
     if not wanted:
         raise ValueError(f"choose: none of {', '.join(ids)} is of course {course}")
     return wanted

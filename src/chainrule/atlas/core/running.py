@@ -9,12 +9,14 @@ import json
 import math
 import multiprocessing
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from chainrule import random
@@ -126,13 +128,17 @@ def _write(entry: Entry, outcome: Outcome, full: bool, out: Path, seconds: float
     return record
 
 
-def _kept(id: str, full: bool, out: Path, data: Path | None) -> Record:
-    """Computes an entry and writes what it found."""
+def _kept(
+    id: str, full: bool, out: Path, data: Path | None, interrupts: Sequence[int] = ()
+) -> Record:
+    """Computes an entry and writes what it found, if there were no interrupts."""
     entry = entries()[id]
     _draw_without_window()
     start = time.perf_counter()
     try:
         outcome = compute(entry, full, data)
+        if interrupts:
+            raise KeyboardInterrupt  # it may be half trained
         return _write(entry, outcome, full, out, time.perf_counter() - start)
     except OSError:
         raise
@@ -141,6 +147,28 @@ def _kept(id: str, full: bool, out: Path, data: Path | None) -> Record:
         return Record(id, "", full, {}, "not checked", [], {}, error=told)
     finally:
         close_all()
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """The interrupts of a while, also those of which nobody else hears: training ends in order at
+    Ctrl-C and gives back what it has learned by then, and Python drops what is raised while an
+    object is taken away."""
+    before = signal.getsignal(signal.SIGINT)
+    seen: list[int] = []
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _draw_without_window() -> None:
@@ -208,8 +236,11 @@ def _computed(
     waiting: Sequence[Entry], out: Path, full: bool, jobs: int, data: Path | None
 ) -> Iterator[Record]:
     if jobs == 1 or len(waiting) < 2:
-        for entry in waiting:
-            yield _kept(entry.id, full, out, data)
+        with _interrupts() as interrupts:
+            for entry in waiting:
+                yield _kept(entry.id, full, out, data, interrupts)
+                if interrupts:
+                    raise KeyboardInterrupt
         return
     with _workers(min(jobs, len(waiting))) as pool:
         left: set[Future[Record]] = {pool.submit(_kept, e.id, full, out, data) for e in waiting}

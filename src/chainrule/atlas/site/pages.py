@@ -62,8 +62,9 @@ def _choice(name: str, values: Sequence[str], words: Sequence[str]) -> str:
 def _card(entry: Entry, record: Record) -> str:
     words = " ".join([entry.id, entry.title, entry.course, entry.printed, entry.explanation])
     picture = f"{FILES}/{entry.id}/{record.pictures[0]}" if record.pictures else ""
+    courses = " ".join(entry.courses)
     return (
-        f'<li data-course="{entry.course}" data-group="{entry.group}" '
+        f'<li data-course="{courses}" data-group="{entry.group}" '
         f'data-verdict="{record.verdict}" data-words="{escape(words.lower())}">'
         f'<a href="{entry.id}.html"><span class="thumb"><img loading="lazy" src="{picture}" '
         f'alt=""></span><span class="about"><b>{escape(entry.title)}</b>'

@@ -51,8 +51,9 @@ count=document.querySelector('#count'),fields=[...form.elements].filter(e=>e.nam
 function keep(){const p=new URLSearchParams(fields.filter(f=>f.value).map(f=>[f.name,f.value]));
 try{history.replaceState(null,'','#'+p)}catch(e){}}
 function show(){const words=form.words.value.toLowerCase().split(/\\s+/).filter(Boolean);let n=0;
-for(const c of cards){const fits=['course','group','verdict'].every(k=>!form[k].value||
-c.dataset[k]===form[k].value)&&words.every(w=>c.dataset.words.includes(w));
+for(const c of cards){const d=c.dataset,v=form.course.value;
+const fits=(!v||d.course.split(' ').includes(v))&&['group','verdict'].every(k=>!form[k].value||
+d[k]===form[k].value)&&words.every(w=>d.words.includes(w));
 c.hidden=!fits;n+=fits}
 count.textContent=n+' of '+cards.length+' entries'}
 const given=new URLSearchParams(location.hash.slice(1));

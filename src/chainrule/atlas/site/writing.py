@@ -76,6 +76,7 @@ def _of(entry: Entry, record: Record) -> dict[str, Any]:
     about = {
         "title": entry.title,
         "course": entry.course,
+        "courses": [*entry.courses],
         "printed": entry.printed,
         "group": entry.group,
         "explanation": entry.explanation,
