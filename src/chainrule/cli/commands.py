@@ -159,7 +159,7 @@ def export(options: argparse.Namespace) -> dict[str, Any]:
     if not options.json:
         print(f"{out}: {len(program.content):,} bytes")
         for what, named in (("takes", program.inputs), ("gives", program.outputs)):
-            print(f"{what} " + ", ".join(f"{n} ({kind})" for n, kind in named.items()))
+            print(f"it {what}:", *[f"  {n}: {kind}" for n, kind in named.items()], sep="\n")
     return {"out": str(out), "inputs": program.inputs, "outputs": program.outputs}
 
 

@@ -216,7 +216,7 @@ def build(
     sizes = _output_sizes(passes, out_names, axes, dynamic_axes)
     given = [
         Value(n, t.dtype.name, d)
-        for n, t, d in zip(out_names, passes[0].output_tensors, sizes, strict=True)
+        for n, t, d in zip(out_names, passes[0].output_kinds, sizes, strict=True)
     ]
     answers = wrapping.outputs(graph, given)
     name = type(model).__name__
@@ -284,10 +284,10 @@ def _passes(
         except Exception as error:
             if not number:
                 raise
-            told = ", ".join(f"{n} = {s}" for n, s in size.items()) or "other values"
+            told = ", ".join(f"{n} = {s}" for n, s in size.items())
+            other = f"with {told}, as these dynamic axes say" if told else "with other values"
             raise OnnxExporterError(
-                f"export: the model cannot be run with {told} of its inputs, as a file with these "
-                f"dynamic axes has to: {error}"
+                f"export: the model cannot be run a second time {other}: {error}"
             ) from error
     return found
 
@@ -369,7 +369,7 @@ def _output_sizes(
     by_values = {tuple(p[k] for p in sizes): a.name for k, a in enumerate(axes)}
     found = []
     for i, name in enumerate(names):
-        shapes = [tuple(p.output_tensors[i].shape) for p in passes]
+        shapes = [tuple(p.output_kinds[i].shape) for p in passes]
         if len({len(s) for s in shapes}) > 1:
             raise OnnxExporterError(f"export: {name!r} has another number of dimensions by sizes")
         dims = list(zip(*shapes, strict=True))

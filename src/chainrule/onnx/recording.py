@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from chainrule.autograd.modes import enable_grad
 from chainrule.autograd.nested import flatten
+from chainrule.backend import dtypes
 from chainrule.inspect.core.tracing import Trace, recorded
 from chainrule.inspect.core.untouched import untouched
 from chainrule.nn.module.base import Module
@@ -35,6 +36,18 @@ class Ref(NamedTuple):
     k: int = 0
 
 
+class Shaped(NamedTuple):
+    """What is kept of a tensor that follows from the inputs."""
+
+    shape: tuple[int, ...]
+    dtype: dtypes.dtype
+
+    @classmethod
+    def of(cls, t: Tensor) -> Shaped:
+        """Shape and type of a tensor."""
+        return cls(tuple(t.shape), t.dtype)
+
+
 @dataclass(eq=False)
 class Step:
     """An operation of a pass. ``reached`` says whether the inputs of the model have a part in it;
@@ -44,9 +57,10 @@ class Step:
     params: dict[str, Any]
     inputs: tuple[Ref, ...]
     shapes: tuple[tuple[int, ...], ...]
-    results: tuple[Tensor, ...]
+    results: tuple[Tensor | Shaped, ...]
     reached: bool
-    place: str
+    path: str  # of the layer
+    place: str  # the same, for errors
 
     @property
     def name(self) -> str:
@@ -61,9 +75,9 @@ class Pass:
     steps: list[Step] = field(default_factory=list)
     leaves: list[Tensor] = field(default_factory=list)
     outputs: list[Ref] = field(default_factory=list)
-    output_tensors: list[Tensor] = field(default_factory=list)
+    output_kinds: list[Shaped] = field(default_factory=list)
 
-    def tensor(self, ref: Ref) -> Tensor:
+    def tensor(self, ref: Ref) -> Tensor | Shaped:
         """The tensor of a step or of a leaf."""
         return (
             self.leaves[ref.number] if ref.kind == LEAF else self.steps[ref.number].results[ref.k]
@@ -133,9 +147,10 @@ class _Recorder:
         results = out if isinstance(out, tuple) else (out,)
         for k, t in enumerate(results):
             self.know(t, Ref(STEP, len(steps), k))
-        kept = results if reached else tuple([clone(t.detach()) for t in results])
+        kept = tuple([Shaped.of(t) if reached else clone(t.detach()) for t in results])
         shapes = tuple([tuple(t.shape) for t in inputs])
-        steps.append(Step(op, dict(params), refs, shapes, kept, reached, self.place()))
+        path = self.trace.operations[-1].call.path
+        steps.append(Step(op, dict(params), refs, shapes, kept, reached, path, self.place()))
 
 
 def run(
@@ -166,6 +181,7 @@ def run(
             with watching(recorder.note):
                 output = call(given)
         found = recorder.found
-        found.output_tensors = [t for t in flatten(output)[0] if isinstance(t, Tensor)]
-        found.outputs = [recorder.ref(t) for t in found.output_tensors]
+        outputs = [t for t in flatten(output)[0] if isinstance(t, Tensor)]
+        found.output_kinds = [Shaped.of(t) for t in outputs]
+        found.outputs = [recorder.ref(t) for t in outputs]
     return found

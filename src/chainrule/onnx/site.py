@@ -121,8 +121,7 @@ class Site:
     @property
     def path(self) -> str:
         """The layer's name, as a prefix for those of nodes."""
-        place = self.step.place
-        return place.split("'")[1].replace(".", "/") if "'" in place else ""
+        return self.step.path.replace(".", "/")
 
     def number_of(self, value: float, dtype: dtypes.dtype | None = None) -> str:
         """A number as a constant without dimensions, of the output's type."""

@@ -39,13 +39,23 @@ class Translation:
         _check_same(passes)
         self.varies = [self._leaf_varies(n) for n in range(len(passes[0].leaves))]
         self.live: list[bool] = []
-        for step in passes[0].steps:
-            self.live.append(step.reached or any(map(self._is_live, step.inputs)))
+        for n, step in enumerate(passes[0].steps):
+            live = step.reached or any(map(self._is_live, step.inputs)) or self._step_varies(n)
+            self.live.append(live)
 
     def _is_live(self, ref: Ref) -> bool:
         if ref.kind == INPUT:
             return True
         return self.live[ref.number] if ref.kind == STEP else self.varies[ref.number]
+
+    def _step_varies(self, n: int) -> bool:
+        """Whether an operation on constants gives something else in another pass: by its sizes."""
+        first, *others = [p.steps[n].results for p in self.passes]
+        return any(
+            not (isinstance(a, Tensor) and isinstance(b, Tensor) and _equal(a, b))
+            for other in others
+            for a, b in zip(first, other, strict=True)
+        )
 
     def _leaf_varies(self, n: int) -> bool:
         """Whether a constant of one pass is another one in another pass."""
@@ -87,13 +97,14 @@ class Translation:
 
     def fixed_tensor(self, ref: Ref) -> Tensor | None:
         """A tensor that is the same whatever the inputs are; None if it is not."""
-        return None if self._is_live(ref) else self.passes[0].tensor(ref)
+        found = None if self._is_live(ref) else self.passes[0].tensor(ref)
+        return found if isinstance(found, Tensor) else None
 
     def _constant(self, ref: Ref) -> str:
         tensor = self.passes[0].tensor(ref)
         if ref.kind == LEAF and self.varies[ref.number]:
             return self._free_constant(ref)
-        if self._is_live(ref):
+        if self._is_live(ref) or not isinstance(tensor, Tensor):
             step = self.passes[0].steps[ref.number]
             raise OnnxExporterError(
                 f"export: output {ref.k} of operation {step.name!r} in {step.place} cannot be "

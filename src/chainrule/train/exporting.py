@@ -65,12 +65,18 @@ def export_fitted(
     else:
         raise TypeError(f"export: a {type(inputs).__name__} cannot be written as ONNX")
     answers = ["answer", "probabilities"] if goal.classes else ["prediction"]
+    answers = [_other(name, names) for name in answers]
     axes = {name: {0: ROWS} for name in names}
     wrapping = _Words(sources, goal)
     program = build(whole.eval(), example, {}, names, answers, axes, opset, wrapping)
     if path is not None:
         program.save(path)
     return program
+
+
+def _other(name: str, taken: Sequence[str]) -> str:
+    """A name that no column has."""
+    return _other(f"{name}_", taken) if name in taken else name
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -171,11 +177,13 @@ class _Words(Wrapping):
         first, *others = given
         if not self.goal.classes:
             return list(given)
+        taken = [s.name for s in self.sources]
+        name = _other("labels" if self.goal.task == "multilabel" else "label", taken)
         if self.goal.task == "multilabel":
-            graph.renamed(first.name, "labels")
-            return [Value("labels", first.type, first.sizes), *others]
-        graph.renamed(graph.add("Gather", graph.words(self.goal.classes), first.name), "label")
-        return [Value("label", TEXT, first.sizes), *others]
+            graph.renamed(first.name, name)
+            return [Value(name, first.type, first.sizes), *others]
+        graph.renamed(graph.add("Gather", graph.words(self.goal.classes), first.name), name)
+        return [Value(name, TEXT, first.sizes), *others]
 
 
 # --- what is run ----------------------------------------------------------------------------------
