@@ -146,7 +146,7 @@ def refused(function: Any, match: str, *args: Any, **options: Any) -> None:
 def test_an_operation_without_a_rule_names_its_layer(tmp_path: Path) -> None:
     class Inner(nn.Module):
         def forward(self, x: Any) -> Any:
-            return chainrule.linalg.inv(x)
+            return chainrule.linalg.inv(x @ x.T + chainrule.eye(3))
 
     model = nn.Sequential(nn.Linear(3, 3), nn.Sequential(nn.ReLU(), Inner())).eval()
     path = tmp_path / "net.onnx"
@@ -161,12 +161,12 @@ def test_values_in_python() -> None:
     refused(lambda x: x * 2 if x.sum() > 0 else x + 1, "a branch or a loop", chainrule.ones(3) - 2)
     refused(lambda x: x * x.max().item(), "computed in Python from values of tensors")
     refused(lambda x: x + chainrule.tensor(x.detach().numpy() * 2), "another one in each pass")
-    refused(lambda x: x[x > 0], "changes|loop|index|mask_select|rule")
+    refused(lambda x: x[x > 0], "operation 'mask_select' in the model .Apply.")
 
 
 def test_chance() -> None:
-    refused(lambda x: x + chainrule.randn(3), "drawn at random")
-    refused(lambda x: nn.functional.dropout(x, 0.5, training=True), "random|each pass|rule")
+    refused(lambda x: x + chainrule.randn(3), "that the model .Apply. makes .* drawn at random")
+    refused(lambda x: nn.functional.dropout(x, 0.5, training=True), "drawn at random")
 
 
 def test_a_part_that_is_changed_in_place() -> None:
@@ -185,7 +185,9 @@ def test_axes_that_cannot_be_free() -> None:
     ):
         onnx.export(flat, rand(2, 4, 3), dynamic_axes={"input": {1: "time"}})
     pool = nn.AdaptiveAvgPool2d(3)
-    with pytest.raises(onnx.OnnxExporterError, match="adaptive.* along a dynamic axis|changes"):
+    with pytest.raises(
+        onnx.OnnxExporterError, match="adaptive pooling to the size 3 along a dynamic axis"
+    ):
         onnx.export(pool.eval(), rand(1, 1, 7, 7), dynamic_axes={"input": {2: "height"}})
 
 

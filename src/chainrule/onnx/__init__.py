@@ -26,7 +26,6 @@ _RULES = "the rules of chainrule.onnx.export are fixed: what it cannot write it 
 ABSENT = {
     "InputObserver": "name the axes whose size is free: export(..., dynamic_axes={...})",
     "dynamo_export": "use chainrule.onnx.export",
-    "errors": "chainrule.onnx.OnnxExporterError is what exporting raises",
     "ops": _RULES,
     "register_custom_op_symbolic": _RULES,
 }

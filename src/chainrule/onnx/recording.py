@@ -74,6 +74,7 @@ class Pass:
 
     steps: list[Step] = field(default_factory=list)
     leaves: list[Tensor] = field(default_factory=list)
+    leaf_places: list[str] = field(default_factory=list)  # the layer that reads each first
     outputs: list[Ref] = field(default_factory=list)
     output_kinds: list[Shaped] = field(default_factory=list)
 
@@ -131,12 +132,14 @@ class _Recorder:
         leaf = Ref(LEAF, len(self.found.leaves))
         self.know(t, leaf)
         # A constant may be changed in place later; parameters are not, by a model that evaluates.
+        self.found.leaf_places.append(self.place())
         self.found.leaves.append(t if id(t) in self.lasting else clone(t.detach()))
         return leaf
 
     def place(self) -> str:
         """The layer that is being computed."""
-        call = self.trace.operations[-1].call
+        operations = self.trace.operations
+        call = operations[-1].call if operations else self.trace.root
         return place_of(call.path, call.kind)
 
     def note(self, op: Any, inputs: tuple[Tensor, ...], params: dict[str, Any], out: Any) -> None:

@@ -117,7 +117,8 @@ class Translation:
         tensors = [p.leaves[ref.number] for p in self.passes]
         shapes = [tuple(t.shape) for t in tensors]
         dims = list(zip(*shapes, strict=True)) if len({len(s) for s in shapes}) == 1 else []
-        what = f"a constant of shape {shapes[0]} that the model makes while it runs"
+        place = self.passes[0].leaf_places[ref.number]
+        what = f"a constant of shape {shapes[0]} that {place} makes while it runs"
         first = tensors[0]
         if all(t.numel() for t in tensors) and dims and not all(map(is_fixed, dims)):
             row = _repeated(tensors, [d for d, many in enumerate(dims) if not is_fixed(many)])
