@@ -18,7 +18,7 @@ mkdir $(1)
 tar --exclude=./.git --exclude='./.venv*' --exclude='./.*_cache' --exclude=./.hypothesis --exclude=./.fallback --exclude=./.sanitize --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
-.PHONY: demo test fallback sanitize faults browser parity bench mnist doctor house stub lint style types suite format clean
+.PHONY: demo test fallback sanitize faults browser parity bench bench-kernels mnist doctor house stub lint style types suite format clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -122,9 +122,17 @@ parity: $(VENV)/.torch
 bench: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/overhead.py
 	$(PEERS)/bin/python benchmarks/training.py
+	$(PEERS)/bin/python benchmarks/networks.py
+	$(PEERS)/bin/python benchmarks/growth.py
+	$(PEERS)/bin/python benchmarks/recomputed.py
 	$(PEERS)/bin/python benchmarks/watch.py
 	$(PEERS)/bin/python benchmarks/serve.py
 	$(PEERS)/bin/python benchmarks/compiled.py
+
+# The table of networks as it is without a compiler, and without AVX-512: an hour.
+bench-kernels: $(PEERS)/.ready
+	$(PEERS)/bin/python benchmarks/networks.py --kernels numpy
+	$(PEERS)/bin/python benchmarks/networks.py --isa avx2
 
 # All rows of the table of MNIST errors, from the files in $$CHAINRULE_DATA: hours.
 mnist: $(VENV)/.tools

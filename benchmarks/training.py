@@ -28,6 +28,7 @@ from _timing import Times, take_turns
 from growth import growth
 from installed import import_times, installed_size
 from many import lines as many_networks
+from pages import README, RESULTS, kept, write_part
 from peers import jax_steps, sklearn_steps
 from workloads import WORKLOADS, Work, Workload
 
@@ -38,8 +39,6 @@ torch: Any = None
 if importlib.util.find_spec("torch") is not None:
     torch = importlib.import_module("torch")
 
-RESULTS = Path(__file__).parent / "results.md"
-README = Path(__file__).parents[1] / "README.md"
 COLUMNS = ["chainrule", "PyTorch", "NumPy kernels", "JAX", "scikit-learn"]
 UNITS = "microseconds per step: the median of interleaved turns, in brackets the best"
 Row = tuple[str, dict[str, Times], float]
@@ -198,21 +197,17 @@ def write_results(rows: list[Row], sections: dict[str, list[str]]) -> None:
     lines += [row_line(row, markdown=True) for row in rows]
     for title, text in sections.items():
         lines += ["", f"## {title}", "", *[f"    {t}" for t in text]]
-    RESULTS.write_text("\n".join(lines) + "\n")
+    RESULTS.write_text("\n".join(lines) + "\n" + kept(RESULTS))
 
 
 def write_readme(rows: list[Row], sections: dict[str, list[str]]) -> None:
     """The same figures in README.md, between two marks."""
-    text = README.read_text()
-    begin, end = "<!-- figures: begin (make bench writes them) -->\n", "<!-- figures: end -->"
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
     lines = ["| microseconds per step | chainrule | PyTorch | ratio |", "|---|---|---|---|"]
     for title, times, _ in rows:
         cells = [f"{1e6 * times[name].median:,.0f}" for name in ("chainrule", "PyTorch")]
         lines.append(f"| {title} | {' | '.join(cells)} | {ratio(times):.2f} |")
     lines += ["", *[f"- {t}" for t in (*sections["conditions"], *sections["Summary"])]]
-    README.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
+    write_part(README, "figures", lines)
 
 
 def options() -> argparse.Namespace:

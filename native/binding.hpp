@@ -35,7 +35,8 @@ struct Call {
     bool has(Py_ssize_t n) const { return count == n && names == nullptr; }
     PyObject* operator[](Py_ssize_t i) const { return args[i]; }
 
-    // The NumPy kernel of the same name, with the same arguments.
+    // The second binding of the kernel, if it has one that takes the call (general.hpp); else the
+    // NumPy kernel of the same name, with the same arguments.
     PyObject* by_reference() const;
 };
 
@@ -87,12 +88,14 @@ struct WithoutGil {
 // Fewer elements than this are not worth a second thread (nor letting other threads run).
 constexpr std::int64_t GRAIN = 32768;
 
-// An entry of a family's table of methods: the function `name` takes a Call.
-#define CHAINRULE_METHOD(name, text)                                                             \
-    {#name,                                                                                      \
+// An entry of a family's table of methods: the function `name` takes a Call. A function that cannot
+// have the name of its kernel has it beside.
+#define CHAINRULE_METHOD(name, text) CHAINRULE_METHOD_NAMED(#name, name, text)
+#define CHAINRULE_METHOD_NAMED(kernel, function, text)                                           \
+    {kernel,                                                                                     \
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(                                 \
          +[](PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) -> PyObject* { \
-             return name(Call{#name, args, count, names});                                       \
+             return function(Call{kernel, args, count, names});                                  \
          })),                                                                                    \
      METH_FASTCALL | METH_KEYWORDS, text}
 

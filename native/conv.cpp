@@ -24,6 +24,8 @@ void by_place(const ConvShape& s, int cut, Int* from) {
 
 template <class T>
 ConvResult conv_by_y(const ConvShape& s, const T* x, const T* w, T* y) {
+    if (winograd_by_y(s, x, w, y) == ConvResult::done) return ConvResult::done;
+    if (depthwise_by_y(s, x, w, y) == ConvResult::done) return ConvResult::done;
     const conv_functions<T>& k = conv_of<T>();
     Plan<T> p;
     p.batch = s.batch;
@@ -39,6 +41,7 @@ ConvResult conv_by_y(const ConvShape& s, const T* x, const T* w, T* y) {
     };
     const Int together[3] = {1, 1, 1};
     if (!cut_result(p, work, together, measure)) return ConvResult::unsuited;
+    if (p.few && pairs_by_y(s, x, w, y) == ConvResult::done) return ConvResult::done;
     p.passes = 1;
     p.band_first = nullptr;
     p.offsets = terms;

@@ -10,6 +10,9 @@
 #pragma once
 
 #include "isa.hpp"
+#include "depthwise.hpp"
+#include "pairs.hpp"
+#include "winograd.hpp"
 
 namespace chainrule {
 
@@ -28,6 +31,31 @@ template <class T>
 ConvResult conv_by_x(const ConvShape& s, const T* y, const T* w, T* x);
 template <class T>
 ConvResult conv_by_w(const ConvShape& s, const T* x, const T* y, T* w);
+
+// The same by Winograd's algorithm (winograd.hpp), where it pays: `unsuited` elsewhere, where it is
+// turned off, and where a result is not finite.
+template <class T>
+ConvResult winograd_by_y(const ConvShape& s, const T* x, const T* w, T* y);
+template <class T>
+ConvResult winograd_by_x(const ConvShape& s, const T* y, const T* w, T* x);
+template <class T>
+ConvResult winograd_by_w(const ConvShape& s, const T* x, const T* y, T* w);
+// The same over pairs of an output and an element (pairs.hpp), where channels fill vectors.
+template <class T>
+ConvResult pairs_by_y(const ConvShape& s, const T* x, const T* w, T* y);
+template <class T>
+ConvResult pairs_by_x(const ConvShape& s, const T* y, const T* w, T* x);
+template <class T>
+ConvResult pairs_by_w(const ConvShape& s, const T* x, const T* y, T* w);
+// The same of as many groups as channels (depthwise.hpp).
+template <class T>
+ConvResult depthwise_by_y(const ConvShape& s, const T* x, const T* w, T* y);
+template <class T>
+ConvResult depthwise_by_x(const ConvShape& s, const T* y, const T* w, T* x);
+template <class T>
+ConvResult depthwise_by_w(const ConvShape& s, const T* x, const T* y, T* w);
+bool winograd_in_use();
+void use_winograd(bool on);
 
 // The windows of x (batch * in_channels, in) as columns (batch * in_channels * kernel, out), and
 // back: added up where they overlap. Groups and output channels do not count.
@@ -70,13 +98,15 @@ struct ConvLanes {
 
 // tile_rows, sum_rows: how many rows the next tile has if so many are left (it may have more)
 // by_channels: the width is `lanes` or 2 * `lanes`
-#define CHAINRULE_KERNELS_conv(KERNEL)                     \
-    KERNEL(int, lanes, ())                                 \
-    KERNEL(int, tile_rows, (std::int64_t left))            \
-    KERNEL(int, sum_rows, (std::int64_t left))             \
-    KERNEL(void, panel, (int tile, const ConvPanel<T>& p)) \
-    KERNEL(void, sums, (int tile, const ConvSums<T>& p))   \
-    KERNEL(void, by_channels, (int width, const ConvLanes<T>& p))
+#define CHAINRULE_KERNELS_conv(KERNEL)                                     \
+    KERNEL(int, lanes, ())                                                 \
+    KERNEL(int, tile_rows, (std::int64_t left))                            \
+    KERNEL(int, sum_rows, (std::int64_t left))                             \
+    KERNEL(void, panel, (int tile, const ConvPanel<T>& p))                 \
+    KERNEL(void, sums, (int tile, const ConvSums<T>& p))                   \
+    KERNEL(void, by_channels, (int width, const ConvLanes<T>& p))          \
+    CHAINRULE_KERNELS_winograd(KERNEL) CHAINRULE_KERNELS_depthwise(KERNEL) \
+        CHAINRULE_KERNELS_pairs(KERNEL)
 
 CHAINRULE_FAMILY(conv)
 

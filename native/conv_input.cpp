@@ -87,11 +87,13 @@ Int find_terms(const ConvShape& s, int cut, const Slab& slab, const Int* furthes
 
 template <class T>
 ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
+    if (winograd_by_x(given, y, w, x) == ConvResult::done) return ConvResult::done;
     const conv_functions<T>& k = conv_of<T>();
     ConvShape s = given;
     // Weights times the zeros around y must be zero.
     const Int places = product(s.kernel), weights = s.out_channels * s.in_channels * places;
     if (!update_of<T>().finite(s.groups * weights, w)) return ConvResult::unsuited;
+    if (depthwise_by_x(s, y, w, x) == ConvResult::done) return ConvResult::done;
     Plan<T> p;
     p.batch = s.batch;
     p.groups = s.groups;
@@ -115,6 +117,7 @@ ConvResult conv_by_x(const ConvShape& given, const T* y, const T* w, T* x) {
         return make_slab_of_y(s, furthest, plan.cut, plan.part, plan.slab);
     };
     if (!cut_result(p, work, s.stride, measure)) return ConvResult::unsuited;
+    if (p.few && pairs_by_x(given, y, w, x) == ConvResult::done) return ConvResult::done;
     const Int cut_places = s.kernel[p.cut], cut_stride = s.stride[p.cut];
     p.offsets = places * s.out_channels;
     p.weights = padded_rows(k, p) * p.offsets;

@@ -49,6 +49,7 @@ struct Plan {
     Int part;
     Int parts, group_parts, groups_per_part;
     bool by_channels;  // lanes are channels; then several images are computed together
+    bool few;          // so few vectors of positions that registers are idle
     Int images;
     Int passes;
     Int offsets, weights;  // how many there are, of one group
@@ -279,6 +280,7 @@ void choose_lanes(Plan<T>& p, const Int* stride) {
     while (width < p.result_channels) width += panel_width(k, p.result_channels - width);
     const double other = static_cast<double>(p.result_channels) / static_cast<double>(width);
     p.by_channels = other * 0.85 > busy;
+    p.few = p.by_channels || l.vectors < 3;
     p.images = 1;
 }
 

@@ -284,6 +284,9 @@ void add_blocks(Int blocks, Int n, const T* parts, T* out) {
 
 template <class T>
 ConvResult conv_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
+    if (winograd_by_w(s, x, y, w) == ConvResult::done) return ConvResult::done;
+    if (pairs_by_w(s, x, y, w) == ConvResult::done) return ConvResult::done;
+    if (depthwise_by_w(s, x, y, w) == ConvResult::done) return ConvResult::done;
     const int lanes = conv_of<T>().lanes();
     Plan p;
     if (!make_plan<T>(s, lanes, p)) return ConvResult::unsuited;

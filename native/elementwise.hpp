@@ -14,11 +14,33 @@ enum class Floats { both, single };
 
 // out[i] = value, of x = in[i]; out may be in. A line has the name, the value, what it costs, the
 // dtypes, and the docstring.
-#define CHAINRULE_UNARIES(EACH, WITH)                                                             \
+#define CHAINRULE_UNARIES(EACH, WITH)   \
+    CHAINRULE_PLAIN_UNARIES(EACH, WITH) \
+    CHAINRULE_CIRCULAR(EACH, WITH)
+
+// Of these the value is that of numbers which are not far from 0.
+#define CHAINRULE_CIRCULAR(EACH, WITH)                          \
+    EACH(WITH, sin, (vsin(x)), HEAVY, both, "The sine of a.")   \
+    EACH(WITH, cos, (vcos(x)), HEAVY, both, "The cosine of a.") \
+    EACH(WITH, tan, (vtan(x)), HEAVY, both, "The tangent of a.")
+
+#define CHAINRULE_PLAIN_UNARIES(EACH, WITH)                                                       \
     EACH(WITH, neg, (-x), LIGHT, both, "-a")                                                      \
     EACH(WITH, square, (x * x), LIGHT, both, "a * a")                                             \
     EACH(WITH, sqrt, (std::sqrt(x)), LIGHT, both, "The square root of a.")                        \
+    EACH(WITH, abs, (absolute(x)), LIGHT, both, "a without its sign.")                            \
+    EACH(WITH, sign, (sign_of(x)), LIGHT, both, "-1, 0 or 1.")                                    \
+    EACH(WITH, floor, (std::floor(x)), LIGHT, both, "The whole number at or below a.")            \
+    EACH(WITH, ceil, (std::ceil(x)), LIGHT, both, "The whole number at or above a.")              \
+    EACH(WITH, reciprocal, (T(1) / x), LIGHT, both, "1 / a")                                      \
+    EACH(WITH, rsqrt, (T(1) / std::sqrt(x)), LIGHT, both, "1 / sqrt(a)")                          \
     EACH(WITH, exp, (vexp(x)), HEAVY, both, "e to the power a.")                                  \
+    EACH(WITH, expm1, (vexpm1(x)), HEAVY, both, "exp(a) - 1")                                     \
+    EACH(WITH, log, (vlog(x)), HEAVY, both, "The natural logarithm of a.")                        \
+    EACH(WITH, log1p, (vlog1p(x)), HEAVY, both, "log(1 + a)")                                     \
+    EACH(WITH, sinh, (vsinh(x)), HEAVY, both, "The hyperbolic sine of a.")                        \
+    EACH(WITH, cosh, (vcosh(x)), HEAVY, both, "The hyperbolic cosine of a.")                      \
+    EACH(WITH, atan, (vatan(x)), HEAVY, both, "The angle of which a is the tangent.")             \
     EACH(WITH, tanh, (vtanh(x)), HEAVY, both, "The hyperbolic tangent of a.")                     \
     EACH(WITH, sigmoid, (vsigmoid(x)), HEAVY, both, "1 / (1 + exp(-a))")                          \
     EACH(WITH, erf, (verf(x)), HEAVY, both, "The error function of a.")                           \
@@ -58,6 +80,7 @@ enum class Floats { both, single };
 
 // elu: scale * (x > 0 ? x : alpha * expm1(rate * x)), and its slope times g
 // prelu: x > 0 ? x : slope * x
+// power: a[i] to the power b[i]
 // squared_error: the sum of (x - y)^2, in double precision
 // scaled_difference: factor * (x - y)
 // logits_backward: g * (sigmoid(x) - y)
@@ -70,6 +93,7 @@ enum class Floats { both, single };
            (std::int64_t n, const T* g, const T* x, T alpha, T scale, T rate, T* out))          \
     KERNEL(void, prelu, (std::int64_t n, const T* x, T slope, T* out))                          \
     KERNEL(void, prelu_backward, (std::int64_t n, const T* g, const T* x, T slope, T* out))     \
+    KERNEL(void, power, (std::int64_t n, const T* a, const T* b, T* out))                       \
     KERNEL(double, squared_error, (std::int64_t n, const T* x, const T* y))                     \
     KERNEL(void, scaled_difference, (std::int64_t n, const T* x, const T* y, T factor, T* out)) \
     KERNEL(void, logits_backward, (std::int64_t n, const T* g, const T* x, const T* y, T* out))

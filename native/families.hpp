@@ -1,6 +1,8 @@
 // The declarations of all families of kernels; their sources are in families.inc.
 #pragma once
 
+#include "compare.hpp"
+#include "attention.hpp"
 #include "conv.hpp"
 #include "elementwise.hpp"
 #include "gather.hpp"
@@ -8,10 +10,13 @@
 #include "norm.hpp"
 #include "pool.hpp"
 #include "recurrent.hpp"
+#include "reduce.hpp"
 #include "softmax.hpp"
 #include "update.hpp"
 
 #define CHAINRULE_FAMILIES(EACH) \
+    EACH(compare)                \
+    EACH(attention)              \
     EACH(conv)                   \
     EACH(elementwise)            \
     EACH(gather)                 \
@@ -19,5 +24,6 @@
     EACH(norm)                   \
     EACH(pool)                   \
     EACH(recurrent)              \
+    EACH(reduce)                 \
     EACH(softmax)                \
     EACH(update)

@@ -150,23 +150,41 @@ bool are_within(std::int64_t count, const std::int64_t* numbers, std::int64_t ro
 // The rows of g, `width` wide each, added at rows of `out`. False if one is not there. Each thread
 // adds some columns of all rows, in their order.
 template <class T>
-bool add_rows(std::int64_t count, std::int64_t width, std::int64_t rows,
+bool add_rows(const RowsAt& from, std::int64_t width, std::int64_t rows,
               const std::int64_t* numbers, const T* g, T* out) {
-    if (!are_within(count, numbers, rows)) return false;
-    std::memset(out, 0, static_cast<std::size_t>(rows * width) * sizeof(T));
+    if (!are_within(from.count(), numbers, rows)) return false;
+    share(rows, width, [=](std::int64_t i, std::int64_t end) {
+        std::memset(out + i * width, 0, static_cast<std::size_t>((end - i) * width) * sizeof(T));
+    });
     const auto f = gather_of<T>().add_rows;
-    share(width, count,
-          [=](std::int64_t i, std::int64_t end) { f(count, width, i, end, numbers, g, out); });
+    share(width, from.count(), [=, &from](std::int64_t i, std::int64_t end) {
+        f(from, width, i, end, numbers, g, out);
+    });
+    return true;
+}
+
+// Where the rows of an array lie, one for each of `count` numbers: the array is in one piece, or it
+// is (outer, inner, width) with rows that are, as a gradient is that was repeated.
+bool rows_at(PyArrayObject* g, int type, std::int64_t count, RowsAt* out) {
+    if (PyArray_TYPE(g) != type || PyArray_SIZE(g) == 0 || count == 0) return false;
+    if (is_plain(g)) {
+        *out = {1, count, 0, PyArray_SIZE(g) / count};
+        return true;
+    }
+    if (PyArray_NDIM(g) != 3 || !is_readable(g, type) || stride(g, 2) != 1 ||
+        PyArray_DIM(g, 0) * PyArray_DIM(g, 1) != count)
+        return false;
+    *out = {PyArray_DIM(g, 0), PyArray_DIM(g, 1), stride(g, 0), stride(g, 1)};
     return true;
 }
 
 template <class T>
-bool run_add_rows(PyArrayObject* g, PyArrayObject* at, PyArrayObject* out) {
-    const std::int64_t count = PyArray_SIZE(at), width = PyArray_SIZE(g) / count;
+bool run_add_rows(PyArrayObject* g, const RowsAt& from, PyArrayObject* at, PyArrayObject* out) {
+    const std::int64_t width = PyArray_SIZE(g) / from.count();
     const std::int64_t rows = PyArray_DIM(out, 0), *numbers = data<std::int64_t>(at);
-    const T* from = data<T>(g);
+    const T* gs = data<T>(g);
     T* to = data<T>(out);
-    return run([=] { return add_rows(count, width, rows, numbers, from, to); });
+    return run([=] { return add_rows(from, width, rows, numbers, gs, to); });
 }
 
 // (g, *indices, entries, tail, shape, distinct): the rows of g added at the rows that are named
@@ -174,9 +192,11 @@ PyObject* index_place(const Call& call) {
     static Names names{"g", "index", "entries", "tail", "shape", "distinct"};
     PyObject* given[6];
     PyArrayObject* g = nullptr;
-    if (call.count == 2 && read_arguments(call, names, given)) g = plain_real(given[0]);
+    if (call.count == 2 && read_arguments(call, names, given) &&
+        Py_IS_TYPE(given[0], &PyArray_Type))
+        g = as_array(given[0]);
     std::int64_t tail;
-    if (g == nullptr || !as_integer(given[3], &tail) || given[4] == nullptr ||
+    if (g == nullptr || !is_real(g) || !as_integer(given[3], &tail) || given[4] == nullptr ||
         !PyTuple_Check(given[4]) || given[5] != Py_False || PyArray_SIZE(g) == 0)
         return call.by_reference();
     const Py_ssize_t ndim = PyTuple_GET_SIZE(given[4]);
@@ -195,11 +215,13 @@ PyObject* index_place(const Call& call) {
         !PyArray_CompareLists(PyArray_DIMS(g), PyArray_DIMS(at), before) ||
         !PyArray_CompareLists(PyArray_DIMS(g) + before, shape + 1, static_cast<int>(ndim - 1)))
         return call.by_reference();
+    RowsAt from;
+    if (!rows_at(g, PyArray_TYPE(g), PyArray_SIZE(at), &from)) return call.by_reference();
     Kept out;
     out.a = new_array(static_cast<int>(ndim), shape, PyArray_TYPE(g));
     if (out.a == nullptr) return nullptr;
-    if (!(PyArray_TYPE(g) == NPY_FLOAT ? run_add_rows<float>(g, at, out.a)
-                                       : run_add_rows<double>(g, at, out.a)))
+    if (!(PyArray_TYPE(g) == NPY_FLOAT ? run_add_rows<float>(g, from, at, out.a)
+                                       : run_add_rows<double>(g, from, at, out.a)))
         return call.by_reference();
     return out.release();
 }

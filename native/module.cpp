@@ -7,6 +7,7 @@
 #endif
 
 #include "blas.hpp"
+#include "general.hpp"
 #include "shortcut.hpp"
 #include "tape.hpp"
 
@@ -15,6 +16,8 @@ namespace chainrule {
 PyObject* reference_kernels = nullptr;
 
 PyObject* Call::by_reference() const {
+    PyObject* result = nullptr;
+    if (taken_by_general(*this, &result)) return result;
     PyObject* function =
         reference_kernels == nullptr ? nullptr : PyDict_GetItemString(reference_kernels, kernel);
     if (function == nullptr) {
@@ -59,12 +62,23 @@ PyObject* change_isa(PyObject*, PyObject* name) {
     return PyBool_FromLong(set_isa(text));
 }
 
+PyObject* get_winograd(PyObject*, PyObject*) { return PyBool_FromLong(winograd_in_use()); }
+
+PyObject* change_winograd(PyObject*, PyObject* on) {
+    const int truth = PyObject_IsTrue(on);
+    if (truth < 0) return nullptr;
+    use_winograd(truth != 0);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef own_methods[] = {
     {"bind_reference", bind_reference, METH_O, "Sets the NumPy kernels by name."},
     {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads the kernels use."},
     {"set_num_threads", change_num_threads, METH_O, "Sets how many threads the kernels use."},
     {"get_isa", get_isa, METH_NOARGS, "The instruction set in use."},
     {"set_isa", change_isa, METH_O, "Uses another instruction set, if the processor has it."},
+    {"get_winograd", get_winograd, METH_NOARGS, "Whether Winograd's algorithm is in use."},
+    {"set_winograd", change_winograd, METH_O, "Turns Winograd's algorithm on or off."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,4 +1,5 @@
-// normalize, normalize_parts and normalize_backward: the twins of backend/numpy_kernels/norm.py.
+// normalize, normalize_parts, normalize_backward and scale_channels: the twins of
+// backend/numpy_kernels/norm.py.
 #include "arguments.hpp"
 
 namespace chainrule {
@@ -209,6 +210,47 @@ PyObject* normalize_parts(const Call& call) {
         {parts.out.release(), parts.mean.release(), parts.rstd.release(), parts.var.release()});
 }
 
+// (x, scale, shift): x (N, C, ...) and vectors of C numbers
+PyObject* scale_channels(const Call& call) {
+    if (!call.has(3)) return call.by_reference();
+    PyArrayObject* x = as_array(call[0]);
+    if (x == nullptr || !is_real(x) || PyArray_NDIM(x) < 2 || PyArray_NDIM(x) > MAX_DIMS ||
+        PyArray_SIZE(x) == 0)
+        return call.by_reference();
+    const int type = PyArray_TYPE(x);
+    const std::int64_t outer = PyArray_DIM(x, 0), channels = PyArray_DIM(x, 1);
+    PyArrayObject *scale = plain_of(call[1], type), *shift = plain_of(call[2], type);
+    if (scale == nullptr || shift == nullptr || PyArray_NDIM(scale) != 1 ||
+        PyArray_NDIM(shift) != 1 || PyArray_DIM(scale, 0) != channels ||
+        PyArray_DIM(shift, 0) != channels)
+        return call.by_reference();
+    Kept plain, out;
+    plain.a = in_one_piece(x);
+    if (plain.a == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
+    out.a = new_array(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    if (out.a == nullptr) return nullptr;
+    const std::int64_t space = PyArray_SIZE(x) / outer / channels;
+    const void *from = PyArray_DATA(plain.a), *by = PyArray_DATA(scale),
+               *and_by = PyArray_DATA(shift);
+    void* to = PyArray_DATA(out.a);
+    run([=] {
+        share_units(outer * channels, outer * channels * space,
+                    [=](std::int64_t begin, std::int64_t end) {
+                        if (type == NPY_FLOAT)
+                            norm_of<float>().scale_planes(
+                                begin, end, channels, space, static_cast<const float*>(from),
+                                static_cast<const float*>(by), static_cast<const float*>(and_by),
+                                static_cast<float*>(to));
+                        else
+                            norm_of<double>().scale_planes(
+                                begin, end, channels, space, static_cast<const double*>(from),
+                                static_cast<const double*>(by), static_cast<const double*>(and_by),
+                                static_cast<double*>(to));
+                    });
+    });
+    return out.release();
+}
+
 // --- backward ------------------------------------------------------------------------------------
 
 // Rows whose sums are added up together: as many for every number of threads.
@@ -357,6 +399,7 @@ PyObject* normalize_backward(const Call& call) {
 PyMethodDef norm_methods[] = {
     CHAINRULE_METHOD(normalize, "Deviations from the mean over their standard deviation."),
     CHAINRULE_METHOD(normalize_parts, "The same, with the mean, the scale and the variance."),
+    CHAINRULE_METHOD(scale_channels, "Each channel times a number plus a number."),
     CHAINRULE_METHOD(normalize_backward, "The gradients of the input, the weight and the bias."),
     {nullptr, nullptr, 0, nullptr},
 };

@@ -237,8 +237,8 @@ def test_the_kernel_has_an_entry_like_the_others() -> None:
 
 
 def test_the_kernel_is_called_at_random() -> None:
-    change = RECIPES["a kernel"].changes["tests/native/valid_calls.py"]
-    after = apply(change, (ROOT / "tests" / "native" / "valid_calls.py").read_text("utf-8"))
+    change = RECIPES["a kernel"].changes["tests/native/valid_elementwise.py"]
+    after = apply(change, (ROOT / "tests" / "native" / "valid_elementwise.py").read_text("utf-8"))
     made = [
         [ast.literal_eval(name) for name in decorator.args]
         for node in ast.walk(ast.parse(after))

@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "jit.CompilationUnit": (lambda: jit.CompilationUnit("def f(): ..."), "no TorchScript"),
     "fx.symbolic_trace": (lambda: fx.symbolic_trace(nn.Linear(1, 1)), "register_forward_hook"),
     "fx.Tracer": (lambda: fx.Tracer(), "grad_fn"),
-    "onnx.export": (lambda: torch.onnx.export(nn.Linear(1, 1), torch.ones(1), "x"), "ONNX yet"),
+    "onnx.ExportableModule": (lambda: torch.onnx.ExportableModule(), "chainrule.onnx.export"),
     "hub.load": (lambda: torch.hub.load("pytorch/vision", "resnet18"), "code from the internet"),
     "hub.list": (lambda: torch.hub.list("pytorch/vision"), "chainrule.models"),
     "hub.weights": (lambda: torch.hub.load_state_dict_from_url("http://x"), "pickles"),

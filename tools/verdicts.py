@@ -1,9 +1,8 @@
-"""Records what the entries of the atlas find: ``python tools/verdicts.py [IDS | --missing]``.
+"""Records what the entries of the atlas find: ``python tools/verdicts.py [IDS]``.
 
-Computes the entries of these ids, or all, at their quick settings, writes their verdicts below
-tests/atlas/verdicts (a file for each file of entries), and takes ids that have an entry now off the
-list of missing ones, to which it never adds. ``--missing`` does the last alone. The tables of all
-verdicts in README.md and docs/atlas.md are written by ``chainrule atlas --summary FILE``.
+Computes the entries of these ids, or all, at their quick settings, and writes their verdicts below
+tests/atlas/verdicts (a file for each file of entries). The tables of all verdicts in README.md and
+docs/atlas.md are written by ``chainrule atlas --summary FILE``.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import matplotlib  # noqa: E402
-from atlas.required import MISSING, VERDICTS, missing, required  # noqa: E402
+from atlas.required import VERDICTS  # noqa: E402
 
 from chainrule.atlas import choose, compute, entries  # noqa: E402
 from chainrule.atlas.core.pictures import close_all  # noqa: E402
@@ -31,7 +30,7 @@ def main(ids: list[str]) -> None:
     """Computes, records and tells."""
     matplotlib.use("agg")
     found: dict[Path, dict[str, str]] = {}
-    for entry in [] if ids == ["--missing"] else choose(ids):
+    for entry in choose(ids):
         outcome = compute(entry)
         close_all()
         found.setdefault(file_of(entry.function.__module__), {})[entry.id] = entry.verdict(outcome)
@@ -47,9 +46,7 @@ def main(ids: list[str]) -> None:
             if id in known and file_of(known[id].function.__module__) == path
         }
         path.write_text(json.dumps(dict(sorted({**kept, **verdicts}.items())), indent=1) + "\n")
-    left = [id for id in required() if id in missing() and id not in known]
-    MISSING.write_text("\n".join(left) + ("\n" if left else ""), "utf-8")
-    print(f"{len(known)} entries, {len(left)} ids without one")
+    print(f"{len(known)} entries")
 
 
 if __name__ == "__main__":

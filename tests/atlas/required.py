@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["MISSING", "VERDICTS", "missing", "required"]
+__all__ = ["VERDICTS", "required"]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-MISSING = Path(__file__).parent / "missing.txt"  # ids without an entry: the list only shrinks
 VERDICTS = Path(__file__).parent / "verdicts"  # what entries found, a file for each of theirs
 
 # Tables and closed forms of which the courses or the syllabus give a number.
@@ -35,8 +34,3 @@ def required() -> list[str]:
     examples = [f"EX{n:02}" for n in range(1, 20)]
     rows = [f"ERR{int(n):03}" for n in re.findall(r"^\| (\d+) \|", errata, re.M)]
     return [*of_syllabus, *numbers, *examples, *rows]
-
-
-def missing() -> list[str]:
-    """The ids on the list of those without an entry."""
-    return MISSING.read_text("utf-8").split()

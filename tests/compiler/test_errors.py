@@ -224,3 +224,63 @@ def test_narrow_types() -> None:
     assert [r.item() for r in results] == [12.0] * 5
     assert results[-1].dtype is chainrule.bfloat16
     assert compiled.repeated == 2
+
+
+def test_many_threads_have_their_epochs_one_after_the_other() -> None:
+    w = nn.Parameter(chainrule.ones(3))
+    optimizer = optim.SGD([w], lr=0.01)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = ((w * x).tanh() ** 2).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    compiled, x = chainrule.compile(step), chainrule.randn(40, 3)
+    compiled.epoch(x, batch_size=4)
+    found: list[Any] = []
+    work = [
+        threading.Thread(target=lambda: found.append(compiled.epoch(x, batch_size=4)), daemon=True)
+        for _ in range(8)
+    ]
+    for thread in work:
+        thread.start()
+    for thread in work:
+        thread.join(timeout=60)
+    assert [len(losses) for losses in found] == [10] * 8
+
+
+def test_arguments_that_the_function_refuses_are_no_form() -> None:
+    def f(x: Any) -> Any:
+        if len(x) > 100:
+            raise ValueError("too long")
+        return x * 2
+
+    compiled = chainrule.compile(f)
+    for n in range(101, 120):
+        with pytest.raises(ValueError, match="too long"):
+            compiled(chainrule.ones(n))
+    assert compiled.entries == {}
+    for _ in range(5):
+        compiled(chainrule.ones(3))
+    assert compiled.repeated == 2
+
+
+def test_of_too_many_forms_it_warns_once() -> None:
+    compiled = chainrule.compile(lambda x: x * 2)
+    for n in range(1, 9):
+        compiled(chainrule.ones(n))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        answers = [compiled(chainrule.ones(n)).sum().item() for n in range(9, 20)]
+    assert answers == [2.0 * n for n in range(9, 20)]
+    assert [str(w.message).count("more than 8 forms of arguments") for w in told] == [1]
+
+
+def test_fullgraph_is_an_error_each_time() -> None:
+    compiled = chainrule.compile(lambda x: x * 2 if x.sum().item() > 0 else x, fullgraph=True)
+    compiled(chainrule.ones(3))
+    for _ in range(3):
+        with pytest.raises(chainrule.compiler.NotRepeatable, match="return the tensor and look"):
+            compiled(chainrule.ones(3))

@@ -52,13 +52,9 @@ def test_which_steps_call_python(label: str) -> None:
     for x, y in batches(shape, 4):
         compiled(x, y)
     others = [s.kernel for s in compiled.program.instructions if s.way != "kept"]
-    assert others == OTHERS.get(label, [])
+    assert others == []
     kept = len(compiled.program.instructions) - len(others)
     assert f"\n{kept} of them are kept as functions" in compiled.program.explain()
-
-
-# Comparisons are not compiled.
-OTHERS = {"softmax": ["gt", "where", "where", "where"]}
 
 
 def test_other_threads_run_during_an_epoch() -> None:

@@ -13,7 +13,7 @@ from chainrule.compiler.tape import Tape
 from tests.compiler.nets import NETS, batches, make_step
 from tests.compiler.test_equal import PLAIN, bits
 
-pytestmark = pytest.mark.skipif(backend.why_not_native != "", reason="no compiled kernels")
+pytestmark = pytest.mark.skipif(backend.current() != "native", reason="no compiled kernels")
 
 LR = optim.lr_scheduler
 
@@ -232,4 +232,30 @@ def test_a_rate_for_each_network_of_a_stack_is_kept() -> None:
         if compiled:
             assert function.repeated == 9
             assert function.program.instructions[-1].way == "kept"
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "RAdam", "NAdam", "Adamax"])
+@pytest.mark.parametrize("begin", [0, 320, 36_000])
+def test_corrections_that_have_nearly_come_to_one(kind: str, begin: int) -> None:
+    """1 - beta^t stays where it is for some steps, and then moves again."""
+    outcomes = []
+    for compiled in (False, True):
+        chainrule.manual_seed(0)
+        w = chainrule.randn(3, dtype=chainrule.float64).requires_grad_()
+        optimizer = getattr(optim, kind)([w], lr=0.01)
+
+        def step() -> Any:
+            optimizer.zero_grad()  # noqa: B023
+            loss = (w**4 - w).sum()  # noqa: B023
+            loss.backward()
+            optimizer.step()  # noqa: B023
+            return loss
+
+        function: Any = chainrule.compile(step, fullgraph=True) if compiled else step
+        for _ in range(5):
+            function()
+        optimizer.state[w]["step"] += begin
+        losses = function.repeat(90).tolist() if compiled else [step().item() for _ in range(90)]
+        outcomes.append((losses, w.detach().tolist()))
     assert outcomes[0] == outcomes[1]

@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import Lasso
 
 import chainrule
-from chainrule import models, nn, optim, problems, train
+from chainrule import data, models, nn, optim, problems, train
 from chainrule.func import functional_call, grad
 
 
@@ -194,9 +194,9 @@ def test_linear_autoencoder_finds_the_principal_subspace() -> None:
     """Without activations the best code spans the first principal directions (M19, M27)."""
     chainrule.manual_seed(0)
     rng = np.random.default_rng(0)
-    data = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 5)) + 0.01 * rng.normal(size=(200, 5))
-    data -= data.mean(0)
-    x = chainrule.tensor(data)
+    samples = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 5)) + 0.01 * rng.normal(size=(200, 5))
+    samples -= samples.mean(0)
+    x = chainrule.tensor(samples)
     model = models.Autoencoder(5, [], 2, nn.Identity()).double()
     for _ in range(2000):
         loss = nn.functional.mse_loss(model(x), x)
@@ -205,9 +205,39 @@ def test_linear_autoencoder_finds_the_principal_subspace() -> None:
         with chainrule.no_grad():
             for p in model.parameters():
                 p -= 0.05 * p.grad
-    singular = np.linalg.svd(data, compute_uv=False)
-    best = (singular[2:] ** 2).sum() / data.size
+    singular = np.linalg.svd(samples, compute_uv=False)
+    best = (singular[2:] ** 2).sum() / samples.size
     assert loss.item() < 1.5 * best
+
+
+def test_an_autoencoder_of_few_images_overfits() -> None:
+    """A bottleneck of 10 for images of 64 pixels: from all digits, new ones come back as well as
+    those that it learned from; from a tenth of them, they do not."""
+    x, _ = data.embedded("digits").tensors()
+    x = x[chainrule.randperm(len(x), generator=chainrule.Generator().manual_seed(0))] / 16
+    test = x[1200:]
+    ratios = {}
+    for count in (1200, 60):
+        fits = train.fit_many(
+            lambda: models.Autoencoder(64, [48], 10),
+            (x[:count], x[:count]),
+            "mse",
+            "adam",
+            lr=3e-3,
+            seeds=range(3),
+            validation=(test, test),
+            epochs=24_000 // count,
+            batch_size=60,
+        )
+        net = fits.models[0]
+        assert net.encode(test).shape == (len(test), 10)
+        assert chainrule.equal(net.decode(net.encode(test)), net(test))
+        learned, new = fits.last("loss"), fits.last("val_loss")
+        ratios[count] = [b / a for a, b in zip(learned, new, strict=True)]
+        guess = test.var(0).mean().item()
+        assert max(new) < (0.45 if count == 1200 else 1.0) * guess
+    assert max(ratios[1200]) < 1.2
+    assert min(ratios[60]) > 1.5
 
 
 @pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])

@@ -79,6 +79,32 @@ def test_rows(chosen: tuple[int, ...], width: tuple[int, ...], dtype: Any) -> No
     )
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_rows_added_from_anywhere(dtype: Any) -> None:
+    """Gradients that were repeated, turned or cut out of others."""
+    at = np.random.default_rng(0).integers(0, 40, (30, 50))
+    given: dict[str, Any] = {
+        "entries": (..., FULL),
+        "tail": 1,
+        "distinct": False,
+        "shape": (40, 33),
+    }
+    whole = numbers(1, (30, 50, 35), dtype)
+    for g in (
+        np.broadcast_to(whole[:, :1, :33], (30, 50, 33)),
+        whole[:, :, 1:34],
+        np.ascontiguousarray(whole[..., :33].swapaxes(0, 1)).swapaxes(0, 1),
+        np.ascontiguousarray(whole[..., :33].swapaxes(1, 2)).swapaxes(1, 2),
+        whole[:, ::-1, :33],
+    ):
+        agree(
+            native.index_place(g, at, **given), reference("index_place")(g, at, **given), 8.0, 50.0
+        )
+        assert np.array_equal(
+            native.index_place(g, at, **given), native.index_place(g.copy(), at, **given)
+        )
+
+
 def test_rows_out_of_range_are_refused() -> None:
     a = np.zeros((3, 2), "f")
     given: dict[str, Any] = {"entries": (..., FULL), "tail": 1, "distinct": False}

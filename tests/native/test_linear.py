@@ -78,6 +78,24 @@ def test_linear_with_activation(size: tuple[int, int, int], dtype: Any, activati
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("size", SIZES, ids=str)
+def test_linear_of_rows_that_lie_anywhere(size: tuple[int, int, int], dtype: Any) -> None:
+    """A batch and a sequence that changed places, rows with gaps, rows that are one."""
+    m, n, k = size
+    w, b = numbers(1, (n, k), dtype), numbers(2, (n,), dtype)
+    turned = numbers(0, (3, m, k), dtype).swapaxes(0, 1)
+    gaps = numbers(0, (m, 4, k + 3), dtype)[:, ::2, 2:-1]
+    once = np.broadcast_to(numbers(0, (m, 1, k), dtype), (m, 3, k))
+    for x in (turned, gaps, once, gaps[::-1]):
+        scale = float(np.abs(x).max() * np.abs(w).sum(1).max())
+        found, plain = native.linear(x, w, b), native.linear(x.copy(), w, b)
+        agree(found, reference("linear")(x, w, b), 1.0, scale)
+        assert found.flags.c_contiguous
+        agree(found, plain, 1.0, scale)
+        agree(native.linear_tanh(x, w, b), native.linear_tanh(x.copy(), w, b))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("size", SIZES, ids=str)
 def test_matmul_of_any_order_in_memory(size: tuple[int, int, int], dtype: Any) -> None:
     m, n, k = size
     a, b = numbers(0, (m, k), dtype), numbers(1, (k, n), dtype)

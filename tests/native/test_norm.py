@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import chainrule
 from native.twins import in_setting
 from native.twins import native as _native
 from chainrule.backend.numpy_kernels import norm as reference
@@ -159,3 +160,21 @@ def test_what_is_left_to_numpy() -> None:
         _native.normalize()
     with pytest.raises(Exception, match="axis|dim|range"):
         _native.normalize(half.astype(np.float32), dim=(-5,), eps=1e-5, center=True)
+
+
+@pytest.mark.parametrize("shape", [(4, 7), (3, 5, 1), (2, 33, 4, 4), (2, 3, 17, 5)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_running_moments_give_the_same_bits_with_and_without_a_graph(
+    shape: tuple[int, ...], dtype: str
+) -> None:
+    rng = np.random.default_rng(0)
+    x, m, v, w, b = (
+        chainrule.tensor(rng.uniform(0.5, 2, size).astype(dtype))
+        for size in (shape, *[shape[1:2]] * 4)
+    )
+    with_graph = chainrule.nn.functional.batch_norm(x.requires_grad_(), m, v, w, b)
+    with chainrule.no_grad():
+        without = chainrule.nn.functional.batch_norm(x, m, v, w, b)
+    assert with_graph.requires_grad
+    assert not without.requires_grad
+    np.testing.assert_array_equal(with_graph.detach().numpy(), without.numpy())

@@ -2,155 +2,23 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from native.test_update import RULES, Update
-from native.twins import FLOATS, native
+from native import valid_elementwise, valid_reductions  # noqa: F401 - they have makers, too
+from native.drawing import MAKERS, Call, Draw, makes
+from native.twins import native
 
 __all__ = ["MAKERS", "Call", "Draw"]
-
-Call = tuple[tuple[Any, ...], dict[str, Any]]
-# For each kernel, what draws its arguments: (draw, name) -> (args, named)
-MAKERS: dict[str, Any] = {}
-
-
-class Draw:
-    """A source of random arguments; the same seed draws the same ones."""
-
-    def __init__(self, seed: int, empty: bool = True):
-        self.r, self.numbers = random.Random(seed), np.random.default_rng(seed)
-        self.dtype = self.r.choice(FLOATS)
-        self.empty = empty and self.chance(0.1)
-        self.special = self.chance(0.15)
-        self.odd = [np.nan, np.inf, -np.inf, -0.0, 1e-40, 0.0]
-
-    def chance(self, p: float) -> bool:
-        return self.r.random() < p
-
-    def pick(self, *choices: Any) -> Any:
-        return self.r.choice(choices)
-
-    def size(self, most: int = 5) -> int:
-        return 0 if self.empty and self.chance(0.3) else self.r.randint(1, most)
-
-    def sizes(self, least: int = 0, most: int = 4) -> tuple[int, ...]:
-        return tuple(self.size() for _ in range(self.r.randint(least, most)))
-
-    def array(self, *shape: int) -> np.ndarray:
-        a = np.asarray(self.numbers.normal(size=shape) * 2).astype(self.dtype)
-        if self.special and a.size:
-            at = self.numbers.integers(a.size, size=2)
-            a.reshape(-1)[at] = self.r.choice(self.odd)
-        return a
-
-    def whole(self, high: int, *shape: int) -> np.ndarray:
-        return self.numbers.integers(max(high, 1), size=shape)
-
-    def number(self) -> float:
-        return self.pick(0.0, 1.0, 0.5, -1.5, self.r.uniform(0, 2))
-
-    def flag(self) -> bool:
-        return self.chance(0.5)
-
-
-def makes(*names: str) -> Callable[[Any], Any]:
-    """The function draws a valid call of the kernels of these names."""
-
-    def register(maker: Any) -> Any:
-        MAKERS.update(dict.fromkeys(names, maker))
-        return maker
-
-    return register
-
-
-# --- activations and losses -----------------------------------------------------------------------
-
-
-@makes(
-    "exp",
-    "tanh",
-    "sigmoid",
-    "erf",
-    "relu",
-    "softplus",
-    "log_sigmoid",
-    "silu",
-    "gelu_tanh",
-    "normal_cdf",
-    "gelu",
-    "neg",
-    "square",
-    "sqrt",
-)
-def _unary(d: Draw, name: str) -> Call:
-    return (d.array(*d.sizes()),), {}
-
-
-@makes(
-    "relu_backward",
-    "tanh_backward",
-    "sigmoid_backward",
-    "softplus_backward",
-    "silu_backward",
-    "log_sigmoid_backward",
-    "gelu_tanh_backward",
-    "gelu_backward",
-    "erf_backward",
-    "binary_cross_entropy_with_logits",
-)
-def _binary(d: Draw, name: str) -> Call:
-    shape = d.sizes()
-    return (d.array(*shape), d.array(*shape)), {}
-
-
-@makes("binary_cross_entropy_with_logits_backward")
-def _ternary(d: Draw, name: str) -> Call:
-    shape = d.sizes()
-    return tuple(d.array(*shape) for _ in range(3)), {}
-
-
-@makes("add", "sub", "mul", "div")
-def _arithmetic(d: Draw, name: str) -> Call:
-    shape = d.sizes()
-    ones = tuple(d.pick(1, n) for n in shape)
-    pair = d.pick((shape, shape), (shape, ()), ((), shape), (shape, ones), (ones[1:], shape))
-    return tuple(d.array(*s) for s in pair), {}
-
-
-@makes("pow")
-def _pow(d: Draw, name: str) -> Call:
-    a = abs(d.array(*d.sizes()))
-    return (a, d.pick(np.asarray(d.pick(2, 2, 3, 0.5), a.dtype), d.array(), d.array(*a.shape))), {}
-
-
-@makes("squared_error", "squared_error_backward")
-def _squared_error(d: Draw, name: str) -> Call:
-    arrays, _ = _binary(d, name)
-    g = (d.pick(d.array(), d.number()),) if "backward" in name else ()
-    return (*g, *arrays, d.pick(1.0, 0.5, 2)), {}
-
-
-@makes("elu", "elu_backward")
-def _elu(d: Draw, name: str) -> Call:
-    arrays, _ = _unary(d, name) if name == "elu" else _binary(d, name)
-    return arrays, {"alpha": d.number(), "scale": d.number(), "rate": d.number()}
-
-
-@makes("prelu", "prelu_backward")
-def _prelu(d: Draw, name: str) -> Call:
-    arrays, _ = _unary(d, name) if name == "prelu" else _binary(d, name)
-    return (*arrays, d.pick(d.number(), d.array(), d.array(*arrays[0].shape))), {}
 
 
 @makes("softmax", "log_softmax", "softmax_backward", "log_softmax_backward")
 def _softmax(d: Draw, name: str) -> Call:
     shape = (*d.sizes(0, 3), d.size(12))
     arrays = [d.array(*shape) for _ in range(2 if "backward" in name else 1)]
-    return tuple(arrays), {"dim": d.pick(-1, -1, -1, -len(shape))}
+    return tuple(arrays), {"dim": d.pick(-1, -1, -1, -len(shape), d.r.randint(-len(shape), -1))}
 
 
 @makes("cross_entropy", "cross_entropy_and_softmax", "cross_entropy_backward")
@@ -170,6 +38,23 @@ def _cross_entropy(d: Draw, name: str) -> Call:
         return (d.array(*lead, classes), target), settings
     g = d.array(*(lead if settings["reduction"] == "none" else lead[:within]))
     return (g, d.array(*lead, classes), target), settings
+
+
+@makes("attention", "attention_backward")
+def _attention(d: Draw, name: str) -> Call:
+    n, length, keys, heads, features, own = (d.size(3), *(d.size(7) for _ in range(5)))
+    if d.chance(0.2):
+        length, keys = 60, 40
+    d.odd = [-0.0, 0.0, 1e-40]  # where nothing is read, NaN times zero is left out or not
+    q, k = (d.array(n, rows, heads, features) / 8 for rows in (length, keys))
+    v = d.array(n, keys, heads, own)
+    shapes = [(n, heads, length, keys), (length, keys), (n, 1, 1, keys), (1, 1, keys), (keys,)]
+    mask = d.pick(None, None, d.array(*d.pick(*shapes)))
+    settings = {"scale": d.pick(0.5, 1.0, 1), "causal": d.flag()}
+    if name == "attention":
+        return (q, k, v, mask), settings
+    lse = 3 + abs(d.array(n, heads, length))
+    return (d.array(n, length, heads, own), q, k, v, mask, lse), settings
 
 
 # --- windows --------------------------------------------------------------------------------------
@@ -271,6 +156,12 @@ def _normalize(d: Draw, name: str) -> Call:
     return (x, *affine), {"dim": dim, "eps": d.pick(1e-5, 0.1), "center": d.flag()}
 
 
+@makes("scale_channels")
+def _scale_channels(d: Draw, name: str) -> Call:
+    x = d.array(*d.sizes(2, 4))
+    return (x, d.array(x.shape[1]), d.array(x.shape[1])), {}
+
+
 @makes("normalize_backward")
 def _normalize_backward(d: Draw, name: str) -> Call:
     # Infinity times zero, or minus itself: which it comes to depends on the order of the factors.
@@ -352,7 +243,8 @@ def _product(d: Draw, name: str) -> Call:
     m, n = d.size(), d.size()
     x = d.array(*d.sizes(0, 3), n)
     if name == "matmul":
-        return (x, d.array(n, m)), {}
+        stack = d.pick((), (), x.shape[:-2], (1, *x.shape[:-2]))
+        return (x, d.pick(d.array(*stack, n, m), d.array(n))), {}
     stack = d.pick((), (), x.shape[:1]) if x.ndim == 3 else ()  # of layers
     return (x, d.array(*stack, m, n), *d.pick([], [None], [d.array(*stack, m)])), {}
 
@@ -364,20 +256,6 @@ def _linear_backward(d: Draw, name: str) -> Call:
     x, w = d.pick(None, d.array(*lead, rows, n)), d.pick(None, d.array(*lead, m, n))
     own = [d.array(*lead, rows, m) for _ in range(1 if name == "linear_backward" else 2)]
     return (*own, x, w, d.flag()), {}
-
-
-@makes("sum", "mean")
-def _sum(d: Draw, name: str) -> Call:
-    shape = d.sizes()
-    dim = tuple(i for i in range(-len(shape), 0) if d.flag())
-    return (d.array(*shape),), {"dim": dim, "keepdim": d.flag()}
-
-
-@makes("sum_to")
-def _sum_to(d: Draw, name: str) -> Call:
-    shape = d.sizes(1, 4)
-    ones = tuple(d.pick(1, n) for n in shape)
-    return (d.array(*shape), d.pick(shape[-1:], ones, ones[1:])), {}
 
 
 @makes("index", "index_place")

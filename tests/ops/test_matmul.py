@@ -72,6 +72,24 @@ def test_products_without_gradient_make_no_graph() -> None:
     assert not (x.detach() @ w.detach().mT).requires_grad
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear_of_rows_that_do_not_lie_one_behind_the_other(bias: bool) -> None:
+    x = tensor(3, 5, 4, requires_grad=True)
+    w, b = tensor(6, 4, requires_grad=True), tensor(6, requires_grad=True)
+    terms = (w, b) if bias else (w,)
+
+    def of(x: Tensor, *terms: Tensor) -> Tensor:
+        return chainrule.nn.functional.linear(x.transpose(0, 1), *terms)
+
+    plain = chainrule.nn.functional.linear(x.transpose(0, 1).contiguous(), *terms)
+    assert_close(of(x, *terms), plain)
+    assert tuple(of(x, *terms).shape) == (5, 3, 6)
+    assert chainrule.autograd.gradcheck(of, (x, *terms))
+    assert chainrule.autograd.gradgradcheck(of, (x, *terms))
+    mapped = vmap(of, (0, *[None] * len(terms)))(chainrule.stack([x, 2 * x]), *terms)
+    assert_close(mapped, chainrule.stack([of(x, *terms), of(2 * x, *terms)]))
+
+
 def test_linear_is_one_node() -> None:
     x, w, b = (tensor(*s, requires_grad=True) for s in ((2, 3), (4, 3), (4,)))
     out = chainrule.linear(x, w, b)

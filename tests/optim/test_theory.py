@@ -63,6 +63,45 @@ def test_rates_of_their_own_descend_if_none_is_negative() -> None:
         assert (slope.item() <= 0) is falls
 
 
+def test_a_step_is_taylors_expansion_up_to_its_second_order() -> None:
+    """f(w - lr g) = f(w) - lr |g|^2 + o(lr): halving the rate quarters the difference."""
+    w = chainrule.tensor(np.random.default_rng(0).normal(size=6))
+    f = lambda w: (w.sin() * w).sum() + (w**4).sum()  # noqa: E731
+    pairs = [theory.descent_expansion(f, w, lr) for lr in (1e-3, 5e-4, 2.5e-4)]
+    errors = [abs(there - model) for there, model in pairs]
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.05)
+    assert errors[1] / errors[2] == pytest.approx(4, rel=0.05)
+    assert all(there < f(w).item() for there, _ in pairs)
+
+
+def test_no_direction_is_steeper_than_that_of_the_gradient() -> None:
+    """-g / |g| is the least of f(w + d) over |d| = r, for a small r."""
+    r = np.random.default_rng(1)
+    w = chainrule.tensor(r.normal(size=3))
+    f = lambda w: (w.exp() + w[0] * w[1] * w[2]).sum()  # noqa: E731
+    g = chainrule.func.grad(f)(w)
+    down = f(w - 1e-5 * g / g.norm()).item()
+    d = r.normal(size=(500, 3))
+    d *= 1e-5 / np.linalg.norm(d, axis=1, keepdims=True)
+    assert min(f(w + chainrule.tensor(row)).item() for row in d) > down - 1e-9
+
+
+def test_euler_inequality_at_minimizers_of_a_convex_set() -> None:
+    """Projections on a box are the minimizers of distances; other points of the box are not."""
+    r = np.random.default_rng(0)
+    others = chainrule.tensor(r.uniform(-1, 1, size=(200, 3)))
+    for _ in range(20):
+        target = chainrule.tensor(r.normal(size=3) * 2)
+        f = lambda w, t=target: ((w - t) ** 2).sum()  # noqa: E731
+        nearest = target.clamp(-1, 1)
+        holds, least = theory.euler_inequality(f, nearest, others)
+        assert holds
+        assert least > -1e-12
+        holds, least = theory.euler_inequality(f, 0.5 * nearest + 0.1, others)
+        assert not holds
+        assert least < 0
+
+
 def test_lipschitz_estimate_is_the_largest_curvature() -> None:
     r = np.random.default_rng(0)
     q, _ = np.linalg.qr(r.normal(size=(12, 12)))

@@ -268,16 +268,18 @@ class Counting(nn.Module):
 
 
 def test_modules_that_count_their_calls_are_called() -> None:
-    compare(
+    fits = compare(
         lambda: Counting().double(),
         classes(20),
         "cross_entropy",
         optim.SGD,
-        epochs=4,
+        epochs=30,
         batch_size=10,
         seeds=[0],
         tolerance=1e-12,
     )
+    ran = fits.histories[0].ran
+    assert "a module keeps something of its own" in ran or "no compiled kernels" in ran
     assert not is_steady(Counting(), [])
     assert is_steady(models.MLP(2, [3], 1), [nn.functional.mse_loss])
 

@@ -9,13 +9,18 @@ import pytest
 from train.many import classes
 
 import chainrule
-from chainrule import backend, models, nn, regularize, train
+from chainrule import backend, models, nn, optim, regularize, train
 from chainrule.data import KFold
-from chainrule.train.batched.program import Program
+from chainrule.random import Streams
+from chainrule.train.batched.columns import Batches, Columns
+
 from chainrule.train.batched.stacking import Stack
+from chainrule.train.batched.steps import Steps
+from chainrule.train.losses import WeightedLoss
 
 
 F64 = chainrule.float64
+native = pytest.mark.skipif(backend.current() != "native", reason="of the compiled kernels")
 
 
 def folds(x: Any, y: Any, count: int = 4) -> tuple[list[Any], list[Any]]:
@@ -26,32 +31,47 @@ def folds(x: Any, y: Any, count: int = 4) -> tuple[list[Any], list[Any]]:
 # --- how it is computed ---------------------------------------------------------------------------
 
 
+def steps_of(networks: list[nn.Module], **options: Any) -> Steps:
+    generators = [chainrule.Generator().manual_seed(i) for i in range(len(networks))]
+    loss = WeightedLoss(options.pop("loss", "cross_entropy"))
+    steps = Steps(Stack(networks), Streams(generators), loss, {}, False, None)
+    steps.optimizer = optim.SGD(steps.stack.parameters, lr=0.0)
+    steps.optimizer.check_finite = False
+    return steps
+
+
+@native
 def test_a_layer_is_one_operation_for_all_networks() -> None:
     networks = [models.MLP(4, [5], 2) for _ in range(7)]
-    stack = Stack(networks, steady=True)
+    steps = steps_of(networks)
     x, y = classes(10)
-
-    def loss(model: nn.Module, x: Any, y: Any) -> Any:
-        return [nn.functional.cross_entropy(model(x), y)], []
-
-    generators = [chainrule.Generator().manual_seed(i) for i in range(7)]
-    streams = chainrule.random.Streams(generators)
-    for _ in range(3):
-        (losses,), _ = stack.differentiate(loss, [x.float(), y], [True, True], streams)
-    (plan,) = stack.plans.values()
-    assert plan.checked
-    names = [s.op.name for s in plan.program.steps]
-    assert names == ["linear", "relu", "linear", "broadcast_to", "cross_entropy"]
-    assert losses.shape == (7,)
+    x = x.float()
+    (batch,) = Columns([(x, y, None)] * 7).batches(10)
+    for _ in range(5):
+        assert steps.take(batch, 0, 100, 1) == ([], False)
+    (step,) = steps._known.values()
+    assert step.repeated == steps.one_by_one == 2
+    kernels = [i.kernel for i in step.program.instructions]
+    assert [k for k in kernels if "linear" in k or "relu" in k or "entropy" in k] == [
+        "linear",
+        "relu",
+        "linear",
+        "cross_entropy",
+        "cross_entropy_backward",
+        "linear_backward",
+        "relu_backward",
+        "linear_backward",
+    ]
+    assert {i.way for i in step.program.instructions} == {"kept"}
     networks[3].zero_grad()
-    alone = nn.functional.cross_entropy(networks[3](x.float()), y)
+    alone = nn.functional.cross_entropy(networks[3](x), y)
     alone.backward()
-    assert float(losses[3]) == pytest.approx(float(alone.detach()), rel=1e-6)
-    gap = stack.tensors["0.weight"].grad[3] - networks[3][0].weight.grad
+    assert steps.rows[0][3] == pytest.approx(float(alone.detach()), rel=1e-6)
+    gap = steps.stack.tensors["0.weight"].grad[3] - networks[3][0].weight.grad
     assert float(gap.abs().max()) < 1e-6
 
 
-@pytest.mark.skipif(backend.current() != "native", reason="of the compiled kernels")
+@native
 @pytest.mark.parametrize("rates", [[0.01] * 3, [0.01, 0.02, 0.03]], ids=["one rate", "rates"])
 @pytest.mark.parametrize("batch_size", [16, 100])
 def test_steps_are_not_left_to_numpy(rates: list[float], batch_size: int) -> None:
@@ -85,41 +105,24 @@ def test_steps_are_not_left_to_numpy(rates: list[float], batch_size: int) -> Non
     assert not (step | {"cross_entropy_backward", "write_updates", "all_finite"}) & set(used)
 
 
+@native
 def test_what_a_recording_cannot_repeat_is_not_repeated() -> None:
-    """A constant that should have been an operation shows in the second call."""
-    stack = Stack([nn.Linear(2, 1) for _ in range(3)], steady=True)
+    """A number that Python makes each time shows in the second recording."""
     count = iter(range(100))
 
-    def loss(model: nn.Module, x: Any) -> Any:
-        return [model(x).sum() * float(next(count))], []
+    def loss(output: Any, target: Any) -> Any:
+        return output.sum() * float(next(count))
 
+    steps = steps_of([nn.Linear(2, 1) for _ in range(3)], loss=loss)
     x = chainrule.ones(4, 2)
-    streams = chainrule.random.Streams([chainrule.Generator() for _ in range(3)])
-    before = [stack.differentiate(loss, [x], [True], streams)[0][0] for _ in range(4)]
-    (plan,) = stack.plans.values()
-    assert plan.failed
-    assert bool((before[3] == 3 * before[1]).all())
-
-
-def test_a_program_repeats_values_and_gradients() -> None:
-    g = chainrule.Generator().manual_seed(0)
-    w = chainrule.randn(3, 3, generator=g, dtype=F64).requires_grad_()
-
-    def f(w: Any) -> Any:
-        a, b = w.tanh().split(2)
-        return (a @ w.mT).exp().sum() * w.detach().sum() + b.max()
-
-    program = Program([w])
-    with program.recording():
-        out = f(w)
-    program.finish([out])
-    for _ in range(2):
-        other = chainrule.randn(3, 3, generator=g, dtype=F64).requires_grad_()
-        expected = f(other)
-        expected.backward()
-        assert float(program.forward([other])[0] - expected.detach()) == 0
-        (gradient,) = program.backward([chainrule.ones((), dtype=F64)])
-        assert float((gradient - other.grad).abs().max()) < 1e-14
+    batch = Batches([x, x[:, :1], None], [True, True, True], 1, 4, fixed=True)
+    before = []
+    for _ in range(6):
+        steps.take(batch, 0, 100, 1)
+        before.append(steps.rows[0])
+    assert "the time before" in steps.why
+    assert steps.one_by_one == 0
+    assert before[3] == pytest.approx([3 * value for value in before[1]])
 
 
 # --- the operations behind it ---------------------------------------------------------------------

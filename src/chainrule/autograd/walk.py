@@ -67,6 +67,7 @@ def walk(
     for watcher in watchers:
         watcher(gradients, order, tensors)
     add = operator.add if tensors else K.add
+    own: set[Edge] = set()  # whose gradient is an array that was made here, and nobody else has
     for node in order:
         g = gradients.get(node) if wanted and node in wanted else gradients.pop(node, None)
         if g is None:
@@ -86,6 +87,9 @@ def walk(
                     raise _changed(node, t._store, "an input")
         if g.__class__ is list:
             g = _fill_missing(node, g, tensors)
+        if op.adds_into is not None and not tensors and observe is None:
+            if _is_added(gradients, own, node, g):
+                continue
         parts = op.vjp(node, g, tensors)
         if observe is not None:
             observe(node, g, [dense_gradient(part) for part in parts])
@@ -94,6 +98,7 @@ def walk(
                 if edge in gradients:
                     try:
                         gradients[edge] = add(gradients[edge], part)
+                        own.add(edge)
                     except LayoutError:
                         gradients[edge] = _sum_of_layouts(gradients[edge], part)
                 else:
@@ -101,6 +106,21 @@ def walk(
         if not keep and (saved is not None or node.out is not None):
             node.saved = FREED
             node.out = None
+
+
+def _is_added(gradients: dict[Any, Any], own: set[Edge], node: Node, g: Any) -> bool:
+    """Adds the gradient of a part to that of the whole in place, if there is one to be changed."""
+    edge, adds = node.edges[0], node.op.adds_into
+    total = gradients.get(edge)
+    if total is None:
+        own.add(edge)  # the rule makes a new array, to which later parts are added
+        return False
+    if edge not in own or total.__class__ is not K.Array or g.__class__ is not K.Array:
+        return False
+    if total.dtype != g.dtype:
+        return False
+    gradients[edge] = adds(total, g, **node.params)
+    return True
 
 
 def dense_gradient(g: Any) -> Any:

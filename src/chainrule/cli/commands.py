@@ -30,7 +30,7 @@ from chainrule.cli.predicting import loaded, with_target, words_for_warnings
 if TYPE_CHECKING:
     from chainrule.train import FittedNetwork, RunFolder
 
-__all__ = ["cv", "datasets", "evaluate", "fit", "show_info"]
+__all__ = ["cv", "datasets", "evaluate", "export", "fit", "show_info"]
 
 
 def fit(options: argparse.Namespace) -> dict[str, Any]:
@@ -148,6 +148,19 @@ def evaluate(options: argparse.Namespace) -> dict[str, Any]:
         "scores": found.scores,
         "intervals": found.intervals,
     }
+
+
+def export(options: argparse.Namespace) -> dict[str, Any]:
+    """Writes a network with its preprocessing as an ONNX file."""
+    network, out = loaded(options.model), Path(options.out)
+    if out.is_dir():
+        raise UserError(f"{out} is a folder; name the file to write, like {out / 'model.onnx'}")
+    program = network.export(out, opset_version=options.opset)
+    if not options.json:
+        print(f"{out}: {len(program.content):,} bytes")
+        for what, named in (("takes", program.inputs), ("gives", program.outputs)):
+            print(f"it {what}:", *[f"  {n}: {kind}" for n, kind in named.items()], sep="\n")
+    return {"out": str(out), "inputs": program.inputs, "outputs": program.outputs}
 
 
 def cv(options: argparse.Namespace) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is installed: versions, kernels and threads."""
+"""What is installed: versions, kernels, instructions and threads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import platform
 from importlib import metadata
 
 from chainrule import backend
+from chainrule.backend import instructions
 
 __all__ = ["facts", "info", "version"]
 
@@ -34,6 +35,16 @@ def _kernels() -> str:
     return f"{backend.current()} ({why}; available: {', '.join(backend.available())})"
 
 
+def _instructions() -> str:
+    """Which instructions the compiled kernels use, and who says so."""
+    native = backend.native_module()
+    if native is None or backend.current() != "native":
+        return "those of NumPy (compiled kernels are not in use)"
+    asked = os.environ.get("CHAINRULE_ISA")
+    why = f"CHAINRULE_ISA={asked}" if asked == native.get_isa() else "the default"
+    return f"{native.get_isa()} ({why}; available: {', '.join(instructions.supported(native))})"
+
+
 def _threads() -> str:
     """How many threads the array library may use, and who says so."""
     for name in _THREAD_VARIABLES:
@@ -51,12 +62,13 @@ def facts() -> dict[str, str]:
         "NumPy": version("numpy"),
         "SciPy": version("scipy"),
         "kernels": _kernels(),
+        "vectors": _instructions(),
         "threads": _threads(),
     }
 
 
 def info() -> str:
-    """What ``chainrule info`` prints: versions, kernels and threads.
+    """What ``chainrule info`` prints: versions, kernels, instructions and threads.
 
     >>> print(info())
     chainrule ...
@@ -64,6 +76,7 @@ def info() -> str:
     NumPy     ...
     SciPy     ...
     kernels   ...
+    vectors   ...
     threads   ...
     """
     rows = facts()

@@ -31,6 +31,7 @@ EXAMPLES = """examples:
   chainrule fit photos/ --size 32,32          a folder with one subfolder of images for each class
   chainrule predict chainrule-iris new.csv    labels for new rows; --out FILE writes them
   chainrule serve chainrule-iris              answers over HTTP, with a page to try it
+  chainrule export chainrule-iris iris.onnx   the network with its preprocessing as ONNX
   chainrule inspect chainrule-iris            the layers of a network; --list names the instruments
   chainrule cv wine --folds 10                cross-validation instead of one split
   chainrule atlas X06 N07                     what the courses show, beside what they print
@@ -168,6 +169,11 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument(
         "--weight", metavar="COL", help="the column that says how much each row counts"
     )
+
+    export = command("export", commands.export, "write a model with its preprocessing as ONNX")
+    export.add_argument("model", metavar="MODEL", help="the folder that `fit` wrote")
+    export.add_argument("out", metavar="FILE", help="the file to write, like model.onnx")
+    export.add_argument("--opset", type=int, help="the version of ONNX's operators (18; up to 23)")
 
     inspecting.add_options(command("inspect", inspecting.inspect, inspecting.HELP))
 

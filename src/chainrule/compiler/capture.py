@@ -35,10 +35,10 @@ from chainrule.compiler.program import (
     Program,
     Ref,
     Slot,
-    Update,
     map_arrays,
     refs_in,
 )
+from chainrule.compiler.updates import Update
 from chainrule.graph import Node
 from chainrule.nn.module.noting import noting
 from chainrule.ops.core.pointwise import is_constant
@@ -69,7 +69,8 @@ def _is_own(filename: str) -> bool:
 
 
 _REASONS = {
-    "reads": "it reads numbers of a tensor (by the kernel {kernel})",
+    "reads": "it reads numbers of a tensor (by the kernel {kernel}), which a record cannot know; "
+    "return the tensor and look at it outside, or use chainrule.where",
     "sized by data": "it makes a tensor whose size depends on values (by the kernel {kernel})",
     "outside": "it calls {kernel}, which is nothing to be repeated",
 }
@@ -342,7 +343,7 @@ class Recording:
         found: dict[int, list[Tensor]] = {}
         updates = [step.update for step in self.program.instructions if step.update is not None]
         states = [t for u in updates for held in u.held for t in held.values()]
-        params = [p for u in updates for p in u.params]
+        params = [p for u in updates for p in (*u.params, *u.own_rates())]
         for t in {id(t): t for t in [*params, *states, *self._owned()]}.values():
             for candidate in (t, t._grad) if isinstance(t, Tensor) else ():
                 if isinstance(candidate, Tensor) and id(candidate.array) in arrays:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from chainrule import backend
 from chainrule.backend import K, native_module, why_not_native
 from chainrule.backend.recorded import thread
 from chainrule.compiler.batches import Batches
@@ -107,6 +108,7 @@ class Compiled(_Base):
         # that ended with an error
         self._shortcut_of: _Entry | None = None  # which the base class takes
         self._used: _Entry | None = None
+        self._told_of_forms = False
         self._lock = threading.RLock()
         stance.known.add(self)
 
@@ -140,6 +142,8 @@ class Compiled(_Base):
         with self._lock:
             entry = self._entry((args, kwargs))
             if entry.reason:
+                if self.fullgraph:
+                    self._tell(entry.reason)
                 return self.function(*args, **kwargs)
             if entry.program is not None:
                 changed = entry.guards.changed() if entry.guards is not None else ""
@@ -148,8 +152,17 @@ class Compiled(_Base):
                 self._forget(entry, changed)
             entry.calls += 1
             if entry.calls == 1 or entry.reason:
-                return self.function(*args, **kwargs)
+                return self._as_it_is(entry, args, kwargs)
             return self._record(entry, args, kwargs)
+
+    def _as_it_is(self, entry: _Entry, args: Any, kwargs: Any) -> Any:
+        """A call of the function; a form of arguments that it never took is not counted."""
+        try:
+            return self.function(*args, **kwargs)
+        except BaseException:
+            if entry.calls == 1 and not entry.changes:
+                self.entries = {form: e for form, e in self.entries.items() if e is not entry}
+            raise
 
     def _forget(self, entry: _Entry, change: str) -> None:
         entry.forget(change, self.repeated)
@@ -168,7 +181,9 @@ class Compiled(_Base):
                 self.entries[form] = entry
             else:
                 entry.reason = f"it was called with more than {MOST} forms of arguments"
-                self._tell(entry.reason)
+                if self.fullgraph or not self._told_of_forms:
+                    self._told_of_forms = True
+                    self._tell(f"{entry.reason}; further ones run as they are")
         return entry
 
     def _tell(self, reason: str) -> None:
@@ -203,7 +218,8 @@ class Compiled(_Base):
         runner = entry.runner
         arrays = [t.array for t in tensors_in((args, kwargs))]
         if runner is None:
-            runner = entry.runner = (Tape if self.mode == "tape" else Reference)(program)
+            taped = self.mode == "tape" and backend.current() == "native"
+            runner = entry.runner = (Tape if taped else Reference)(program)
             failed = runner.build(arrays)
         else:
             runner.feed(arrays)
@@ -294,10 +310,10 @@ class Compiled(_Base):
     def _many(self, times: int, taken: Batches | None, schedule: LRScheduler | None) -> Tensor:
         if times < 1:
             raise ValueError(f"compile: there is not one whole call to be made (calls: {times})")
-        losses = self.taken = []
         first = 0
         one_by_one = False
         with self._lock:
+            losses = self.taken = []
             while first < times:
                 entry = self._entry((() if taken is None else taken.like(first), {}))
                 alone = None if one_by_one else self._alone(entry)

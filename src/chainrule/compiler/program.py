@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -10,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from chainrule.compiler.updates import Update
     from chainrule.tensor import Tensor
 
-__all__ = ["Instruction", "Program", "Ref", "Slot", "Update", "map_arrays", "refs_in"]
+__all__ = ["Instruction", "Program", "Ref", "Slot", "map_arrays", "refs_in"]
 
 
 _WAYS = {"python": "called by Python each time", "call": "compiled, but called each time"}
@@ -85,128 +85,6 @@ class Slot:
         letter = {"f": "f", "i": "i", "u": "u", "b": "b", "c": "c"}.get(self.dtype.kind, "v")
         size = "" if letter == "b" else str(8 * self.dtype.itemsize)
         return f"{letter}{size}[{','.join(map(str, self.shape))}]"
-
-
-@dataclass
-class Update:
-    """The step of an optimizer that an instruction belongs to: asked for its numbers each time."""
-
-    optimizer: Any
-    group: dict[str, Any]
-    params: list[Tensor]
-    held: list[Any]
-
-    def __post_init__(self) -> None:
-        self.names = self.optimizer.states(self.group)
-        rates = self.optimizer._rates(self.group, self.params)
-        # Where each parameter has rates of its own they are arrays, which are part of the program.
-        self.rates = None if isinstance(rates, float) else [r.array for r in rates]
-
-    def is_current(self) -> bool:
-        """Whether the optimizer still keeps the states that this updates, and rates of the kind."""
-        states = self.optimizer.state
-        held = all([states.get(p) is h for p, h in zip(self.params, self.held, strict=True)])
-        return held and self.has_form()
-
-    def has_form(self) -> bool:
-        """Whether the settings ask for the same states as when it was recorded, and rates of the
-        same kind: one number, or the very arrays."""
-        if self.optimizer.states(self.group) != self.names:
-            return False
-        rates = self.optimizer._rates(self.group, self.params)
-        if self.rates is None or isinstance(rates, float):
-            return self.rates is None and isinstance(rates, float)
-        return all([r.array is a for r, a in zip(rates, self.rates, strict=True)])
-
-    def numbers(self, key: Any) -> tuple[dict[str, Any], float | None]:
-        """The constants of a step and its rate; None where the rates are arrays."""
-        constants, rates = self.optimizer.numbers(self.group, self.params, key)
-        return constants, rates if isinstance(rates, float) else None
-
-    def next(self) -> tuple[Any, dict[str, Any], float | None]:
-        """Counts a step; what tells it apart, its constants and its rate."""
-        key = self.optimizer._count(self.held, [False] * len(self.held))[0]
-        return key, *self.numbers(key)
-
-    def foreseen(self, state: dict[str, Any]) -> tuple[dict[str, Any], float | None]:
-        """The numbers of the step after a state of counts and scalars, which goes on by it."""
-        step = state["step"] + 1 if self.optimizer.keeps_step else 2
-        names = self.optimizer.scalar_states
-        scalars = {name: state[name] for name in names}
-        found = self.numbers((step, *scalars.values()) if names else step)
-        if names:
-            state.update(self.optimizer.advance(self.group, step, **scalars))
-        state["step"] = step
-        return found
-
-    def advance(self, key: Any) -> None:
-        """The scalar states after the step."""
-        if self.optimizer.scalar_states:
-            self.optimizer.advance_scalars(self.group, self.held, key)
-
-    @contextlib.contextmanager
-    def counted(self) -> Iterator[tuple[dict[str, Any], float | None]]:
-        """Around a step: its constants and rate; it does not count if it raises an error."""
-        key, constants, rate = self.next()
-        try:
-            yield constants, rate
-        except BaseException:
-            self.back(key)
-            raise
-        self.advance(key)
-
-    def back(self, key: Any) -> None:
-        """Takes back a step that was counted, and not taken."""
-        self.skip(-1)
-        names = self.optimizer.scalar_states
-        if names:
-            for state in self.held:
-                state.update(zip(names, key[1:], strict=True))
-
-    def skip(self, steps: int) -> None:
-        """Counts steps that were taken elsewhere."""
-        if self.optimizer.keeps_step:
-            for state in self.held:
-                state["step"] += steps
-
-    def moving(self) -> dict[str, float] | None:
-        """The constants that are 1 - base^t at step t, with their bases; None if others move."""
-        if self.optimizer.scalar_states:
-            return None
-        if not self.optimizer.keeps_step:
-            return {}
-        t = self.held[0]["step"]
-        now, then = [self.optimizer.constants(self.group, t + i) for i in (1, 2)]
-        found = {}
-        for name, value in now.items():
-            if value == then[name]:
-                continue
-            both = (value, then[name])
-            numbers = [b for b in now.values() if isinstance(b, float)]
-            bases = [b for b in numbers if (1 - b ** (t + 1), 1 - b ** (t + 2)) == both]
-            if not bases:
-                return None
-            found[name] = bases[0]
-        return found
-
-    def prepare(self, tape: Any, number: int) -> int | None:
-        """Tells a tape the numbers of the steps to come; the number of the last one.
-
-        None if they have another form than was recorded.
-        """
-        if not self.has_form():
-            return None
-        first = {"step": 1, **self.held[0]}
-        t = first["step"]
-        self.tell(tape, number, *self.foreseen(first))
-        tape.set_moving(number, float(t), self.moving() or {})
-        return int(t)
-
-    @staticmethod
-    def tell(tape: Any, number: int, constants: dict[str, Any], rate: float | None) -> None:
-        """Tells a tape the numbers of the next step."""
-        if not tape.set_numbers(number, rate, constants):
-            raise ZeroDivisionError("compile: an update divides by zero")
 
 
 @dataclass

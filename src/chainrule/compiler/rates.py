@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
-from chainrule.compiler.program import Update
+from chainrule.compiler.updates import Update
 
 __all__ = ["Numbers"]
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import K
-from chainrule.compiler.program import Instruction, Program, Ref, Update, map_arrays
+from chainrule.compiler.program import Instruction, Program, Ref, map_arrays
+from chainrule.compiler.updates import Update
 from chainrule.compiler.values import Values
 from chainrule.random import Generator
 

@@ -15,7 +15,8 @@ from typing import Any
 from chainrule import backend
 from chainrule.backend import dtypes, native_module, recorded
 from chainrule.compiler.guards import Guards
-from chainrule.compiler.program import Program, Ref, Update
+from chainrule.compiler.program import Program, Ref
+from chainrule.compiler.updates import Update
 from chainrule.compiler.tape import Tape
 from chainrule.graph import Storage, mode, next_seq
 from chainrule.nn.module.hooks import changes

@@ -11,7 +11,8 @@ from chainrule.compiler.chains import Chain, chains_of, in_order
 from chainrule.compiler.copying import copies_of
 from chainrule.compiler.arithmetic import called_with_place, kernel_for
 from chainrule.compiler.memory import LINE, planned
-from chainrule.compiler.program import Instruction, Program, Update
+from chainrule.compiler.program import Instruction, Program
+from chainrule.compiler.updates import Update
 from chainrule.compiler.rates import Numbers
 from chainrule.compiler.values import Values
 from chainrule.random import Generator

@@ -57,6 +57,7 @@ from chainrule.data.scaling import MinMaxScaler, RobustScaler, StandardScaler, T
 from chainrule.data.splits import train_test_split, train_validation_test_split
 from chainrule.data.table import Column, Table, TableError, read_table
 from chainrule.data.tabular.targets import TargetEncoder, detect_task
+from chainrule.data.tabular.tox21 import Tox21
 from chainrule.data.transforms import (
     AutoAugment,
     CenterCrop,
@@ -164,6 +165,7 @@ __all__ = [
     "TimeSeriesSplit",
     "ToPILImage",
     "ToTensor",
+    "Tox21",
     "Transform",
     "WeightedRandomSampler",
     "Whitening",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from chainrule.autograd.modes import no_grad
@@ -18,6 +18,7 @@ from chainrule.data.tabular.moments import Duration, Moment, durations
 from chainrule.data.tabular.roles import DROP, Role, Roles, given_roles
 from chainrule.data.tabular.shared import quoted
 from chainrule.ops.creation.patterns import empty
+from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 
 __all__ = ["TableEncoder"]
@@ -159,14 +160,18 @@ class TableEncoder(Fittable):
         """
         features = empty(len(table), len(self.feature_names), dtype=dtypes.get_default_dtype())
         start = 0
-        for feature in self.features:
-            block = _block(feature, table, target)
+        for block in self.blocks(table, target):
             # An assignment would copy all features in inference mode.
             features[:, start : start + block.shape[1]].copy_(block)
             start += block.shape[1]
-        for i, feature in enumerate(self._indexed):
-            features[:, start + i].copy_(feature.indices(table[feature.name]))
         return features
+
+    def blocks(self, table: Table, target: Tensor | None = None) -> Iterator[Tensor]:
+        """What each column makes of the rows, (N, its features): side by side they are all."""
+        for feature in self.features:
+            yield _block(feature, table, target)
+        for feature in self._indexed:
+            yield reshape(feature.indices(table[feature.name]), (-1, 1))
 
     def get_extra_state(self) -> dict[str, Any]:
         return {

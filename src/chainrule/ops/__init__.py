@@ -27,7 +27,7 @@ from chainrule.ops.elementwise import (
     special_methods,
 )
 from chainrule.ops.index import assignment, places, reading, replacing, scatter
-from chainrule.ops.layers import avg_pool, columns, conv, max_pool, norm, softmax
+from chainrule.ops.layers import attention, avg_pool, columns, conv, max_pool, norm, softmax
 from chainrule.ops.linalg import (
     einsum,
     lowrank,
@@ -59,7 +59,7 @@ families: tuple[ModuleType, ...] = (
     *(reading, assignment, replacing, scatter, places),
     *(matmul, products, einsum, matrices, norms, older, lowrank, statistics, stft),
     *(patterns, like, from_data, conversion, sampling, filling, typed, windows, memory, uncommon),
-    *(softmax, conv, columns, max_pool, avg_pool, norm, rnn, lstm, gru),
+    *(softmax, conv, columns, max_pool, avg_pool, norm, attention, rnn, lstm, gru),
 )
 
 __all__ = ["families"]

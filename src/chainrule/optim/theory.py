@@ -11,11 +11,14 @@ import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, overload
 
+from chainrule.autograd.func import grad_and_value
 from chainrule.ops.creation.patterns import zeros_like
 from chainrule.ops.elementwise.functions import exp
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.linalg.matrices import vector_norm
 from chainrule.ops.creation.sampling import randn_like
+from chainrule.ops.reduce.order import max as max_of, min as min_of
+from chainrule.ops.reduce.reductions import sum as sum_of
 from chainrule.ops.shape.stacking import stack
 from chainrule.optim.optimizer import check_range
 from chainrule.optim.second_derivatives import SecondOrderObjective
@@ -26,8 +29,10 @@ __all__ = [
     "Motion",
     "OptimalMomentum",
     "damped_motion",
+    "descent_expansion",
     "descent_rate",
     "distance_rate",
+    "euler_inequality",
     "free_decay",
     "lipschitz_estimate",
     "loss_bound",
@@ -84,6 +89,58 @@ def lipschitz_estimate(
         if size == 0 or abs(size - before) <= tolerance * size:
             break
     return size
+
+
+# --- why descent, and where it ends ---------------------------------------------------------------
+
+
+def descent_expansion(
+    f: Callable[[Tensor], Tensor], point: Tensor, lr: float
+) -> tuple[float, float]:
+    """A loss one step against its gradient, and Taylor's f(w) - lr |g|^2 for it: (there, model).
+
+    They differ by o(lr), so a step that is small enough descends wherever g is not 0, and the
+    direction -g / |g| is the one of steepest descent.
+
+    >>> import chainrule
+    >>> from chainrule.optim.theory import descent_expansion
+    >>> start = chainrule.tensor([3.0, 4.0])
+    >>> there, model = descent_expansion(lambda w: (w**2).sum() / 2, start, lr=0.01)
+    >>> round(there, 4), round(model, 4)
+    (12.2513, 12.25)
+    """
+    check_range("descent_expansion", lr=lr)
+    slope, value = grad_and_value(f)(point)
+    there = float(f(point - lr * slope))
+    return there, float(value - lr * sum_of(slope * slope))
+
+
+def euler_inequality(
+    f: Callable[[Tensor], Tensor], point: Tensor, others: Tensor
+) -> tuple[bool, float]:
+    """Whether <grad f(x), y - x> >= 0 for all points y, and the least of these products.
+
+    Every minimizer x of f on a convex set fulfills it for all y of the set: no direction into the
+    set leads downhill. Inside of the set that means that the gradient is 0; at its border the
+    gradient may point inwards. For a convex f it is sufficient, too.
+
+    Args:
+        f: a number, of a point (D,).
+        point: x, (D,).
+        others: points y of the set, (N, D).
+
+    >>> import chainrule
+    >>> from chainrule.optim.theory import euler_inequality
+    >>> square = chainrule.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> corner = chainrule.tensor([1.0, 1.0])  # the nearest to (2, 3) in the unit square
+    >>> euler_inequality(lambda w: ((w - chainrule.tensor([2.0, 3.0]))**2).sum(), corner, square)
+    (True, 0.0)
+    """
+    slope, _ = grad_and_value(f)(point)
+    products = sum_of((others - point) * slope, -1)
+    least = float(min_of(products))
+    size = float(vector_norm(slope)) * float(max_of(vector_norm(others - point, dim=-1)))
+    return least >= -1e-6 * size, least
 
 
 # --- rates of convergence -------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def _plain_in(value: Any, depth: int) -> Iterator[Any]:
             yield from _plain_in(part, depth - 1)
 
 
-def python_state(watched: list[Any]) -> list[Any]:
+def python_state(watched: Sequence[Any]) -> list[Any]:
     """What modules hold besides parameters: a step that changes it cannot be repeated."""
     found: list[Any] = []
     for root in watched:

@@ -14,11 +14,13 @@ from chainrule.data import Column, Table, TableEncoder, TableError, TargetEncode
 from chainrule.data.image_encoder import ImageEncoder
 from chainrule.data.preprocess import saved
 from chainrule.files import load, save_folder
+from chainrule.onnx import ONNXProgram
 from chainrule.ops.creation.patterns import arange, zeros
 from chainrule.ops.shape.stacking import cat
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
+from chainrule.train.exporting import export_fitted
 from chainrule.train.intervals import check_errors, half_width
 from chainrule.train.history import History
 from chainrule.train.scoring import intervals_of, scores_of
@@ -218,6 +220,25 @@ class FittedNetwork:
         """
         beside = {"history.csv": self.history.to_csv(), "report.html": report} if report else {}
         save_folder(self, path, {name: text.encode() for name, text in beside.items()})
+
+    def export(
+        self, path: str | os.PathLike[str] | None = None, *, opset_version: int | None = None
+    ) -> ONNXProgram:
+        """The network with its preprocessing as an ONNX file: raw columns in, predictions out.
+
+        An input has the name of its column and one dimension, the rows: float64 numbers, NaN where
+        they are missing, or text, empty where it is missing. Images are float32 in [0, 1] of the
+        size (N, C, H, W) that the network takes. The outputs are ``label`` (text) and
+        ``probabilities`` of a classifier, ``labels`` (0 and 1) and ``probabilities`` of several
+        labels, else ``prediction``. Dates, free text and numbers like "$1,234", which ONNX has no
+        operators to read, are an error that names the column.
+
+        Args:
+            path: of the file; by default none is written.
+            opset_version: the version of ONNX's operators, see :func:`chainrule.onnx.export`.
+        """
+        parts = (self.model, self.inputs, self.target)
+        return export_fitted(*parts, path, opset_version)
 
     file_kind: ClassVar[str] = "FittedNetwork"
 

@@ -18,7 +18,13 @@ from chainrule.backend.numpy_kernels.operands import Result
 from chainrule.backend.numpy_kernels.reduce import sum_to
 
 
-__all__ = ["normalize", "normalize_backward", "normalize_parts", "rounding_error"]
+__all__ = [
+    "normalize",
+    "normalize_backward",
+    "normalize_parts",
+    "rounding_error",
+    "scale_channels",
+]
 
 Dims = tuple[int, ...]
 _add: Any = np.add.reduce
@@ -131,6 +137,13 @@ def _projected(
 
 def _as(a: Result | None, dtype: np.dtype) -> Result | None:
     return a if a is None else a.astype(dtype, copy=False)
+
+
+def scale_channels(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """x * scale + shift for x (N, C, ...) and vectors of C numbers."""
+    column = (-1, *[1] * (x.ndim - 2))
+    out: np.ndarray = x * scale.reshape(column) + shift.reshape(column)
+    return out
 
 
 def rounding_error(dtype: np.dtype) -> float:

@@ -59,8 +59,11 @@ class Classes(Goal):
             )
         return places(text, self.classes)
 
+    def predicted(self, output: Tensor) -> Tensor:
+        return output.argmax(1)
+
     def decode(self, output: Tensor) -> list[Any]:
-        return [self.classes[i] for i in output.argmax(1).tolist()]
+        return [self.classes[i] for i in self.predicted(output).tolist()]
 
     def probabilities(self, output: Tensor) -> Tensor:
         return softmax(output, 1)
@@ -114,9 +117,8 @@ class Ranks(Classes):
     def loss(self) -> str | nn.Module:
         return nn.OrdinalLoss()
 
-    def decode(self, output: Tensor) -> list[Any]:
-        ranks = cast(output > 0, dtypes.int64).cumprod(1).sum(1)
-        return [self.classes[i] for i in ranks.tolist()]
+    def predicted(self, output: Tensor) -> Tensor:
+        return cast(output > 0, dtypes.int64).cumprod(1).sum(1)
 
     def probabilities(self, output: Tensor) -> Tensor:
         """Differences of P(y > k), which is made to fall: the least of the cuts up to k."""
@@ -190,8 +192,11 @@ class Labels(Goal):
         kind = dtypes.get_default_dtype()
         return tensor([[float(c in row) for c in self.classes] for row in rows], dtype=kind)
 
+    def predicted(self, output: Tensor) -> Tensor:
+        return cast(output > 0, dtypes.int64)
+
     def decode(self, output: Tensor) -> list[Any]:
-        chosen = cast(output > 0, dtypes.int64).tolist()
+        chosen = self.predicted(output).tolist()
         if not self.separator:
             return chosen
         return [

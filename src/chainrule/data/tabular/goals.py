@@ -46,6 +46,10 @@ class Goal:
         """The targets as the loss takes them."""
         raise NotImplementedError
 
+    def predicted(self, output: Tensor) -> Tensor:
+        """What outputs (N, ``outputs``) predict, in numbers: of classes, truths, or values."""
+        raise NotImplementedError
+
     def decode(self, output: Tensor) -> list[Any]:
         """What outputs (N, ``outputs``) predict, for each row."""
         raise NotImplementedError

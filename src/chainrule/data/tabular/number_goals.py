@@ -19,6 +19,7 @@ from chainrule.ops.elementwise.functions import sqrt
 from chainrule.ops.reduce.order import argmax
 from chainrule.ops.reduce.reductions import mean
 from chainrule.ops.core.promotion import cast
+from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.elementwise.functions import exp
 from chainrule.ops.reduce.order import amin
 from chainrule.ops.reduce.sort import sort
@@ -117,14 +118,13 @@ class Numbers(Goal):
         scaled = [reshape((x - m) / s, (-1, 1)) for x, m, s in parts]
         return cast(scaled[0] if len(scaled) == 1 else cat(scaled, 1), dtypes.get_default_dtype())
 
+    def predicted(self, output: Tensor) -> Tensor:
+        means, spreads = (tensor(v, dtype=dtypes.float64) for v in (self.means, self.spreads))
+        return cast(output, dtypes.float64) * spreads + means
+
     def decode(self, output: Tensor) -> list[Any]:
-        pairs = list(zip(self.means, self.spreads, strict=True))
-        if len(pairs) == 1:
-            ((mean, spread),) = pairs
-            return [v * spread + mean for v in output.reshape(-1).tolist()]
-        return [
-            [v * s + m for v, (m, s) in zip(row, pairs, strict=True)] for row in output.tolist()
-        ]
+        found = self.predicted(output)
+        return (found[:, 0] if self.outputs == 1 else found).tolist()
 
 
 def _numbers_then(column: Column, mark: str) -> Tensor:
@@ -180,13 +180,9 @@ class Quantiles(Numbers):
     def loss(self) -> str | nn.Module:
         return nn.PinballLoss(self.quantiles)
 
-    def decode(self, output: Tensor) -> list[Any]:
+    def predicted(self, output: Tensor) -> Tensor:
         """Numbers that do not cross: the outputs of a row in order (Chernozhukov, 2010)."""
-        (mean,), (spread,) = self.means, self.spreads
-        rows = sort(output, 1)[0].tolist()
-        if len(self.quantiles) == 1:
-            return [row[0] * spread + mean for row in rows]
-        return [[v * spread + mean for v in row] for row in rows]
+        return super().predicted(sort(output, 1)[0])
 
 
 def are_quantiles(given: Sequence[float]) -> bool:
@@ -234,9 +230,9 @@ class Counts(Numbers):
             raise TableError(f"the target {columns[0].name!r} has negative counts")
         return super().encode(columns)
 
-    def decode(self, output: Tensor) -> list[Any]:
+    def predicted(self, output: Tensor) -> Tensor:
         largest = math.log(1e300 / self.spreads[0])  # still a number
-        return super().decode(exp(cast(output, dtypes.float64).clamp(max=largest)))
+        return super().predicted(exp(cast(output, dtypes.float64).clamp(max=largest)))
 
 
 def moments(column: Column) -> tuple[float, float]:

@@ -1,4 +1,5 @@
-"""Derivatives as textbooks introduce them, to compare with: differences, and sums over all paths.
+"""Derivatives as textbooks introduce them, to compare with: differences, formulas, delta errors,
+and sums over all paths.
 
 None of this is how the library differentiates. Central differences need two evaluations for each
 input and lose half of the digits or more; the sum over all paths of the graph grows exponentially
@@ -17,6 +18,8 @@ from chainrule.autograd.nested import flatten, unflatten
 from chainrule.backend import K
 from chainrule.curvature.parameters import ravel
 from chainrule.graph import Node
+from chainrule.inspect.theory.deltas import LayerDeltas, UnitDeltas, layer_deltas, unit_deltas
+from chainrule.inspect.theory.symbolic import Formula, symbolic_derivative
 from chainrule.ops.core.recording import SELECT, edge_of
 from chainrule.ops.shape.joining import split
 from chainrule.ops.shape.stacking import stack
@@ -27,11 +30,17 @@ from chainrule.typing import Nested
 
 __all__ = [
     "Comparison",
+    "Formula",
+    "LayerDeltas",
     "PathSum",
+    "UnitDeltas",
     "compare",
+    "layer_deltas",
     "numerical_gradient",
     "numerical_jacobian",
     "path_sum_derivative",
+    "symbolic_derivative",
+    "unit_deltas",
 ]
 
 T = TypeVar("T", bound=Nested)
@@ -192,7 +201,8 @@ def compare(
 ) -> Comparison:
     """The derivative of ``func`` at ``x`` numerically, by forward mode and by reverse mode.
 
-    ``symbolic`` is the derivative as a formula, worked out by hand or by a computer algebra system.
+    ``symbolic`` is the derivative as a formula: that of :func:`symbolic_derivative`, or one that
+    was worked out by hand.
 
     >>> import chainrule
     >>> from chainrule.inspect.theory.textbook import compare

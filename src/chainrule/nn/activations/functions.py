@@ -100,7 +100,7 @@ def _check(name: str, input: Any) -> None:
 
 def _given(input: Tensor, out: Tensor, inplace: bool, name: str) -> Tensor:
     """The output, written into the input if asked."""
-    return assign(input, out, name) if inplace else out
+    return assign(input, out, name, fresh=out is not input) if inplace else out
 
 
 def _readable(input: Tensor, inplace: bool) -> Tensor:
@@ -113,7 +113,7 @@ def _readable(input: Tensor, inplace: bool) -> Tensor:
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)"""
-    return assign(input, _relu(input), "relu_") if inplace else _relu(input)
+    return _given(input, _relu(input), inplace, "relu_")
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:

@@ -17,12 +17,13 @@ from chainrule.ops.elementwise.logic import isneginf, where
 from chainrule.ops.linalg.matmul import matmul
 from chainrule.ops.shape.rearrange import repeat_interleave
 from chainrule.ops.reduce.reductions import all
-from chainrule.ops.shape.views import transpose
+from chainrule.ops.layers.attention import attention
+from chainrule.ops.shape.views import squeeze, transpose, unsqueeze
 from chainrule.ops.layers.softmax import softmax
-from chainrule.graph import Box
+from chainrule.graph import Box, mode
 from chainrule.tensor import Tensor
 
-__all__ = ["added_mask", "attend", "scaled_dot_product_attention"]
+__all__ = ["added_mask", "attend", "attend_at_once", "scaled_dot_product_attention"]
 
 _MINUS_INFINITY = -math.inf
 
@@ -58,15 +59,57 @@ def scaled_dot_product_attention(
         raise RuntimeError(
             f"{op}: dropout probability has to be between 0 and 1, but got {dropout_p}"
         )
-    if is_causal:
-        if attn_mask is not None:
-            raise RuntimeError(f"{op}: Explicit attn_mask should not be set when is_causal=True")
-        attn_mask = tril(ones(query.shape[-2], key.shape[-2], dtype=dtypes.bool_))
+    if is_causal and attn_mask is not None:
+        raise RuntimeError(f"{op}: Explicit attn_mask should not be set when is_causal=True")
     if attn_mask is not None:
         attn_mask = added_mask(op, "attn_mask", attn_mask, query, blocked=False)
     if enable_gqa:
         key, value = (_repeat_heads(op, query, t) for t in (key, value))
+    if dropout_p == 0.0:
+        out = attend_at_once(query, key, value, attn_mask, scale, is_causal)
+        if out is not None:
+            return out
+    if is_causal:
+        past = tril(ones(query.shape[-2], key.shape[-2], dtype=dtypes.bool_))
+        attn_mask = added_mask(op, "attn_mask", past, query, blocked=False)
     return attend(query, key, value, attn_mask, dropout_p, scale)[0]
+
+
+def attend_at_once(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float | None, causal: bool
+) -> Tensor | None:
+    """What the queries read, as one operation; None where the case is not the ordinary one.
+
+    Transformations and traces see the single operations of :func:`attend`.
+    """
+    batch, dtype = q.shape[:-2], q.array.dtype
+    if mode.flags > 1 or not (dtype == k.array.dtype == v.array.dtype) or dtype.kind != "f":
+        return None
+    if dtype.itemsize < 4 or len(batch) > 2 or k.shape[:-2] != batch or v.shape[:-2] != batch:
+        return None
+    if mask is not None:
+        scores = (*batch, q.shape[-2], k.shape[-2])
+        if mask.array.dtype != dtype or not _fits(tuple(mask.shape), scores):
+            return None
+    factor = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
+    if len(batch) == 2:
+        q, k, v = transpose(q, 1, 2), transpose(k, 1, 2), transpose(v, 1, 2)
+        return transpose(attention(q, k, v, mask, scale=factor, causal=causal), 1, 2)
+    # One head: a dimension of size 1 beside the length, and where there is no batch, in front.
+    q, k, v = (unsqueeze(t, -2) for t in (q, k, v))
+    if batch:
+        mask = unsqueeze(mask, 1) if mask is not None and mask.ndim == 3 else mask
+        return squeeze(attention(q, k, v, mask, scale=factor, causal=causal), -2)
+    q, k, v = (unsqueeze(t, 0) for t in (q, k, v))
+    return squeeze(squeeze(attention(q, k, v, mask, scale=factor, causal=causal), -2), 0)
+
+
+def _fits(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    """Whether an array of this shape broadcasts to the other."""
+    if len(shape) > len(whole):
+        return False
+    ends = zip(reversed(shape), reversed(whole), strict=False)
+    return not [1 for own, size in ends if own not in (1, size)]
 
 
 def attend(

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from chainrule.graph import mode
 from chainrule.nn.init.tensors import constant_, normal_, uniform_
-from chainrule.nn.layers.attention import added_mask, attend
+from chainrule.nn.layers.attention import added_mask, attend, attend_at_once
 from chainrule.nn.layers.linear import Linear, linear
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import Parameter
@@ -89,9 +90,16 @@ def multi_head_attention_forward(
         k, v = (cat([t, zeros_like(t[:, :, :1])], 2) for t in (k, v))
     if mask is not None and extra:
         mask = pad(mask, (0, extra))
-    out, weights = attend(q, k, v, mask, dropout_p if training else 0.0, None)
+    rate = dropout_p if training else 0.0
+    out: Tensor | None = None
+    if not need_weights and rate == 0.0:
+        out = attend_at_once(q, k, v, mask, None, False)
+    if out is None:
+        out, weights = attend(q, k, v, mask, rate, None)
     length, n, d = query.shape
-    out = linear(reshape(permute(out, 2, 0, 1, 3), (length, n, d)), out_proj_weight, out_proj_bias)
+    out = _by_rows(
+        reshape(permute(out, 2, 0, 1, 3), (length, n, d)), out_proj_weight, out_proj_bias
+    )
     if not batched:
         out = squeeze(out, 1)
     if not need_weights:
@@ -104,6 +112,13 @@ def _heads(x: Tensor, num_heads: int) -> Tensor:
     """(L, N, D) as (N, A, L, D / A)."""
     length, n, d = x.shape
     return permute(reshape(x, (length, n, num_heads, d // num_heads)), 1, 2, 0, 3)
+
+
+def _by_rows(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The linear map of (L, N, D); where (N, L, D) lies in one piece, the result does, too."""
+    if mode.flags > 1 or x.is_contiguous() or not transpose(x, 0, 1).is_contiguous():
+        return linear(x, weight, bias)
+    return transpose(linear(transpose(x, 0, 1), weight, bias), 0, 1)
 
 
 def _static(given: Tensor | None, t: Tensor, name: str) -> Tensor:
@@ -125,13 +140,13 @@ def _projections(
     """Queries, keys and values; one product if all three are made of the same."""
     if separate is None and query is key and key is value:
         d = query.shape[-1]
-        out = reshape(linear(query, packed, bias), (*query.shape[:-1], 3, d))
+        out = reshape(_by_rows(query, packed, bias), (*query.shape[:-1], 3, d))
         q, k, v = unbind(out, -2)
         return q, k, v
     weights = chunk(packed, 3) if separate is None else separate
     biases = (None, None, None) if bias is None else chunk(bias, 3)
     q, k, v = (
-        linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
+        _by_rows(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)
     )
     return q, k, v
 

@@ -10,7 +10,11 @@ from chainrule.autograd.modes import no_grad
 from chainrule.nn.layers.norm_sample import check_type
 from chainrule.ops.core.inplace import assign
 from chainrule.ops.elementwise.functions import rsqrt
-from chainrule.ops.layers.norm import normalized, normalized_with_statistics
+from chainrule.ops.layers.norm import (
+    normalized,
+    normalized_with_statistics,
+    scaled_channels,
+)
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
@@ -134,7 +138,7 @@ def _with_running_moments(
     shift = -running_mean * scale
     if bias is not None:
         shift = shift + bias
-    return input * _per_channel(scale, input.ndim) + _per_channel(shift, input.ndim)
+    return scaled_channels(input, scale, shift)
 
 
 def _move(running: Tensor | None, value: Tensor, momentum: float) -> None:

@@ -208,6 +208,17 @@ def _activated(x: Tensors, params: dict[str, Any], out: Tensors) -> Cost:
 RULES["linear"] = _linear
 _rules(_activated, "linear_relu linear_sigmoid linear_tanh")
 RULES["matmul"] = lambda x, p, out: _of(out[0].numel() * (x[0].shape[-1] if x[0].ndim else 1))
+
+
+def _attention(x: Tensors, params: dict[str, Any], out: Tensors) -> Cost:
+    """Products with keys and values, the scale (of the queries), a mask and the softmax."""
+    n, length, heads, d = x[0].shape
+    scores = n * heads * length * x[1].shape[1]
+    more = x[0].numel() + (len(x) - 3 + 5) * scores
+    return _of(scores * (d + x[2].shape[-1]), more)
+
+
+RULES["attention"] = _attention
 RULES["sparse_product"] = lambda x, p, out: _of(x[0].numel() * x[1].shape[-1])
 RULES["sparse_sampled"] = lambda x, p, out: _of(out[0].numel() * x[0].shape[-1])
 

@@ -1,15 +1,17 @@
 """Changing a tensor in place: ``x += y``, ``x.mul_(y)``, ``x[i] = y``.
 
 The new value is computed as a new tensor, with its history; then it is written into the old memory
-and the old tensor takes over that history. If the tensor is a view, its base takes over a history
-in which part of it was replaced (:data:`overlay`), and every view of that base gets its own history
-anew when it is next used.
+and the old tensor takes over that history. Where nobody else sees the old memory, the tensor takes
+over the new one instead: the copy is spared, and what was computed is not held twice. If the tensor
+is a view, its base takes over a history in which part of it was replaced (:data:`overlay`), and
+every view of that base gets its own history anew when it is next used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
+from sys import getrefcount
 from typing import Any
 
 from chainrule.backend import K
@@ -21,7 +23,7 @@ from chainrule.ops.core.apply import INFERENCE
 from chainrule.ops.core.out import check_memory, touch
 from chainrule.ops.core.recording import edge_of, record
 from chainrule.ops.core.primitive import REGISTRY, Op
-from chainrule.graph import Box, Edges, Mode, Node, Saved, View, mode, next_seq, repeated
+from chainrule.graph import Box, Edges, Mode, Node, Saved, Storage, View, mode, next_seq, repeated
 from chainrule.tensor import Size, Tensor, of_array
 from chainrule.typing import Gradients, Operand, Value
 
@@ -112,11 +114,14 @@ def touch_all(tensors: Sequence[Tensor]) -> None:
             store.last_write = now
 
 
-def assign(x: Tensor, value: Tensor, op: str, since: int | None = None) -> Tensor:
+def assign(
+    x: Tensor, value: Tensor, op: str, since: int | None = None, fresh: bool = False
+) -> Tensor:
     """Writes ``value`` (computed from x or not) into x, with its history.
 
     Where a composition computed it, ``since`` is the number of the moment before: every node that
-    was made after it keeps what it needs of the old value of x.
+    was made after it keeps what it needs of the old value of x. ``fresh`` promises that the value
+    is a tensor which the caller made for this and nobody else has.
     """
     check_writable(x, op)
     if value.array.shape != x.array.shape:
@@ -133,12 +138,47 @@ def assign(x: Tensor, value: Tensor, op: str, since: int | None = None) -> Tenso
         if since is None and value._node is not None:
             since = value._node.seq - 1
         value = cast(value, x.dtype)
+    moves = fresh and _can_move(x, value)
     if value._node is not None:
-        _keep_old_value(x, value._node, since)
-    x.array = value.array if _is_boxed(x, value) else K.write(x.array, value.array)
+        _keep_old_value(x, value._node, since, moves)
+    if moves and x._store is not INFERENCE:
+        x._store = Storage()  # other memory: what was saved of the old one stays as it was
+    x.array = value.array if moves or _is_boxed(x, value) else K.write(x.array, value.array)
     touch(x)
     adopt(x, value)
     return x
+
+
+class _Holder:
+    """Something with an array that nobody else has."""
+
+    def __init__(self) -> None:
+        self.array = object()
+
+
+def _holders(x: Tensor | _Holder) -> int:
+    """How many there are who have the array of x; views of it have it, too."""
+    return getrefcount(x.array)
+
+
+_ALONE = _holders(_Holder())
+LARGE = 1 << 16  # bytes from which a copy takes longer than to find out that none is needed
+
+
+def _is_alone(x: Tensor) -> bool:
+    """Whether nobody but x has its memory, and its own node, to read from it."""
+    read = x._node is not None and x._node.out is x.array
+    return x._view is None and _holders(x) == _ALONE + read
+
+
+def _can_move(x: Tensor, value: Tensor) -> bool:
+    """Whether nobody could tell that x gets the memory of the value, instead of a copy of it."""
+    if isinstance(x.array, Box) or isinstance(value.array, Box) or x.array.nbytes < LARGE:
+        return False
+    if not (_is_alone(x) and _is_alone(value)):
+        return False
+    old, new = x.array, value.array
+    return old.strides == new.strides and old.flags.owndata and new.flags.owndata
 
 
 def _is_boxed(x: Tensor, value: Tensor) -> bool:
@@ -152,8 +192,9 @@ def _is_boxed(x: Tensor, value: Tensor) -> bool:
     return isinstance(x.array, Box)
 
 
-def _keep_old_value(x: Tensor, last: Node, since: int | None) -> None:
-    """If the new history needs what the memory of x held before, keeps a copy of it there."""
+def _keep_old_value(x: Tensor, last: Node, since: int | None, moves: bool) -> None:
+    """If the new history needs what the memory of x held before, keeps a copy of it there, or the
+    memory itself if x ``moves`` out of it."""
     store = x._store
     copies: dict[int, Tensor] = {}
     nodes, seen = [last], {last}
@@ -161,7 +202,7 @@ def _keep_old_value(x: Tensor, last: Node, since: int | None) -> None:
         for t in node.saved or ():
             if t is x or (t is not None and store is not None and t._store is store):
                 if id(t) not in copies:
-                    copies[id(t)] = _copy_of(t)
+                    copies[id(t)] = _copy_of(t, moves)
         if copies and node.saved:
             node.saved = tuple([copies.get(id(t), t) for t in node.saved])
         if since is not None:
@@ -171,9 +212,9 @@ def _keep_old_value(x: Tensor, last: Node, since: int | None) -> None:
                     nodes.append(edge)
 
 
-def _copy_of(t: Tensor) -> Tensor:
+def _copy_of(t: Tensor, moves: bool) -> Tensor:
     """The same value and history in memory of its own."""
-    old = of_array(t.array if isinstance(t.array, Box) else K.copy(t.array))
+    old = of_array(t.array if moves or isinstance(t.array, Box) else K.copy(t.array))
     old._node, old.needs_grad = t._node, t.needs_grad
     return old
 
@@ -248,7 +289,10 @@ def in_place(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         since = next_seq()
-        return assign(self, function(self, *args, **kwargs), name, since)
+        value = function(self, *args, **kwargs)
+        given = (self, *args, *kwargs.values())
+        fresh = value._node is not None and not any([value is t for t in given])
+        return assign(self, value, name, since, fresh)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place version of ``{function.__name__}``."

@@ -75,6 +75,9 @@ class Op:
     materializes_grads = True  # whether the gradient of an unused output is zeros, or None
     takes_tensors = False  # whether ``raw`` wants tensors, not arrays (the user's own operations)
     rounds = True  # whether float16 and bfloat16 are computed with in float32
+    # ``adds_into(total, g, **params)`` adds the gradient of the one input to a sum of such, in
+    # place, where that is less work than the gradient itself: that of a part is zero elsewhere.
+    adds_into: Callable[..., Any] | None = None
     recipe: tuple[bool, bool, tuple[int, ...], bool] | None = None  # see ops/core/recording.py
     raw: Callable[..., Any]
 

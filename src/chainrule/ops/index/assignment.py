@@ -24,7 +24,7 @@ from chainrule.ops.index.subscript import (
     parse,
     sizes_at,
 )
-from chainrule.graph import Box, Mode, mode
+from chainrule.graph import Mode, mode
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Index, Number, Operand
 
@@ -52,18 +52,29 @@ def setitem(input: Tensor, index: Index, value: Operand) -> None:
         at = at_rows(input.shape, cast(index, dtypes.int64))
     else:
         input, items = items_of("setitem", input, index)
-        if len(items) == 1 and value.ndim == 0 and _is_boxed_mask(items[0], input):
-            assign(input, where(items[0], value, input), "setitem")
+        if len(items) == 1 and value.ndim == 0 and _is_mask(items[0], input):
+            _write_masked(input, items[0], value)
             return
         at = parse("setitem", input.shape, items)
     _write("setitem", input, at, value)
 
 
-def _is_boxed_mask(item: object, input: Tensor) -> TypeGuard[Tensor]:
-    """Inside a transformation a mask of the whole tensor has a form that can be mapped."""
-    if not isinstance(item, Tensor) or not isinstance(item.array, Box):
+def _is_mask(item: object, input: Tensor) -> TypeGuard[Tensor]:
+    """A mask of the whole tensor needs no integers, and can be mapped inside transformations."""
+    if not isinstance(item, Tensor) or item.array.dtype.kind != "b" or not input.ndim:
         return False
-    return item.array.dtype.kind == "b" and item.shape == input.shape
+    return item.array.shape == input.array.shape
+
+
+def _write_masked(x: Tensor, mask: Tensor, value: Tensor) -> None:
+    """One number where the mask holds: written there, or chosen where a gradient is wanted."""
+    flags = mode.flags
+    if flags > Mode.GRAD or (flags and not (edge_of(x) is None and edge_of(value) is None)):
+        assign(x, where(mask, value, x), "setitem")
+        return
+    check_writable(x, "setitem")
+    x.array = K.write_index(x.array, mask.array, value.array)
+    touch(x)
 
 
 def as_value(op: str, input: Tensor, value: Operand) -> Tensor:

@@ -185,6 +185,14 @@ slice_view = Linear(
 )
 
 
+def _add_at_slice(total: K.Array, g: K.Array, entries: tuple[Any, ...]) -> K.Array:
+    part = K.add(K.slice_view(total, entries=entries), g)
+    return K.write_subscript(total, part, entries=entries, tail=0)
+
+
+slice_view.adds_into = _add_at_slice
+
+
 def read(x: V, *indices: V, entries: tuple[Any, ...], tail: int, distinct: bool = False) -> V:
     """The elements at a subscript."""
     if not indices:

@@ -408,7 +408,16 @@ def _linear_checked(input: Any, weight: Any, bias: Any) -> Any:
         check_fits("linear", "bias", b, shape)
     if w.ndim == 1:
         return product("linear", x, w)
+    if x.ndim > 2 and _is_scattered(x) and all([b.ndim == 1 for b in terms]):
+        return reshape(linear(reshape(x, (-1, x.shape[-1])), w, *terms), shape)
     return apply(_linear, inputs, {})
+
+
+def _is_scattered(x: Tensor) -> bool:
+    """Whether the rows of x do not lie one behind the other, as after a transposition: a copy of
+    them costs less than a product that reads them as they are."""
+    array = x.array
+    return isinstance(array, K.Array) and array.size > 0 and not array.flags.c_contiguous
 
 
 def check_fits(op: str, name: str, x: Value, shape: Shape) -> None:

@@ -74,7 +74,7 @@ class StackedRates:
     """The rates of all networks, in an optimizer of their stacked parameters."""
 
     def __init__(self, made: optim.Optimizer, networks: Sequence[OwnRates]):
-        self.optimizer, self.networks = made, networks
+        self.optimizer, self.networks = made, list(networks)
         self.groups: list[Tensor | None] = []
         now = [n.now for n in networks]
         for i, group in enumerate(made.param_groups):
@@ -88,7 +88,8 @@ class StackedRates:
 
     def step(self, losses: Sequence[float]) -> None:
         """All schedules go on, each with the loss of its network."""
-        for n, loss in zip(self.networks, losses, strict=True):
+        pairs = zip(self.networks, losses, strict=True)
+        for n, loss in {id(n): (n, loss) for n, loss in pairs}.values():
             n.step(loss)
         now = [n.now for n in self.networks]
         for i, group in enumerate(self.optimizer.param_groups):
@@ -100,6 +101,13 @@ class StackedRates:
             else:
                 self.groups[i] = held = tensor(rates, dtype=group["params"][0].dtype)
                 group["lr"] = [_spread(held, p) for p in group["params"]]
+
+    def repeat(self, i: int, j: int) -> None:
+        """Has the i-th network have the rates of the j-th from now on."""
+        self.networks[i] = self.networks[j]
+        for held in self.groups:
+            if held is not None:
+                held[i] = held[j]
 
 
 def _spread(rates: Any, p: Tensor) -> Tensor:

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import types
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from operator import add
 from typing import Any
 
 from chainrule import nn
 from chainrule.autograd.modes import no_grad
-from chainrule.autograd.nested import flatten, map_tree
+from chainrule.backend import K
 from chainrule.func import vmap
 from chainrule.nn.parameter import is_lazy
+from chainrule.ops.core.inplace import touch_all
 from chainrule.ops.creation.conversion import clone
-from chainrule.ops.creation.patterns import ones_like
 from chainrule.ops.creation.from_data import as_tensor
-from chainrule.ops.reduce.order import max as max_of
-from chainrule.ops.reduce.reductions import all as all_of
 from chainrule.ops.creation.sampling import batch_draw
 from chainrule.ops.shape.stacking import stack
 from chainrule.random import Streams
 from chainrule.tensor import Tensor
-from chainrule.train.batched.program import Program
 
-__all__ = ["Stack", "architecture", "is_steady"]
+__all__ = ["Lists", "Stack", "architecture", "is_steady"]
 
 _NO_SETTINGS = (
     "_parameters",
@@ -40,7 +34,6 @@ _NO_SETTINGS = (
 )
 # Two lists: losses that are added up and differentiated, and other results.
 Lists = tuple[list[Tensor], list[Tensor]]
-Answer = tuple[Lists, list[Tensor]]  # the results, and the buffers as they are left
 Function = Callable[..., Lists]  # of the template and the arguments of one network
 Place = tuple[dict[str, Any], str]  # the dictionary that holds a tensor, and its key there
 
@@ -50,69 +43,83 @@ class Stack:
 
     ``tensors`` holds parameters and buffers by name, stacked along dimension 0; those that are
     ``learned`` are leaves that require gradients. The first network is the template: its forward
-    runs, with the tensors of all. ``steady`` says that what is called does the same each time, so
-    that its operations may be repeated without it.
+    runs, with the tensors of all. ``steady`` says that it does the same each time, so that it draws
+    always or never.
     """
 
     def __init__(self, models: Sequence[nn.Module], steady: bool = False):
         self.template = models[0]
         self.size = len(models)
-        self.steady = steady
-        self.plans: dict[Any, _Plan] = {}
+        self.draws = not steady  # whether calls with streams draw random numbers, or may
         named = [dict(_tensors(m)) for m in models]
         self.tensors = {k: stack([tensors[k].detach() for tensors in named]) for k in named[0]}
         self.learned = [k for k, t in named[0].items() if t.requires_grad]
         self.buffers = [k for k, _ in self.template.named_buffers()]
         self.places = {k: _places(self.template, t) for k, t in named[0].items()}
+        self._modes = {mode: _modes(self.template.train(mode)) for mode in (False, True)}
         self._require_gradients()
 
     def _require_gradients(self) -> None:
         for name in self.learned:
             self.tensors[name].requires_grad_()
 
+    def train(self, mode: bool = True) -> None:
+        """Training mode (or evaluation) of the template."""
+        if any([type(m).train is not nn.Module.train for m in self.template.modules()]):
+            self.template.train(mode)
+            return
+        # Without notice: what is recorded in a mode is called in that mode alone.
+        for settings, own in self._modes[mode]:
+            settings["training"] = own
+
     @property
     def parameters(self) -> list[Tensor]:
         """The stacked parameters that are learned."""
         return [self.tensors[name] for name in self.learned]
 
-    def evaluate(self, function: Function, args: Sequence[Any], shared: Sequence[bool]) -> Lists:
-        """``function(template, *args)`` of every network, its results stacked.
+    def call(
+        self,
+        function: Function,
+        args: Sequence[Any],
+        shared: Sequence[bool],
+        streams: Streams | None = None,
+    ) -> tuple[Lists, list[Tensor]]:
+        """``function(template, *args)`` of every network, its results stacked; and the buffers as
+        it leaves them.
 
         Args:
             function: returns two lists of tensors.
             args: tensors with one entry for each network; or one for all, where ``shared``.
             shared: for each of ``args``; None is always shared.
+            streams: from which each network draws its random numbers.
         """
-        with no_grad():
-            return self._answer(_Call(self, function, args, shared, None))[0]
 
-    def differentiate(
-        self, function: Function, args: Sequence[Any], shared: Sequence[bool], streams: Streams
-    ) -> Lists:
-        """The same; the parameters get the gradient of the sum of the first list.
+        def one(values: list[Tensor], *args: Any) -> tuple[Lists, list[Tensor]]:
+            with self._replaced(values):
+                result = function(self.template, *args)
+                return result, [_held(self.places[name]) for name in self.buffers]
 
-        Each network draws its random numbers from its own stream, and the buffers that the function
-        changes are kept.
-        """
-        result, buffers = self._answer(_Call(self, function, args, shared, streams))
-        for name, value in zip(self.buffers, buffers, strict=True):
-            self.tensors[name] = value
-        return result
+        dims = [None if s or a is None else 0 for a, s in zip(args, shared, strict=True)]
+        mapped = vmap(one, in_dims=(0, *dims), randomness="different")
 
-    def _answer(self, call: _Call) -> Answer:
-        """The first call of a kind is recorded, the second compared, and later ones repeated."""
-        if not self.steady:
-            return call()
-        plan = self.plans.get(call.key)
-        if plan is None:
-            self.plans[call.key] = plan = _Plan()
-        return plan(call)
+        def draw(shape: tuple[int, ...], sampler: Callable[..., Tensor]) -> Tensor:
+            self.draws = self.draws or streams is not None
+            return _drawn(streams, shape, sampler)
 
-    @property
-    def draws(self) -> bool:
-        """Whether a call may draw random numbers; False only if that is certain."""
-        plans = list(self.plans.values())
-        return any([p.draws for p in plans]) or not any([p.checked for p in plans])
+        batch_draw.append(draw)
+        try:
+            found: tuple[Lists, list[Tensor]] = mapped(list(self.tensors.values()), *args)
+        finally:
+            batch_draw.pop()
+        return found
+
+    def keep_buffers(self, values: Sequence[Tensor]) -> None:
+        """Takes over buffers as a call left them."""
+        held = [self.tensors[name] for name in self.buffers]
+        for t, value in zip(held, values, strict=True):
+            if value.array is not t.array:
+                K.write(t.array, value.array)
+        touch_all(held)
 
     @contextlib.contextmanager
     def _replaced(self, values: Sequence[Tensor]) -> Iterator[None]:
@@ -135,20 +142,29 @@ class Stack:
             own.copy_(values[name].detach()[i])
 
     def keep(self, numbers: Sequence[int]) -> None:
-        """Goes on with some of the networks only; gradients are kept, too."""
-        self.plans = {}
+        """Goes on with some of the networks only, in new tensors."""
         chosen = as_tensor(list(numbers))
-        grads = {name: self.tensors[name].grad for name in self.learned}
         self.tensors = {k: clone(t.detach()[chosen]) for k, t in self.tensors.items()}
         self.size = len(numbers)
         self._require_gradients()
-        for name, g in grads.items():
-            self.tensors[name].grad = None if g is None else g[chosen]
+
+    @no_grad()
+    def repeat(self, i: int, j: int) -> None:
+        """Has the i-th network be as the j-th is, with its gradient."""
+        for t in self.tensors.values():
+            for held in (t.detach(), t.grad):
+                if held is not None:
+                    held[i] = held[j]
 
 
 def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     yield from model.named_parameters()
     yield from model.named_buffers()
+
+
+def _modes(model: nn.Module) -> list[tuple[dict[str, Any], bool]]:
+    """The settings of each module, and its mode."""
+    return [(vars(m), m.training) for m in model.modules()]
 
 
 def _places(model: nn.Module, tensor: Tensor) -> list[Place]:
@@ -167,84 +183,6 @@ def _held(places: list[Place]) -> Tensor:
     return holder[key]
 
 
-# --- a call of all networks -----------------------------------------------------------------------
-
-
-class _Call:
-    """One call of a function of all networks; with streams, it is differentiated."""
-
-    def __init__(
-        self,
-        of: Stack,
-        function: Function,
-        args: Sequence[Any],
-        shared: Sequence[bool],
-        streams: Streams | None,
-    ):
-        self.stack, self.function, self.args, self.streams = of, function, args, streams
-        self.shared = shared
-        self.key = (
-            function,
-            of.template.training,
-            streams is None,
-            *shared,
-            *[None if a is None else (a.array.shape, a.array.dtype) for a in args],
-        )
-
-    @property
-    def inputs(self) -> list[Tensor]:
-        """All tensors that the call reads."""
-        return [*self.stack.tensors.values(), *[a for a in self.args if a is not None]]
-
-    def __call__(self, program: Program | None = None) -> Answer:
-        """The result of the function and the buffers as it leaves them, perhaps recorded."""
-        of = self.stack
-
-        def one(values: list[Tensor], *args: Any) -> Answer:
-            with of._replaced(values):
-                result = self.function(of.template, *args)
-                return result, [_held(of.places[name]) for name in of.buffers]
-
-        pairs = zip(self.args, self.shared, strict=True)
-        dims = [None if s or a is None else 0 for a, s in pairs]
-        mapped = vmap(one, in_dims=(0, *dims), randomness="different")
-        batch_draw.append(self._draw(program))
-        try:
-            with nullcontext() if program is None else program.recording():
-                found = mapped(list(of.tensors.values()), *self.args)
-        finally:
-            batch_draw.pop()
-        if program is not None:
-            program.finish(flatten(found)[0])
-        if self.streams is not None:
-            self._backward(found[0][0])
-        return map_tree(Tensor.detach, found)
-
-    def _draw(self, program: Program | None) -> Callable[..., Tensor]:
-        streams = self.streams
-        if program is None:
-            return functools.partial(_drawn, streams)
-        return lambda shape, sampler: program.noted_draw(
-            functools.partial(_drawn, streams, shape, sampler)
-        )
-
-    def _backward(self, parts: Sequence[Tensor]) -> None:
-        for p in self.stack.parameters:
-            p.grad = None
-        whole = functools.reduce(add, parts)
-        if whole.requires_grad:
-            whole.backward(ones_like(whole.detach()))
-
-    @contextlib.contextmanager
-    def rewound(self) -> Iterator[None]:
-        """Draws what follows, and then draws it again."""
-        generators = [] if self.streams is None else self.streams.generators
-        states = [g.get_state() for g in generators]
-        yield
-        for g, state in zip(generators, states, strict=True):
-            g.set_state(state)
-
-
 def _drawn(
     streams: Streams | None, shape: tuple[int, ...], sampler: Callable[[tuple[int, ...]], Tensor]
 ) -> Tensor:
@@ -256,78 +194,6 @@ def _drawn(
         streams.select(i)
         parts.append(sampler(shape[1:]))
     return stack(parts)
-
-
-class _Plan:
-    """How calls of one kind are answered: by the function, or by repeating its operations."""
-
-    def __init__(self) -> None:
-        self.program: Program | None = None
-        self.sizes = (0, 0)  # of the two lists that the function returns
-        self.seeds: list[Tensor | None] = []  # the gradients of all that comes out
-        self.checked = self.failed = False
-
-    @property
-    def draws(self) -> bool:
-        return self.failed or self.program is None or self.program.draws > 0
-
-    def __call__(self, call: _Call) -> Answer:
-        if self.failed:
-            return call()
-        if self.program is None:
-            self.program = program = Program(call.inputs)
-            result = call(program)
-            self._describe(*result)
-            self.failed = not program.repeatable
-            return result
-        if self.checked:
-            return self._repeat(call, self.program)
-        with call.rewound():
-            again = flatten(self._repeat(call, self.program))[0]
-            grads = _grads(call)
-        result = call()
-        self.checked = _same([*again, *grads], [*flatten(result)[0], *_grads(call)])
-        self.failed = not self.checked
-        return result
-
-    def _describe(self, result: Lists, buffers: list[Tensor]) -> None:
-        parts, others = result
-        self.sizes = (len(parts), len(others))
-        self.seeds = [ones_like(p) for p in parts] + [None] * (len(others) + len(buffers))
-
-    def _repeat(self, call: _Call, program: Program) -> Answer:
-        """The result of a call by repeating the operations of the first."""
-        out = program.forward(call.inputs)
-        if call.streams is not None:
-            grads = program.backward(self.seeds)
-            for t, g in zip(call.stack.tensors.values(), grads, strict=False):
-                t._grad = g
-        n, m = self.sizes
-        return (out[:n], out[n : n + m]), out[n + m :]
-
-
-def _grads(call: _Call) -> list[Tensor | None]:
-    return [p.grad for p in call.stack.parameters]
-
-
-def _same(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether tensors are the same, up to rounding."""
-    return all(
-        [
-            a is b is None or (a is not None and b is not None and _close(a, b))
-            for a, b in zip(some, others, strict=True)
-        ]
-    )
-
-
-def _close(a: Tensor, b: Tensor) -> bool:
-    if a.shape != b.shape or not a.dtype.is_floating_point:
-        return a.shape == b.shape and bool(all_of(a == b))
-    if not a.numel():
-        return True
-    digits = {2: 1e-2, 4: 1e-5, 8: 1e-13}.get(b.dtype.itemsize, 1e-13)
-    tolerance = digits * float(max_of(b.abs()))
-    return bool(all_of(((a - b).abs() <= tolerance) | ((a != a) & (b != b))))
 
 
 # --- which networks are alike ---------------------------------------------------------------------
