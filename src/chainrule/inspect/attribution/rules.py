@@ -35,6 +35,7 @@ class _Rule:
     """Stands in a node in the place of its operation."""
 
     materializes_grads = True
+    adds_into = None
 
     def __init__(self, name: str, rule: Callable[[Any], Sequence[Any]]):
         self.name, self.rule = name, rule
