@@ -25,8 +25,8 @@ KINDS = (
     "frame",
 )
 DIGITS_STAND_IN = (
-    "1,797 digits of 8 by 8 pixels, enlarged to 28 by 28, stand in for MNIST; --data DIR reads "
-    "its files. "
+    "1,797 digits of 8 by 8 pixels, enlarged to 28 by 28, stand in for MNIST; --full --data DIR "
+    "reads its files. "
 )
 COLORS_STAND_IN = "Painted shapes of 32 by 32 pixels stand in for CIFAR-10, which is not supplied. "
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 
-
 import chainrule
 from chainrule import Generator, Tensor, charts, inspect, nn, optim, problems
 from chainrule.atlas import Number, Outcome, Statement, entry
-from chainrule.atlas.course.ex09_x07_exponential import all_points
-from chainrule.atlas.course.ex09_x07_exponential import ETA, line_error, neuron, train
+from chainrule.atlas.course.ex09_x07_exponential import (
+    ETA,
+    all_points,
+    line_error,
+    neuron,
+    train,
+)
 
 
 def _way(angle: float) -> Tensor:
