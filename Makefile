@@ -18,7 +18,7 @@ mkdir $(1)
 tar --exclude=./.git --exclude='./.venv*' --exclude='./.*_cache' --exclude=./.hypothesis --exclude=./.fallback --exclude=./.sanitize --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
-.PHONY: demo test fallback sanitize faults browser parity bench bench-kernels mnist doctor house stub lint style types suite format clean
+.PHONY: demo test fallback sanitize xla faults browser parity bench bench-kernels mnist doctor house stub lint style types suite format clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -99,6 +99,15 @@ sanitize: $(VENV)/.tools
 	CHAINRULE_SANITIZE=1 CC=gcc CXX=g++ $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target .sanitize/site ./.sanitize
 	cd .sanitize && $(SANITIZED) -c 'import sys; from chainrule import backend; sys.exit(backend.why_not_native or None)'
 	cd .sanitize && $(SANITIZED) -m pytest -n $(WORKERS) tests/native tests/compiler
+
+# The kernels for devices on JAX's arrays, against their NumPy twins; JAX in an environment of its own.
+.venv-xla/.ready: pyproject.toml
+	test -x .venv-xla/bin/python || $(PYTHON) -m venv .venv-xla
+	.venv-xla/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[xla]' pytest pytest-xdist hypothesis matplotlib ml_dtypes
+	touch $@
+
+xla: .venv-xla/.ready
+	.venv-xla/bin/python -m pytest -n $(WORKERS) tests/backend/test_xla_kernels.py
 
 # Damaged files, kills, random calls of kernels, an hour of mixed load: some hours, and writes
 # docs/reliability.md. ONLY="folders of models" CASES=1000 tries one kind again.
