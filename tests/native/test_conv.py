@@ -160,6 +160,13 @@ COURSE: dict[str, tuple[Any, ...]] = {
     "same": (np.float32, 3, 1, (32, 64), [32, 32], [3, 3], [1, 1], [1, 1], [1, 1]),
     "half": (np.float64, 3, 1, (33, 40), [16, 16], [3, 3], [2, 2], [1, 1], [1, 1]),
     "depthwise": (np.float32, 3, 40, (1, 1), [16, 16], [3, 3], [1, 1], [1, 1], [1, 1]),
+    "depthwise half": (np.float32, 3, 37, (1, 1), [15, 13], [3, 3], [2, 2], [1, 1], [1, 1]),
+    "depthwise wide": (np.float64, 2, 24, (1, 1), [14, 14], [5, 5], [1, 1], [2, 2], [1, 1]),
+    "depthwise dilated": (np.float32, 2, 20, (1, 1), [9, 16], [7, 7], [1, 2], [6, 5], [2, 1]),
+    "small images": (np.float32, 9, 1, (64, 96), [2, 2], [3, 3], [1, 1], [1, 1], [1, 1]),
+    "small halves": (np.float64, 40, 2, (32, 31), [7, 5], [3, 3], [2, 2], [1, 1], [1, 1]),
+    "pointwise small": (np.float32, 33, 1, (64, 62), [4, 4], [1, 1], [1, 1], [0, 0], [1, 1]),
+    "many weights": (np.float32, 70, 1, (128, 160), [8, 8], [3, 3], [2, 2], [1, 1], [1, 1]),
     "pointwise": (np.float64, 3, 1, (17, 35), [9, 9], [1, 1], [1, 1], [0, 0], [1, 1]),
     "patches": (np.float32, 2, 1, (3, 24), [32, 32], [8, 8], [8, 8], [0, 0], [1, 1]),
     "many channels": (np.float32, 5, 1, (150, 130), [4, 4], [3, 3], [1, 1], [1, 1], [1, 1]),
@@ -180,7 +187,13 @@ def test_shapes_of_layers(name: str, kernel: str) -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("name", ["second layer", "same", "depthwise", "many channels", "large"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("second layer", "same", "depthwise", "many channels", "large"),
+        *("depthwise half", "small images", "small halves", "pointwise small", "many weights"),
+    ],
+)
 def test_number_of_threads_changes_nothing(name: str, kernel: str) -> None:
     case = Case(*COURSE[name])
     results = []
