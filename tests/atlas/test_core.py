@@ -325,7 +325,8 @@ def test_training_that_an_interrupt_ends_is_no_result(
         return whole(e, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(running, "compute", stopped)
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.default_int_handler
+    signal.signal(signal.SIGINT, before)  # it is ignored in a process that a script has started
     with pytest.raises(KeyboardInterrupt):
         run(choose(["ERR002", "M22"]), tmp_path)
     assert signal.getsignal(signal.SIGINT) is before

@@ -115,3 +115,13 @@ def test_clipped_gradients_need_no_python() -> None:
     assert min(outcomes[0][0]) > 0.3
     assert outcomes[0] == outcomes[1]
     assert [s.kernel for s in call.program.instructions if s.way != "kept"] == []
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_no_step_of_a_network_needs_python(name: str) -> None:
+    net = NETS[name][0]()
+    step = make_step(net, optim.Adam(net.parameters()))
+    compiled = chainrule.compile(step, fullgraph=True)
+    for x, y in batches(NETS[name][1], 5):
+        compiled(x, y)
+    assert [s.kernel for s in compiled.program.instructions if s.way != "kept"] == []

@@ -232,6 +232,8 @@ def test_an_interruption_keeps_the_epochs_that_are_done() -> None:
         while not over.wait(0.8):
             signal.raise_signal(signal.SIGINT)
 
+    # It is ignored in a process that a script has started.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=interrupt, daemon=True).start()
     try:
         fits = train.fit_many(
@@ -245,6 +247,7 @@ def test_an_interruption_keeps_the_epochs_that_are_done() -> None:
         )
     finally:
         over.set()
+        signal.signal(signal.SIGINT, before)
     for history in fits.histories:
         assert history.ending == "interrupted"
         assert 50 < len(history) < 10**7
