@@ -69,5 +69,8 @@ def test_the_same_losses_gradients_and_outputs(network: Network) -> None:
     ours, theirs = (computed(lib, network, "float32") for lib in (chainrule, torch))
     for name, value in theirs.items():
         assert (ours[name].dtype, ours[name].shape) == (value.dtype, value.shape), name
-    for kind in ("loss", "gradient", "output"):
-        assert distance(ours, exact, kind) < 3 * distance(theirs, exact, kind) + 1e-6
+    errors = {kind: distance(theirs, exact, kind) for kind in ("loss", "gradient", "output")}
+    # A loss is one number, which can be right by luck; its error is that of the outputs.
+    errors["loss"] = max(errors["loss"], errors["output"])
+    for kind, error in errors.items():
+        assert distance(ours, exact, kind) < 3 * error + 1e-6
