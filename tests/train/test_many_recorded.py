@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import signal
-import threading
 from typing import Any
 
 import pytest
@@ -12,7 +9,7 @@ from train.many import classes
 from train.test_many import folds, small
 
 import chainrule
-from chainrule import backend, models, nn, optim, problems, regularize, train
+from chainrule import backend, nn, optim, regularize, train
 from chainrule.train.batched import job, steps
 from chainrule.train.batched.stacking import Stack
 
@@ -220,43 +217,6 @@ def test_where_it_diverges_is_the_same_from_records(monkeypatch: pytest.MonkeyPa
     assert bits(compiled) == bits(eager)
     assert "diverged" in [h.ending for h in compiled.histories]
     assert max([len(h) for h in compiled.histories]) == 3000
-
-
-@native
-def test_an_interruption_keeps_the_epochs_that_are_done() -> None:
-    xor = problems.boolean("xor")
-    over = threading.Event()
-
-    def interrupt() -> None:
-        """Again if one is lost, as it is where Python runs a callback of its own."""
-        seconds = 3.0  # for the records, which take long in a process with many objects
-        while not over.wait(seconds):
-            signal.raise_signal(signal.SIGINT)
-            seconds = 0.8
-
-    # It is ignored in a process that a script has started.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    threading.Thread(target=interrupt, daemon=True).start()
-    try:
-        fits = train.fit_many(
-            lambda: models.MLP(2, [4], 1, "tanh"),
-            (xor.inputs, xor.targets),
-            "bce_with_logits",
-            "sgd",
-            seeds=range(5),
-            epochs=10**7,
-            batch_size=4,
-        )
-    finally:
-        over.set()
-        signal.signal(signal.SIGINT, before)
-    for history in fits.histories:
-        assert history.ending == "interrupted"
-        assert 0 < len(history) < 10**7
-        assert history["epoch"] == list(range(1, len(history) + 1))
-        # On a machine that is very busy it may come before the first record is made.
-        assert history.ran == "compiled epochs" or len(history) < 1000
-        assert math.isfinite(history["loss"][-1])
 
 
 class Late(nn.Module):
