@@ -58,7 +58,7 @@ ROOMS = (
     ("sparse",),
     ("linalg", "special", "fft", "signal"),
     ("ops",),
-    ("tensor", "graph", "printing", "typing", "attributes", "charts"),
+    ("tensor", "graph", "printing", "typing", "attributes", "placement", "charts"),
     ("backend",),
     ("random",),
     ("absent", "version"),

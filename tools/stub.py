@@ -217,6 +217,7 @@ def text() -> str:
     members = dict(attributes()) | OF_AUTOGRAD | OF_SPARSE
     stub = Stub(set(members) | {n for n in dir(chainrule.Tensor) if not n.startswith("_")})
     body = [line for name in sorted(members) for line in stub.declared(name, members[name])]
+    stub.imports.setdefault("chainrule.placement", set()).add("Located")
     imports = [f"import {name}" for name in sorted(stub.modules)]
     imports += [
         f"from {module} import {', '.join(sorted(names))}"
@@ -227,7 +228,7 @@ def text() -> str:
         HEADER,
         "\n".join(imports),
         "\n".join(aliases),
-        "class TensorMethods:\n" + "\n".join(body),
+        "class TensorMethods(Located):\n" + "\n".join(body),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

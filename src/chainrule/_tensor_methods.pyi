@@ -10,6 +10,7 @@ from chainrule.ops.linalg.lu import LUFactor
 from chainrule.ops.linalg.solving import Slogdet
 from chainrule.ops.reduce.histograms import Histogram
 from chainrule.ops.reduce.order import MinMax, ValuesIndices
+from chainrule.placement import Located
 from chainrule.random import Generator
 from chainrule.sparse.sparse_tensor import SparseTensor
 from chainrule.tensor import Tensor
@@ -21,7 +22,7 @@ _bool = bool
 _float = float
 _int = int
 
-class TensorMethods:
+class TensorMethods(Located):
     @property
     def H(self) -> Tensor:
         """The conjugate transpose of a matrix: ``x.H``."""
@@ -328,11 +329,11 @@ class TensorMethods:
     def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
         """The covariances of the rows of ``input``, whose columns are observations."""
     def cpu(self, *, memory_format: memory_format = ...) -> Tensor:
-        """``input`` itself, or in another order: tensors live on the CPU."""
+        """``input`` on the CPU, itself if it is there and in the order that is asked for."""
     def cross(self, other: Tensor, dim: _int | None = None, *, axis: _int | None = None) -> Tensor:
         """The cross product of vectors along ``dim`` (the first dimension of size 3 if not given)."""
     def cuda(self, device: Device | _int | None = None, non_blocking: _bool = False) -> Tensor:
-        """Refused: tensors live on the CPU."""
+        """``input`` on a GPU."""
     @overload
     def cummax(self, dim: _int) -> ValuesIndices:
         """The largest element so far and its (latest) index."""
@@ -523,7 +524,7 @@ class TensorMethods:
     def ger(self, vec2: Tensor) -> Tensor:
         """All products of an element of one vector and an element of another."""
     def get_device(self) -> _int:
-        """-1: the number of the CPU."""
+        """The number of its device, -1 for the CPU."""
     def greater(self, other: Tensor | Number) -> Tensor:
         """Whether x > y."""
     def greater_(self, other: Tensor | Number) -> Self:
@@ -1234,13 +1235,13 @@ class TensorMethods:
         """Like :func:`repeat`; missing numbers in front count as 1."""
     @overload
     def to(self, dtype: DType, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: memory_format | None = None) -> Tensor:
-        """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``."""
+        """``input`` in another type or on another device: ``x.to(dtype)``, ``x.to(device, dtype)``, or as another tensor is, ``x.to(other)``."""
     @overload
     def to(self, device: Device | None = None, dtype: DType | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: memory_format | None = None) -> Tensor:
-        """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``."""
+        """``input`` in another type or on another device: ``x.to(dtype)``, ``x.to(device, dtype)``, or as another tensor is, ``x.to(other)``."""
     @overload
     def to(self, other: Tensor, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: memory_format | None = None) -> Tensor:
-        """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``."""
+        """``input`` in another type or on another device: ``x.to(dtype)``, ``x.to(device, dtype)``, or as another tensor is, ``x.to(other)``."""
     def to_dense(self, dtype: DType | None = None, *, masked_grad: _bool | None = None) -> Tensor:
         """``input``, which is dense, in another type if one is given."""
     def to_sparse(self, sparse_dim: _int | None = None, *, layout: layout | None = None) -> SparseTensor:

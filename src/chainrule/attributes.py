@@ -1,4 +1,4 @@
-"""What a tensor has besides its numbers: a size, a place, a layout and an order in memory."""
+"""What a tensor has besides its numbers: a size, a layout and an order in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ __all__ = [
     "check_format",
     "check_layout",
     "contiguous_format",
-    "device",
     "layout",
     "memory_format",
     "no_dimension",
@@ -48,44 +47,6 @@ def one_name(op: str, dim: int | None, axis: int) -> int:
     if dim is not None:
         raise TypeError(f"{op}(): 'dim' and 'axis' are the same argument; give one of them")
     return axis
-
-
-class device:
-    """Where a tensor lives. The arrays of this library live on the CPU.
-
-    >>> import chainrule
-    >>> chainrule.device("cpu")
-    device(type='cpu')
-    """
-
-    __slots__ = ("index", "type")
-
-    def __init__(self, type: str | device, index: int | None = None):
-        name, _, number = str(type).partition(":")
-        if name != "cpu" or (number and number != "0") or index not in (None, 0):
-            raise RuntimeError(f"device: {str(type)!r} is not available; tensors live on 'cpu'")
-        self.type = name
-        self.index = int(number) if number else index
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, str):
-            return other in ("cpu", "cpu:0")
-        return isinstance(other, device) and other.type == self.type
-
-    def __hash__(self) -> int:
-        return hash(self.type)
-
-    def __enter__(self) -> device:
-        return self  # a block whose tensors are made here, as all are
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
-    def __str__(self) -> str:
-        return self.type
-
-    def __repr__(self) -> str:
-        return f"device(type='{self.type}')"
 
 
 class layout:

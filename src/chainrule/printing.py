@@ -230,6 +230,7 @@ def _nested(array: Any, indent: int, summarize: bool, write: Any) -> str:
 
 
 def _numbers(array: Any, indent: int) -> str:
+    array = K.to_numpy(array)
     summarize = array.size > _current().threshold and array.ndim > 0
     shown = _shown(array, summarize)
     kind = K.kind_of(array.dtype)
@@ -272,7 +273,7 @@ def format_entries(
 
 def _suffixes(t: Tensor) -> list[str]:
     """What is said behind the numbers: what the numbers alone do not show."""
-    found = []
+    found = [] if t.device.type == "cpu" else [f"device='{t.device}'"]
     if t.numel() == 0:
         if t.ndim != 1:
             found.append(f"size={tuple(t.shape)}")

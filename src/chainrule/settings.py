@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chainrule.graph import Storage
-from chainrule.tensor import Tensor, device
+from chainrule.placement import default_place, device, set_default_place
+from chainrule.tensor import Tensor
 from chainrule.typing import Device
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "typename",
 ]
 
+_device = device
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 _set: dict[str, str | int | bool] = {"precision": "highest", "interop": 1, "warn": False, "mode": 0}
@@ -43,25 +45,19 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_default_device(device: Device | None) -> None:
-    """Makes tensors on this device from now on: it can only be the CPU.
+    """Makes tensors on this device from now on, in this thread; None is the CPU.
 
     >>> import chainrule as torch
     >>> torch.set_default_device("cpu")
-    >>> torch.set_default_device("cuda")
-    Traceback (most recent call last):
-    RuntimeError: device: 'cuda' is not available; tensors live on 'cpu'
+    >>> torch.get_default_device()
+    device(type='cpu')
     """
-    if device is not None:
-        _check(device)
-
-
-def _check(place: Device) -> None:
-    device(place)
+    set_default_place(None if device is None else _device(device))
 
 
 def get_default_device() -> device:
-    """Where tensors are made: on the CPU."""
-    return device("cpu")
+    """Where this thread makes tensors."""
+    return default_place()
 
 
 def set_num_interop_threads(num: int) -> None:

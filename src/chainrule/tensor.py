@@ -19,7 +19,6 @@ from chainrule.attributes import (
     check_format,
     check_layout,
     contiguous_format,
-    device,
     layout,
     memory_format,
     no_dimension,
@@ -29,6 +28,7 @@ from chainrule.attributes import (
     strided,
 )
 from chainrule.backend import K, dtypes
+from chainrule.placement import Located, device
 from chainrule.graph import Box, mode, Mode, next_seq, Node, Storage
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from chainrule._tensor_methods import TensorMethods
     from chainrule.typing import Array, ArrayDType, MaybeNone
 else:
-    TensorMethods = object
+    TensorMethods = Located
 
 __all__ = [
     "LayoutError",
@@ -88,10 +88,9 @@ class Tensor(TensorMethods):
     _view: Any  # View | None
     _hooks: dict[int, Any] | None = None  # in __dict__ of the few leaves that have hooks
 
-    # Where it lives and how it lies: one answer for all tensors.
-    is_cpu = True
-    is_cuda = is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = False
-    is_nested = is_quantized = is_sparse = is_sparse_csr = is_vulkan = is_xla = is_xpu = False
+    # What no tensor is, and how it lies: one answer for all tensors.
+    is_ipu = is_maia = is_meta = is_mkldnn = is_mps = is_mtia = False
+    is_nested = is_quantized = is_sparse = is_sparse_csr = is_vulkan = is_xpu = False
     layout = strided
 
     def __init__(self, data: Any = (), *sizes: int):
@@ -116,10 +115,6 @@ class Tensor(TensorMethods):
     @property
     def ndim(self) -> int:
         return self.array.ndim
-
-    @property
-    def device(self) -> device:
-        return device("cpu")
 
     @property
     def itemsize(self) -> int:
@@ -325,6 +320,8 @@ class Tensor(TensorMethods):
             raise RuntimeError(
                 "numpy: can't call numpy() on a tensor that requires grad; use x.detach().numpy()"
             )
+        if not force:
+            self._check_on_host("numpy")
         return self._numbers("numpy()")
 
     def item(self) -> Any:

@@ -127,7 +127,7 @@ Dims: TypeAlias = int | Sequence[int] | None  # None: all dimensions
 ArrayDType: TypeAlias = "np.dtype[Any]"  # of a bare array
 # Ours, a name, the type of a number, NumPy's.
 DType: TypeAlias = Union[dtypes.dtype, str, type, "np.dtype[Any]"]
-Device: TypeAlias = Union[str, "device"]
+Device: TypeAlias = Union[str, int, "device"]
 # What stands between the brackets of x[...]: one of these, or a tuple of them.
 Index: TypeAlias = Union[
     SupportsIndex,

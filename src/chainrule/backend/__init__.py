@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from chainrule.backend import openblas  # first: it looks before NumPy is imported
 from chainrule.backend import dtypes, instructions
+from chainrule.backend.placed import Placed
 from chainrule.backend.numpy_kernels import (
     activation,
     attention,
@@ -48,7 +49,17 @@ from chainrule.backend.numpy_kernels import (
     update,
 )
 
-__all__ = ["K", "available", "bind", "current", "dtypes", "openblas", "use", "use_winograd"]
+__all__ = [
+    "ARRAYS",
+    "K",
+    "available",
+    "bind",
+    "current",
+    "dtypes",
+    "openblas",
+    "use",
+    "use_winograd",
+]
 
 
 class Kernels:
@@ -65,6 +76,10 @@ class Bound(Protocol):
 
 
 K: Any = Kernels()
+ARRAYS: Any = (
+    memory.Array,
+    Placed,
+)  # what a tensor wraps: an array of the host, or one on a device
 _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
     "numpy": (
         memory,
@@ -100,6 +115,11 @@ _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
 }
 _bound: list[tuple[Bound, str]] = []
 _current = ""
+_host: dict[str, Any] = {}  # the kernels of the host that are in use
+# When a device is in use: what makes of a kernel one that looks where its arguments are, and of
+# that one the kernel of an operation.
+_looking: Callable[[str, Any], Any] | None = None
+_strict: Callable[[str, Any], Any] | None = None
 
 
 def _compiled() -> str:
@@ -182,7 +202,9 @@ def use(name: str) -> None:
         )
     for family in _IMPLEMENTATIONS[name]:
         for kernel in family.__all__:
-            setattr(K, kernel, getattr(family, kernel))
+            _host[kernel] = getattr(family, kernel)
+    for kernel, function in _host.items():
+        setattr(K, kernel, function if _looking is None else _looking(kernel, function))
     _current = name
     rebind()
 
@@ -190,13 +212,31 @@ def use(name: str) -> None:
 def rebind() -> None:
     """Hands every operation the kernel that ``K`` holds now."""
     for op, kernel in _bound:
-        op.raw = getattr(K, kernel)
+        function = getattr(K, kernel)
+        op.raw = function if _strict is None else _strict(kernel, function)
 
 
 def bind(op: Bound, kernel: str) -> None:
     """Sets ``op.raw`` to the kernel of this name, now and whenever the backend changes."""
     _bound.append((op, kernel))
     op.raw = getattr(K, kernel)
+
+
+def look_with(looking: Callable[[str, Any], Any], strict: Callable[[str, Any], Any]) -> None:
+    """Has all kernels look where their arguments are; see ``backend/devices.py``."""
+    global _looking, _strict
+    _looking, _strict = looking, strict
+    use(_current)
+
+
+def host(kernel: str) -> Any:
+    """The kernel of this name that computes on the host."""
+    return _host[kernel]
+
+
+def reference(kernel: str) -> Any:
+    """The NumPy kernel of this name."""
+    return next(getattr(f, kernel) for f in _IMPLEMENTATIONS["numpy"] if kernel in f.__all__)
 
 
 use(os.environ.get("CHAINRULE_KERNELS") or available()[-1])

@@ -6,7 +6,8 @@ from typing import Any, Self, TypeGuard
 
 from chainrule.autograd.forward_ad import Dual
 from chainrule.autograd.modes import no_grad
-from chainrule.backend import K, dtypes
+from chainrule.placement import default_place, device as _device
+from chainrule.backend import K, devices, dtypes
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.core.arguments import checked_size, is_limited
 from chainrule.tensor import Tensor, of_array
@@ -91,6 +92,14 @@ class _Uninitialized(Tensor):
         """Says what type the tensor will have."""
         self._dtype = dtype
 
+    @property
+    def device(self) -> _device:
+        return self._place
+
+    def set_device(self, to: _device) -> None:
+        """Says where the tensor will be."""
+        self._place = to
+
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         self.needs_grad = requires_grad
         return self
@@ -102,8 +111,12 @@ class _Uninitialized(Tensor):
         chosen = self._dtype if dtype is None else dtypes.as_dtype(dtype)
         self.__class__ = self.becomes  # type: ignore[assignment]
         self.array = K.zeros(tuple(shape), chosen.array_dtype)  # type: ignore[misc]
+        place = (self._place if device is None else _device(device)).home()
+        if place is not None:
+            self.array = devices.put(self.array, place)  # type: ignore[misc]
 
-    def _start(self, dtype: DType | None) -> None:
+    def _start(self, dtype: DType | None, device: Device | None) -> None:
+        self._place = default_place() if device is None else _device(device)
         self._dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
         self.needs_grad, self._node, self._grad, self._store, self._view = False, *[None] * 4
 
@@ -130,11 +143,11 @@ class UninitializedParameter(_Uninitialized, Parameter):
     def __init__(
         self, requires_grad: bool = True, device: Device | None = None, dtype: DType | None = None
     ):
-        self._start(dtype)
+        self._start(dtype, device)
         self.needs_grad = requires_grad
 
     def _again(self) -> tuple[Any, ...]:
-        return type(self), (self.needs_grad, None, self._dtype)
+        return type(self), (self.needs_grad, self._place, self._dtype)
 
 
 class UninitializedBuffer(_Uninitialized, Buffer):
@@ -149,11 +162,11 @@ class UninitializedBuffer(_Uninitialized, Buffer):
         dtype: DType | None = None,
         persistent: bool = True,
     ):
-        self._start(dtype)
+        self._start(dtype, device)
         self.needs_grad, self.persistent = requires_grad, persistent
 
     def _again(self) -> tuple[Any, ...]:
-        return type(self), (self.needs_grad, None, self._dtype, self.persistent)
+        return type(self), (self.needs_grad, self._place, self._dtype, self.persistent)
 
 
 def is_lazy(tensor: object) -> TypeGuard[_Uninitialized]:

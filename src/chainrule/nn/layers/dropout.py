@@ -10,6 +10,7 @@ import math
 import warnings
 
 from chainrule.nn.module.base import Module
+from chainrule.ops.core.arguments import placed_like
 from chainrule.ops.creation.sampling import mask
 from chainrule.tensor import Tensor
 
@@ -177,6 +178,7 @@ def _feature_dropout(
 def _masked(op: str, input: Tensor, shape: tuple[int, ...], p: float, inplace: bool) -> Tensor:
     _check_floating(op, input)
     factors = mask(op, shape, 1 - p, input.dtype, 1 / (1 - p) if p < 1 else 1.0)
+    factors = placed_like(input, factors)
     return input.mul_(factors) if inplace else input * factors
 
 

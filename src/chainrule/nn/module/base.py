@@ -7,26 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from chainrule.absent import warn_once
-from chainrule.attributes import memory_format
-from chainrule.autograd.modes import no_grad
-from chainrule.backend import dtypes
 from chainrule.autograd.hooks import RemovableHandle
 from chainrule.nn.module.errors import tell_where
 from chainrule.nn.module.hooks import Hooks, call_with_hooks, changes, everywhere, registered
-from chainrule.nn.parameter import Buffer, Parameter, is_lazy
+from chainrule.nn.parameter import Buffer, Parameter
 from chainrule.nn.module.state import IncompatibleKeys, load_state_dict, state_dict
-from chainrule.nn.module.walking import Tree
-from chainrule.ops.core.promotion import cast
-from chainrule.ops.creation.patterns import empty_like
-from chainrule.tensor import OtherLayout, Tensor, device
-from chainrule.typing import Device, DType
+from chainrule.nn.module.converting import Convertible
+from chainrule.tensor import OtherLayout, Tensor
 
 __all__ = ["Module"]
 
-_TYPES = {name for d in dtypes.DTYPES for name in (d.name, f"chainrule.{d.name}")}
 
-
-class Module(Tree):
+class Module(Convertible):
     """The base class of all layers and networks.
 
     A subclass calls ``super().__init__()``, assigns parameters and other modules to attributes, and
@@ -287,91 +279,6 @@ class Module(Tree):
                 if parameter.grad.requires_grad:
                     parameter.grad = parameter.grad.detach()
                 parameter.grad.zero_()
-
-    def to(
-        self,
-        *args: Device | DType | Tensor | bool | None,
-        **kwargs: Device | DType | memory_format | bool | None,
-    ) -> Self:
-        """Converts floating parameters and buffers to a dtype, those of four and five dimensions
-        to a memory format; the device can only be the CPU."""
-        format: Any = kwargs.pop("memory_format", None)
-        unknown = set(kwargs) - {"device", "dtype", "non_blocking"}
-        if unknown:
-            raise TypeError(f"to: got an unexpected keyword argument {sorted(unknown)[0]!r}")
-        targets: tuple[Any, ...] = (*args, kwargs.get("device"), kwargs.get("dtype"))
-        for target in targets:
-            if isinstance(target, device) or (isinstance(target, str) and target not in _TYPES):
-                device(target)
-            elif target is not None and not isinstance(target, bool):
-                wanted = target.dtype if isinstance(target, Tensor) else dtypes.as_dtype(target)
-                self._convert_floating(wanted)
-        if format is not None:
-            self._arrange(format)
-        return self
-
-    def _arrange(self, format: memory_format) -> None:
-        for tensor in itertools.chain(self.parameters(), self.buffers()):
-            if not is_lazy(tensor) and tensor.ndim in (4, 5):
-                tensor.data = tensor.data.to(memory_format=format)
-                if tensor.grad is not None:
-                    tensor.grad = tensor.grad.detach().to(memory_format=format)
-
-    def _convert_floating(self, dtype: dtypes.dtype) -> Self:
-        if dtype.category < dtypes.FLOATING:
-            raise TypeError(f"to: a module's tensors can only be floating or complex, got {dtype}")
-        return self._convert(dtype, lambda t: t.dtype.category >= dtypes.FLOATING)
-
-    def _convert(self, dtype: dtypes.dtype, which: Callable[[Tensor], bool]) -> Self:
-        with no_grad():
-            for tensor in itertools.chain(self.parameters(), self.buffers()):
-                if is_lazy(tensor):
-                    tensor.set_dtype(dtype)
-                elif which(tensor):
-                    tensor.data = cast(tensor.detach(), dtype)
-                    if tensor.grad is not None:
-                        tensor.grad = cast(tensor.grad.detach(), dtype)
-        return self
-
-    def float(self) -> Self:
-        """Converts to float32."""
-        return self._convert(dtypes.float32, Tensor.is_floating_point)
-
-    def double(self) -> Self:
-        """Converts to float64."""
-        return self._convert(dtypes.float64, Tensor.is_floating_point)
-
-    def half(self) -> Self:
-        """Converts to float16."""
-        return self._convert(dtypes.float16, Tensor.is_floating_point)
-
-    def type(self, dst_type: DType) -> Self:
-        """Converts all parameters and buffers, those of integers too."""
-        return self._convert(dtypes.as_dtype(dst_type), lambda t: True)
-
-    def bfloat16(self) -> Self:
-        """Converts to bfloat16."""
-        return self._convert(dtypes.bfloat16, Tensor.is_floating_point)
-
-    def cpu(self) -> Self:
-        """This module: it lives on the CPU."""
-        return self
-
-    def cuda(self, device: int | Device | None = None) -> Self:
-        """Refuses: there is no GPU."""
-        return self.to("cuda")
-
-    def xpu(self, device: int | Device | None = None) -> Self:
-        """Refuses: there is no GPU."""
-        return self.to("xpu")
-
-    def to_empty(self, *, device: Device | None, recurse: bool = True) -> Self:
-        """New memory for all parameters and buffers, with any values in it."""
-        self.to(device)
-        for tensor in itertools.chain(self.parameters(recurse), self.buffers(recurse)):
-            if not is_lazy(tensor):
-                tensor.data = empty_like(tensor.detach())
-        return self
 
     def share_memory(self) -> Self:
         """Refuses: memory is not shared between processes."""

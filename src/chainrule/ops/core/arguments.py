@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Any, SupportsIndex, overload
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, SupportsIndex, overload
 
 from chainrule.attributes import check_format, preserve_format, strided
-from chainrule.backend import K, dtypes
+from chainrule.placement import place_asked_for
+from chainrule.backend import K, devices, dtypes
+from chainrule.backend.placed import compute
 from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.graph import Box, Mode, mode
@@ -34,6 +38,8 @@ __all__ = [
     "made",
     "number",
     "order_in_memory",
+    "placed",
+    "placed_like",
     "size_argument",
     "tensor_argument",
     "type_of_number",
@@ -54,18 +60,46 @@ def made(array: Array, requires_grad: bool = False) -> Tensor:
     return out
 
 
+P = ParamSpec("P")
+
+
+def placed(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
+    """Has a function that makes a new tensor put it where its argument ``device`` says, or where
+    this thread makes tensors; a copy of a tensor stays where that one is."""
+
+    @wraps(function)
+    def made_there(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+        out = function(*args, **kwargs)
+        device = kwargs.get("device")
+        place = place_asked_for(device)
+        if device is None and compute.is_active() and args and isinstance(args[0], Tensor):
+            place = args[0].device.home()
+        if place is not None and not isinstance(out.array, Box):
+            out.array = devices.put(out.array, place)
+        return out
+
+    return made_there
+
+
+def placed_like(input: Tensor, out: Tensor, device: Device | None = None) -> Tensor:
+    """A new tensor, which has no history, where another one is, unless a device is named."""
+    if device is not None or compute.is_active():
+        place = (input.device if device is None else Place(device)).home()
+        if place is not None and not isinstance(out.array, Box):
+            out.array = devices.put(out.array, place)
+    return out
+
+
 def check_device(
     op: str, device: Device | None, memory: Memory | None = None, has_format: bool = False
 ) -> None:
-    """Refuses every device but the CPU, every layout but ``strided``, and pinned memory."""
+    """Refuses devices that are not there, every layout but ``strided``, and pinned memory."""
     if memory:
         _check_memory(op, dict(memory), has_format)
     if device is None:
         return
-    if not isinstance(device, (str, Place)):
-        raise RuntimeError(
-            f"{op}: device must be 'cpu', got {device!r}; the tensors of this library live there"
-        )
+    if not isinstance(device, (str, int, Place)) or isinstance(device, bool):
+        raise RuntimeError(f"{op}: device must be a name such as 'cpu', got {device!r}")
     Place(device)
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from chainrule.backend import K, dtypes
+from chainrule.backend import ARRAYS, K, dtypes
 from chainrule.ops.core.apply import apply, as_operand
 from chainrule.ops.core.out import into
 from chainrule.ops.core.recording import one, output_tensor, two
@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 ARRAY = K.Array
+BARE: Any = (*ARRAYS, numbers.Number)
 F32, F64 = dtypes.float32.array_dtype, dtypes.float64.array_dtype
 
 
@@ -126,7 +127,7 @@ def named(function: Callable[..., Any], name: str, doc: str, types: dict[str, st
 
 
 def _unary_bare(op: Op, x: Any, floating: bool) -> Any:
-    is_bare = isinstance(x, (ARRAY, numbers.Number)) and x.__class__ not in NUMBERS
+    is_bare = isinstance(x, BARE) and x.__class__ not in NUMBERS
     if isinstance(x, OtherLayout):
         return x.operate(op.name, (x,), {})
     if not is_bare:
@@ -344,7 +345,7 @@ def _mixed(op: Binary, input: Any, other: Any) -> Any:
     elif isinstance(other, Tensor):
         if isinstance(input, NUMBERS):
             return _with_number(op.right, other, input)
-    elif isinstance(input, ARRAY) or isinstance(other, ARRAY):
+    elif isinstance(input, ARRAYS) or isinstance(other, ARRAYS):
         return op.raw(input, other)
     elif isinstance(input, numbers.Number) and isinstance(other, numbers.Number):
         if op.name not in ARITHMETIC and {input.__class__, other.__class__} <= PYTHON_NUMBERS:
@@ -354,7 +355,7 @@ def _mixed(op: Binary, input: Any, other: Any) -> Any:
             )
         return op.raw(input, other)
     for x in (input, other):
-        if not isinstance(x, (Tensor, ARRAY, numbers.Number)):
+        if not isinstance(x, (Tensor, *ARRAYS, numbers.Number)):
             raise type_error(op.name, input, other)
     return _general(op, as_operand(input), as_operand(other))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.backend import K, dtypes
+from chainrule.backend import ARRAYS, K, dtypes
 from chainrule.ops.core.primitive import Linear, Nondifferentiable
 from chainrule.tensor import OtherLayout, Size, Tensor, of_array
 from chainrule.typing import ArrayDType, DType, Number, Shape, V, Value
@@ -158,7 +158,7 @@ def broadcast_error(op: str, *shapes: Shape) -> RuntimeError:
 
 def type_error(op: str, *operands: object) -> TypeError:
     """One of the operands is neither tensor nor number: says which type it has."""
-    bad = next(x for x in operands if not isinstance(x, (Tensor, K.Array, *NUMBERS)))
+    bad = next(x for x in operands if not isinstance(x, (Tensor, *ARRAYS, *NUMBERS)))
     return TypeError(
         f"{op}(): an operand must be a Tensor or a number, not {type(bad).__name__}; "
         "convert it with chainrule.tensor(...)"

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from types import NoneType
 from typing import Any, TypeGuard, overload
 
-from chainrule.backend import K, dtypes
+from chainrule.backend import K, devices, dtypes
+from chainrule.backend.placed import Place
 from chainrule.attributes import contiguous_format, memory_format, preserve_format
 from chainrule.ops.core.arguments import check_device, order_in_memory, tensor_argument
 from chainrule.ops.core.promotion import cast
@@ -43,6 +44,32 @@ METHODS = (
 INPLACE: tuple[str, ...] = ()
 
 _clone = Linear("clone", lambda g, shape_in: g, kernel="copy")
+
+
+class _Move(Linear):
+    """The same numbers on another device; None is the host."""
+
+    rounds = False
+
+    def __init__(self) -> None:
+        self.name, self.batch, self.is_view = "move", "carry", False
+
+    def transpose(self, g: V, shape_in: Any, to: Place | None, source: Place | None) -> V:
+        return self(g, to=source, source=to)
+
+    def raw(self, a: Any, to: Place | None, source: Place | None) -> Any:
+        return devices.fetch(a) if to is None else devices.put(a, to)
+
+
+_move = _Move()
+
+
+def move(input: Tensor, to: Device) -> Tensor:
+    """``input`` on a device, itself if it is there; gradients come back from there."""
+    source, target = input.device.home(), device(to).home()
+    return input if source == target else _move(input, to=target, source=source)
+
+
 _arrange = Linear("arrange", lambda g, shape_in, order: g)
 
 
@@ -111,19 +138,23 @@ def to(
     *args: DType | Device | Tensor | builtins.bool | None,
     **kwargs: DType | Device | Tensor | builtins.bool | memory_format | None,
 ) -> Tensor:
-    """``input`` in another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``.
+    """``input`` in another type or on another device: ``x.to(dtype)``, ``x.to(device, dtype)``, or
+    as another tensor is, ``x.to(other)``.
 
-    With ``memory_format`` it lies in that order. The tensor itself if it already has the type and
-    the order, unless ``copy=True``.
+    With ``memory_format`` it lies in that order. The tensor itself if it already has the type, the
+    device and the order, unless ``copy=True``.
     """
     memory_format: Any = kwargs.pop("memory_format", None)
-    dtype, copy = _target(args, kwargs)
-    out = _in_format(input if dtype is None else cast(input, dtype), memory_format)
+    dtype, place, copy = _target(args, kwargs)
+    out = input if dtype is None else cast(input, dtype)
+    out = _in_format(out if place is None else move(out, place), memory_format)
     return clone(out, memory_format=memory_format) if copy and out is input else out
 
 
-def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | None, builtins.bool]:
-    """The type asked for (None for the same) and whether a copy is asked for."""
+def _target(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[DType | None, Device | None, builtins.bool]:
+    """The type and the device asked for (None for the same) and whether a copy is asked for."""
     unknown = set(kwargs) - {"device", "dtype", "other", "non_blocking", "copy"}
     if unknown:
         raise TypeError(f"to(): got an unexpected keyword argument {min(unknown)!r}")
@@ -131,7 +162,7 @@ def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | None
     names = ["non_blocking", "copy"]
     if args and isinstance(args[0], Tensor):
         other = args[0]
-    elif args and isinstance(args[0], (str, device, NoneType)) and not _names_type(args[0]):
+    elif args and isinstance(args[0], _PLACES) and not _names_type(args[0]):
         place, names = args[0], ["dtype", *names]
     elif args:
         dtype = _as_dtype(args[0])
@@ -142,9 +173,12 @@ def _target(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | None
         )
     check_device("to", place)
     if other is not None:
-        dtype = other.dtype
+        dtype, place = other.dtype, other.device
     dtype = rest.get("dtype", dtype)
-    return dtype, rest.get("copy", kwargs.get("copy", False))
+    return dtype, place, rest.get("copy", kwargs.get("copy", False))
+
+
+_PLACES = (str, device, NoneType, builtins.int)
 
 
 def _names_type(name: object) -> builtins.bool:
@@ -152,8 +186,6 @@ def _names_type(name: object) -> builtins.bool:
 
 
 def _as_dtype(d: DType) -> dtypes.dtype:
-    if isinstance(d, builtins.int):
-        raise RuntimeError(f"to: there is no device {d!r}; tensors live on 'cpu'")
     return dtypes.as_dtype(d)
 
 
@@ -161,8 +193,11 @@ _NAMES = {d.name for d in dtypes.DTYPES}
 
 
 def cpu(input: Tensor, *, memory_format: memory_format = preserve_format) -> Tensor:
-    """``input`` itself, or in another order: tensors live on the CPU."""
-    return _in_format(input, memory_format)
+    """``input`` on the CPU, itself if it is there and in the order that is asked for."""
+    return _in_format(move(input, _HOST), memory_format)
+
+
+_HOST = device("cpu")
 
 
 def type_as(input: Tensor, other: Tensor) -> Tensor:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.arguments import check_device, made, type_of_number
-from chainrule.ops.creation.conversion import clone
+from chainrule.ops.core.arguments import check_device, made, placed, type_of_number
+from chainrule.ops.creation.conversion import move, clone
+from chainrule.placement import default_place
 from chainrule.ops.core.promotion import NUMBERS, cast
 from chainrule.tensor import Tensor
 from chainrule.typing import Array, ArrayLike, DType, Device, HasMemory
@@ -16,6 +17,7 @@ METHODS = ("new_tensor",)
 INPLACE: tuple[str, ...] = ()
 
 
+@placed
 def tensor(
     data: ArrayLike,
     *,
@@ -172,11 +174,14 @@ def as_tensor(data: ArrayLike, dtype: DType | None = None, device: Device | None
     """``data`` as a tensor, sharing its memory if it is a tensor or an array of that type."""
     check_device("as_tensor", device)
     if isinstance(data, Tensor):
-        return data if dtype is None else cast(data, dtype)
+        out = data if dtype is None else cast(data, dtype)
+        return out if device is None else move(out, device)
     if isinstance(data, K.Array):
         target = None if dtype is None else dtypes.as_dtype(dtype)
-        return made(_converted(K.asarray(data), target, copy=False))
-    return made(_copied(data, dtype))
+        out = made(_converted(K.asarray(data), target, copy=False))
+    else:
+        out = made(_copied(data, dtype))
+    return move(out, device or default_place())
 
 
 def asarray(
@@ -198,6 +203,7 @@ def asarray(
         out = as_tensor(from_dlpack(data), dtype)
     else:
         out = made(_copied(data, dtype)) if copy else as_tensor(data, dtype)
+    out = out if device is None else move(out, device)
     if requires_grad:
         return out.requires_grad_()
     return out.detach() if requires_grad is False and out.requires_grad else out
@@ -237,6 +243,7 @@ def from_dlpack(ext_tensor: HasMemory) -> Tensor:
     return made(_converted(K.from_dlpack(ext_tensor), None, copy=False))
 
 
+@placed
 def new_tensor(
     input: Tensor,
     data: ArrayLike,

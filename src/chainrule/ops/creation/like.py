@@ -32,7 +32,7 @@ def new_zeros(
     shape, d = size_argument("new_zeros", sizes, size), _type(input, dtype)
     if device is not None or memory:
         check_device("new_zeros", device, memory)
-    return beside("new_zeros", input, made(K.zeros(shape, d), requires_grad))
+    return beside("new_zeros", input, made(K.zeros(shape, d), requires_grad), device=device)
 
 
 def new_ones(
@@ -48,7 +48,7 @@ def new_ones(
     shape, d = size_argument("new_ones", sizes, size), _type(input, dtype)
     if device is not None or memory:
         check_device("new_ones", device, memory)
-    return beside("new_ones", input, made(K.ones(shape, d), requires_grad))
+    return beside("new_ones", input, made(K.ones(shape, d), requires_grad), device=device)
 
 
 def new_empty(
@@ -64,7 +64,7 @@ def new_empty(
     shape, d = size_argument("new_empty", sizes, size), _type(input, dtype)
     if device is not None or memory:
         check_device("new_empty", device, memory)
-    return beside("new_empty", input, made(K.empty(shape, d), requires_grad))
+    return beside("new_empty", input, made(K.empty(shape, d), requires_grad), device=device)
 
 
 def new_full(

@@ -9,11 +9,11 @@ from typing import Any
 from chainrule.backend import K
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.apply import INFERENCE
-from chainrule.ops.core.arguments import check_device, checked_size, tensor_argument
+from chainrule.ops.core.arguments import checked_size, tensor_argument
 from chainrule.ops.core.inplace import assign
 from chainrule.ops.core.primitive import sum_to
 from chainrule.ops.core.promotion import cast
-from chainrule.ops.creation.conversion import clone
+from chainrule.ops.creation.conversion import clone, move
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.elementwise.complex_numbers import conj
 from chainrule.ops.index.reading import narrow
@@ -101,14 +101,14 @@ def is_inference(input: Tensor) -> bool:
 
 
 def get_device(input: Tensor) -> int:
-    """-1: the number of the CPU."""
-    return -1
+    """The number of its device, -1 for the CPU."""
+    place = tensor_argument("get_device", input).device
+    return -1 if place.type == "cpu" else place.index or 0
 
 
 def cuda(input: Tensor, device: Device | int | None = None, non_blocking: bool = False) -> Tensor:
-    """Refused: tensors live on the CPU."""
-    check_device("cuda", "cuda")
-    return input
+    """``input`` on a GPU."""
+    return move(input, "cuda" if device is None else device)
 
 
 def is_pinned(input: Tensor) -> bool:

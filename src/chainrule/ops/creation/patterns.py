@@ -14,6 +14,8 @@ from chainrule.ops.core.arguments import (
     float_type,
     made,
     number,
+    placed,
+    placed_like,
     size_argument,
     tensor_argument,
     type_of_number,
@@ -33,6 +35,7 @@ INPLACE: tuple[str, ...] = ()
 # --- filled ---------------------------------------------------------------------------------------
 
 
+@placed
 @takes_out(typed=True)
 def zeros(
     *sizes: int | Shape,
@@ -54,6 +57,7 @@ def zeros(
     return made(K.zeros(size_argument("zeros", sizes, size), float_type(dtype)), requires_grad)
 
 
+@placed
 @takes_out(typed=True)
 def ones(
     *sizes: int | Shape,
@@ -69,6 +73,7 @@ def ones(
     return made(K.ones(size_argument("ones", sizes, size), float_type(dtype)), requires_grad)
 
 
+@placed
 @takes_out(typed=True)
 def empty(
     *sizes: int | Shape,
@@ -85,6 +90,7 @@ def empty(
     return arranged("empty", out, out, memory) if memory else out
 
 
+@placed
 @takes_out(typed=True)
 def full(
     size: Shape,
@@ -120,7 +126,7 @@ def zeros_like(
 ) -> Tensor:
     """Zeros in the shape and type of ``input``."""
     shape, d = _like("zeros_like", input, dtype, device, memory)
-    return beside("zeros_like", input, made(K.zeros(shape, d), requires_grad), memory)
+    return beside("zeros_like", input, made(K.zeros(shape, d), requires_grad), memory, device)
 
 
 def ones_like(
@@ -133,7 +139,7 @@ def ones_like(
 ) -> Tensor:
     """Ones in the shape and type of ``input``."""
     shape, d = _like("ones_like", input, dtype, device, memory)
-    return beside("ones_like", input, made(K.ones(shape, d), requires_grad), memory)
+    return beside("ones_like", input, made(K.ones(shape, d), requires_grad), memory, device)
 
 
 def empty_like(
@@ -146,7 +152,7 @@ def empty_like(
 ) -> Tensor:
     """An uninitialized tensor in the shape and type of ``input``."""
     shape, d = _like("empty_like", input, dtype, device, memory)
-    return beside("empty_like", input, made(K.empty(shape, d), requires_grad), memory)
+    return beside("empty_like", input, made(K.empty(shape, d), requires_grad), memory, device)
 
 
 def full_like(
@@ -162,11 +168,19 @@ def full_like(
     shape, d = _like("full_like", input, dtype, device, memory)
     value = number("full_like", "fill_value", fill_value)
     out = made(_filled(shape, value, dtypes.from_array_dtype(d)), requires_grad)
-    return beside("full_like", input, out, memory)
+    return beside("full_like", input, out, memory, device)
 
 
-def beside(op: str, input: Tensor, out: Tensor, memory: LikeMemory | None = None) -> Tensor:
-    """A new tensor belongs to the transformation of its model, to be changed in place there."""
+def beside(
+    op: str,
+    input: Tensor,
+    out: Tensor,
+    memory: LikeMemory | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """A new tensor lies where its model does, and belongs to the same transformation, to be
+    changed in place there."""
+    placed_like(input, out, device)
     if memory:
         arranged(op, out, input, memory)
     if isinstance(input.array, Box) and not out.needs_grad:
@@ -184,6 +198,7 @@ def _like(
     return tuple(array.shape), array.dtype if dtype is None else dtypes.to_array_dtype(dtype)
 
 
+@placed
 def scalar_tensor(
     s: Number | Tensor,
     *,
@@ -201,6 +216,7 @@ def scalar_tensor(
 # --- patterns -------------------------------------------------------------------------------------
 
 
+@placed
 @takes_out(typed=True)
 def arange(
     *bounds: Real | Tensor,
@@ -273,6 +289,7 @@ def _range_argument(
     )
 
 
+@placed
 @takes_out(typed=True)
 def linspace(
     start: Number | Tensor,
@@ -289,6 +306,7 @@ def linspace(
     return made(K.linspace(first, last, count, d), requires_grad)
 
 
+@placed
 @takes_out(typed=True)
 def logspace(
     start: Number | Tensor,
@@ -334,6 +352,7 @@ def _cut(op: str, value: Number) -> int:
     return int(value)
 
 
+@placed
 @takes_out(typed=True)
 def eye(
     n: int,
@@ -354,6 +373,7 @@ def eye(
     return made(K.eye(rows, columns, dtype=float_type(dtype)), requires_grad)
 
 
+@placed
 def tril_indices(
     row: int,
     col: int,
@@ -367,6 +387,7 @@ def tril_indices(
     return made(_triangle("tril_indices", row, col, offset, device, dtype, memory))
 
 
+@placed
 def triu_indices(
     row: int,
     col: int,

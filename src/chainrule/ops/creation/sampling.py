@@ -20,6 +20,7 @@ from chainrule.ops.core.arguments import (
     float_type,
     made,
     number,
+    placed,
     size_argument,
     tensor_argument,
     whole,
@@ -119,6 +120,7 @@ def _finished(out: Tensor, requires_grad: bool) -> Tensor:
 # --- new tensors ----------------------------------------------------------------------------------
 
 
+@placed
 @takes_out(typed=True)
 def rand(
     *sizes: int | Shape,
@@ -141,6 +143,7 @@ def rand(
     return _finished(out, requires_grad)
 
 
+@placed
 @takes_out(typed=True)
 def randn(
     *sizes: int | Shape,
@@ -158,6 +161,7 @@ def randn(
     return _finished(out, requires_grad)
 
 
+@placed
 @takes_out(typed=True)
 def randint(
     *bounds: int | Shape,
@@ -212,6 +216,7 @@ def draw_integers(
     return draw(shape, lambda shape: K.random_integers(g, shape, d.array_dtype, first, end))
 
 
+@placed
 @takes_out(typed=True)
 def randperm(
     n: int,
@@ -232,6 +237,7 @@ def randperm(
     return _finished(out, requires_grad)
 
 
+@placed
 def rand_like(
     input: Tensor,
     *,
@@ -248,6 +254,7 @@ def rand_like(
     return arranged("rand_like", out, input, memory)
 
 
+@placed
 def randn_like(
     input: Tensor,
     *,
@@ -264,6 +271,7 @@ def randn_like(
     return arranged("randn_like", out, input, memory)
 
 
+@placed
 def randint_like(
     input: Tensor,
     *bounds: int,
@@ -293,6 +301,7 @@ def randint_like(
 # --- numbers that depend on tensors ---------------------------------------------------------------
 
 
+@placed
 @takes_out()
 def normal(
     mean: Real | Tensor,

@@ -14,6 +14,7 @@ from chainrule.ops.core.arguments import (
     float_type,
     made,
     number,
+    placed,
     tensor_argument,
     whole,
 )
@@ -40,6 +41,7 @@ INPLACE: tuple[str, ...] = ()
 # --- memory ---------------------------------------------------------------------------------------
 
 
+@placed
 def empty_strided(
     size: Shape,
     stride: Shape,
@@ -65,6 +67,7 @@ def empty_strided(
     return made(K.as_strided(memory, sizes, steps, 0), requires_grad)
 
 
+@placed
 def new_empty_strided(
     input: Tensor,
     size: Shape,
@@ -79,6 +82,7 @@ def new_empty_strided(
     return empty_strided(size, stride, dtype=d, device=device, requires_grad=requires_grad)
 
 
+@placed
 def empty_permuted(
     size: Shape,
     physical_layout: Sequence[int],
@@ -120,6 +124,7 @@ def frombuffer(
 # --- numbers --------------------------------------------------------------------------------------
 
 
+@placed
 @takes_out(typed=True)
 def range(
     start: Real,

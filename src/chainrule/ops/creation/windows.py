@@ -6,7 +6,7 @@ import math
 from typing import Unpack
 
 from chainrule.backend import dtypes
-from chainrule.ops.core.arguments import check_device, whole
+from chainrule.ops.core.arguments import check_device, placed, whole
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.patterns import arange, ones
 from chainrule.ops.elementwise.complex_numbers import abs
@@ -43,6 +43,7 @@ def as_window(values: Tensor, dtype: DType | None, requires_grad: bool) -> Tenso
     return out.requires_grad_(requires_grad)
 
 
+@placed
 def hann_window(
     window_length: int,
     periodic: bool = True,
@@ -62,6 +63,7 @@ def hann_window(
     return as_window(0.5 - 0.5 * cos(2 * math.pi * t), dtype, requires_grad)
 
 
+@placed
 def hamming_window(
     window_length: int,
     periodic: bool = True,
@@ -78,6 +80,7 @@ def hamming_window(
     return as_window(alpha - beta * cos(2 * math.pi * t), dtype, requires_grad)
 
 
+@placed
 def blackman_window(
     window_length: int,
     periodic: bool = True,
@@ -93,6 +96,7 @@ def blackman_window(
     return as_window(values, dtype, requires_grad)
 
 
+@placed
 def bartlett_window(
     window_length: int,
     periodic: bool = True,
@@ -107,6 +111,7 @@ def bartlett_window(
     return as_window(1 - abs(2 * t - 1), dtype, requires_grad)
 
 
+@placed
 def kaiser_window(
     window_length: int,
     periodic: bool = True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from chainrule.backend import K, dtypes
+from chainrule.backend import ARRAYS, K, dtypes
 from chainrule.ops.core.synonyms import also_named
 from chainrule.ops.index.choice import index_put as put
 from chainrule.ops.index.choice import slice_view
@@ -83,7 +83,7 @@ def as_value(op: str, input: Tensor, value: Operand) -> Tensor:
         real = K.kind_of(input.array.dtype) == "f" and value.__class__ is not complex
         value = of_array(K.asarray(value, dtype=input.array.dtype if real else None))
     elif not isinstance(value, Tensor):
-        if not isinstance(value, K.Array) and not hasattr(value, "dtype"):
+        if not isinstance(value, ARRAYS) and not hasattr(value, "dtype"):
             raise TypeError(
                 f"{op}: can't assign a {type(value).__name__} to a {input.dtype} tensor; convert "
                 "it with chainrule.tensor(...)"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
-from chainrule.backend import K, dtypes
+from chainrule.backend import ARRAYS, K, dtypes
 from chainrule.ops.index.choice import FULL, nonzero_indices, slice_view
 from chainrule.ops.core.promotion import broadcast_shapes, cast
 from chainrule.ops.core.apply import as_operand
@@ -260,7 +260,7 @@ def _item(op: str, item: Index) -> Item:
         return item
     if isinstance(item, (list, tuple, range)):
         item = _listed(op, item)
-    elif isinstance(item, K.Array):
+    elif isinstance(item, ARRAYS):
         item = of_array(K.copy(item))  # the graph keeps it: not the user's own
     elif isinstance(item, bool) or getattr(item, "dtype", None) == "bool":
         item = as_operand(item)

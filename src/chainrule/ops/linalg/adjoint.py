@@ -5,7 +5,8 @@ A gradient of complex numbers is that of PyTorch: for a real loss, d loss = Re t
 
 from __future__ import annotations
 
-from chainrule.backend import K
+
+from chainrule.backend import ARRAYS
 from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.elementwise.complex_numbers import conj, real
 from chainrule.ops.shape.diagonal import diagonal
@@ -46,7 +47,7 @@ def check_phase(op: str, turn: Value) -> None:
     cannot be looked at.
     """
     array = turn.array if isinstance(turn, Tensor) else turn
-    if isinstance(array, K.Array) and array.size and float(abs(array).max()) > 1e-2:
+    if isinstance(array, ARRAYS) and array.size and float(abs(array).max()) > 1e-2:
         raise RuntimeError(
             f"{op}: complex vectors are determined up to a factor of size 1, and this loss depends "
             "on that factor, so that its gradient is ill-defined; compute it from what does not, "

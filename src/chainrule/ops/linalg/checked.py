@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from chainrule.backend import K
+from chainrule.backend import ARRAYS
 from chainrule.ops.core.primitive import Nondifferentiable
 from chainrule.ops.creation.patterns import eye
 from chainrule.ops.elementwise.logic import where
@@ -44,7 +44,7 @@ class SolveEx(NamedTuple):
 
 def _where_possible(function: Callable[[Tensor], Tensor], A: Tensor, info: Tensor) -> Tensor:
     """The result of the matrices that have one, NaN for the others."""
-    if isinstance(info.array, K.Array) and not info.array.any():
+    if isinstance(info.array, ARRAYS) and not info.array.any():
         return function(A)
     bad = reshape(info != 0, (*info.shape, 1, 1))
     out = function(where(bad, eye(A.shape[-1], dtype=A.dtype), A))

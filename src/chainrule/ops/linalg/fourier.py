@@ -18,6 +18,7 @@ from chainrule.ops.index.reading import narrow
 from chainrule.ops.shape.padding import pad_zeros
 from chainrule.ops.shape.rearrange import roll
 from chainrule.ops.shape.views import canonical_dim, canonical_dims
+from chainrule.ops.core.arguments import placed
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Device, Dims, DType, Memory, Shape, V
 
@@ -341,6 +342,7 @@ def ihfft2(
 # --- frequencies ----------------------------------------------------------------------------------
 
 
+@placed
 def fftfreq(
     n: int,
     d: float = 1.0,
@@ -361,6 +363,7 @@ def fftfreq(
     return out.requires_grad_(requires_grad)
 
 
+@placed
 def rfftfreq(
     n: int,
     d: float = 1.0,

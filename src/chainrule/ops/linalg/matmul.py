@@ -12,7 +12,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from chainrule.backend import K, dtypes
+from chainrule.backend import ARRAYS, K, dtypes
 from chainrule.ops.core.out import into
 from chainrule.ops.core.apply import apply, as_operand
 from chainrule.ops.core.recording import affine
@@ -154,12 +154,12 @@ def _matmul_bare(input: Any, other: Any) -> Any:
     for position, x in enumerate((input, other), 1):
         if isinstance(x, OtherLayout):
             return x.operate("matmul", (input, other), {})
-        if not isinstance(x, (Tensor, K.Array)):
+        if not isinstance(x, (Tensor, *ARRAYS)):
             raise TypeError(
                 f"matmul(): argument {position} must be a Tensor, not {type(x).__name__}; multiply "
                 "by a number with *, convert a list with chainrule.tensor(...)"
             )
-    if isinstance(input, K.Array) and isinstance(other, K.Array):
+    if isinstance(input, ARRAYS) and isinstance(other, ARRAYS):
         return _matmul.raw(input, other)
     return matmul(as_operand(input), as_operand(other))
 
@@ -381,7 +381,7 @@ def _linear_checked(input: Any, weight: Any, bias: Any) -> Any:
     for name, t in zip(("input", "weight", "bias"), inputs, strict=False):
         if isinstance(t, OtherLayout):
             return t.operate("linear", inputs, {})
-        if not isinstance(t, (Tensor, K.Array)):
+        if not isinstance(t, (Tensor, *ARRAYS)):
             raise TypeError(
                 f"linear(): argument {name!r} must be Tensor, not {type(t).__name__}; convert it "
                 "with chainrule.tensor(...)"
@@ -417,7 +417,7 @@ def _is_scattered(x: Tensor) -> bool:
     """Whether the rows of x do not lie one behind the other, as after a transposition: a copy of
     them costs less than a product that reads them as they are."""
     array = x.array
-    return isinstance(array, K.Array) and array.size > 0 and not array.flags.c_contiguous
+    return isinstance(array, ARRAYS) and array.size > 0 and not array.flags.c_contiguous
 
 
 def check_fits(op: str, name: str, x: Value, shape: Shape) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from chainrule.backend import K, dtypes
+from chainrule.backend import ARRAYS, K, dtypes
 from chainrule.backend.numpy_kernels.linalg import LinAlgError
 from chainrule.ops.core.synonyms import also_named
 from chainrule.ops.core.batching import RULES
@@ -64,7 +64,7 @@ def check_matrix(
 
     Only an operation for ``few_bits`` takes float16 and bfloat16.
     """
-    if not isinstance(A, (Tensor, K.Array)):
+    if not isinstance(A, (Tensor, *ARRAYS)):
         check_layout(op, A)
         raise TypeError(
             f"{op}(): argument {name!r} must be Tensor, not {type(A).__name__}; convert it with "

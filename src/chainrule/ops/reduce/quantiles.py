@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-from chainrule.backend import K, dtypes
+from chainrule.backend import ARRAYS, K, dtypes
 from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.elementwise.functions import ceil, floor
@@ -103,7 +103,8 @@ def _checked_q(op: str, input: Tensor, q: float | Tensor, interpolation: str) ->
             f"{op}: q tensor must be same dtype as the input tensor, got {q.dtype} and "
             f"{input.dtype}"
         )
-    if isinstance(q.array, K.Array) and not ((q.array >= 0) & (q.array <= 1)).all():
+    array = q.array
+    if isinstance(array, ARRAYS) and not ((array >= 0) & (array <= 1)).all():
         raise RuntimeError(f"{op}: q values must be in the range [0, 1], got {q.tolist()}")
     return q
 

@@ -1,0 +1,274 @@
+"""Calls of kernels on cells: their arrays are taken out, and what comes out goes into cells.
+
+See ``backend/placed.py`` for what a cell is, and ``backend/dispatch.py`` for who calls this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from chainrule import backend
+from chainrule.backend.devices import jax
+from chainrule.backend.effects import WRITES
+from chainrule.backend.placed import Place, Placed, Taken, compute
+from chainrule.backend.xla_kernels.checks import is_traced
+
+__all__ = [
+    "VIEWS",
+    "OutOfDeviceMemory",
+    "again",
+    "cells_in",
+    "checked",
+    "computed",
+    "in_cells",
+    "into_base",
+    "mapped",
+    "out_of_memory",
+    "place_of_all",
+    "raw_of",
+    "several_places",
+    "viewed",
+    "written",
+]
+
+# --- the arguments of a call ----------------------------------------------------------------------
+
+
+def cells_in(tree: Any) -> Iterator[Placed]:
+    """The cells in nested lists, tuples and dictionaries."""
+    if tree.__class__ is Placed:
+        yield tree
+    elif isinstance(tree, (list, tuple)):
+        for part in tree:
+            yield from cells_in(part)
+    elif isinstance(tree, dict):
+        for part in tree.values():
+            yield from cells_in(part)
+
+
+def mapped(tree: Any, function: Callable[[Placed], Any]) -> Any:
+    """Arguments with something else in the places of cells, and kernels as they are on a device."""
+    kind = tree.__class__
+    if kind is Placed:
+        return function(tree)
+    if kind is list:
+        return [mapped(part, function) for part in tree]
+    if kind is tuple:
+        return tuple([mapped(part, function) for part in tree])
+    if isinstance(tree, tuple):
+        return kind(*[mapped(part, function) for part in tree])
+    if kind is dict:
+        return {key: mapped(part, function) for key, part in tree.items()}
+    if kind is FunctionType:
+        return getattr(tree, "on_device", tree)
+    if isinstance(tree, np.ndarray):
+        return tree.view(np.ndarray)  # not one that a recorder watches
+    return tree
+
+
+def raw_of(cell: Placed) -> Any:
+    """The array in a cell."""
+    return cell.raw
+
+
+def place_of_all(kernel: str, *trees: Any) -> Place:
+    """Where the cells among the arguments are: PyTorch's error if that is not one place."""
+    place: Any = None
+    for cell in cells_in(trees):
+        if place is None:
+            place = cell.place
+        elif cell.place != place:
+            raise several_places(kernel, place, cell.place)
+    return place
+
+
+def several_places(kernel: str, a: object, b: object) -> RuntimeError:
+    """The error for tensors on different devices."""
+    return RuntimeError(
+        f"{kernel}: Expected all tensors to be on the same device, but found at least two devices, "
+        f"{a} and {b}! Move one of them with .to(...)"
+    )
+
+
+# --- computing ------------------------------------------------------------------------------------
+
+
+def computed(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
+    """A function of arrays of JAX's, on cells."""
+    place = place_of_all(kernel, args, kwargs)
+    try:
+        out = function(*mapped(args, raw_of), **mapped(kwargs, raw_of))
+    except Exception as error:
+        raise _translated(error, kernel, args, kwargs) from error
+    return in_cells(out, place)
+
+
+def _translated(error: Exception, kernel: str, args: Any, kwargs: Any) -> Exception:
+    """What XLA says when memory runs out, with what it was asked for."""
+    if "RESOURCE_EXHAUSTED" not in str(error):
+        return error
+    sizes = [f"{c.dtype}{list(c.shape)}" for c in cells_in((args, kwargs))]
+    return out_of_memory(f"{kernel} of {', '.join(sizes[:6])}", str(error))
+
+
+def out_of_memory(what: str, said: str) -> MemoryError:
+    """The error for a device whose memory is full."""
+    return OutOfDeviceMemory(
+        f"{what}: out of memory on the device; take a smaller batch, or recompute activations with "
+        f"utils.checkpoint ({said.partition(chr(10))[0][:200]})"
+    )
+
+
+class OutOfDeviceMemory(MemoryError, RuntimeError):
+    """A device has not the memory that was asked for: PyTorch's is a RuntimeError."""
+
+
+def in_cells(out: Any, place: Place) -> Any:
+    """Results with arrays in cells."""
+    if isinstance(out, jax().Array):
+        return Placed(out, place)
+    if isinstance(out, np.ndarray):
+        return compute.put(out, place)
+    if isinstance(out, tuple) and out.__class__ is not tuple:
+        return out.__class__(*[in_cells(part, place) for part in out])
+    if isinstance(out, (list, tuple)):
+        return out.__class__([in_cells(part, place) for part in out])
+    return out
+
+
+def checked(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
+    """The answer of a check; one that is not known while a program is traced stays an array."""
+    ok = function(*mapped(args, raw_of), **mapped(kwargs, raw_of))
+    return ok if is_traced(ok) else bool(ok)
+
+
+def written(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
+    """Puts what a kernel returns into the cells that it writes to."""
+    place = place_of_all(kernel, args, kwargs)
+    given = mapped(args, raw_of)
+    if kernel == "write_updates":  # its rule is written in operations, which know cells
+        given = (_on_raw(args[0], place), *given[1:])
+    out = function(*given, **mapped(kwargs, raw_of))
+    places = WRITES[kernel]
+    if len(places) == 1:
+        return _into(args[places[0]], out)
+    return tuple([_into(args[i], part) for i, part in zip(places, out, strict=True)])
+
+
+def _on_raw(rule: Callable[..., Any], place: Place) -> Callable[..., Any]:
+    """A function of cells as one of arrays of JAX's."""
+
+    def of_raw(*args: Any, **kwargs: Any) -> Any:
+        cells = [Placed(a, place) if isinstance(a, jax().Array) else a for a in args]
+        return mapped(rule(*cells, **kwargs), raw_of)
+
+    return of_raw
+
+
+def _into(target: Any, out: Any) -> Any:
+    if target.__class__ is Placed:
+        return target.write(out)
+    for cell, part in zip(target, out, strict=True):
+        _into(cell, part)
+    return target
+
+
+# --- views ----------------------------------------------------------------------------------------
+
+# The result shares the memory of the first argument.
+VIEWS = {
+    "as_strided",
+    "broadcast_to",
+    "diagonal",
+    "imag",
+    "permute",
+    "real",
+    "reshape",
+    "slice_view",
+    "unfold",
+    "view_as_complex",
+    "view_as_real",
+    "view_bits",
+}
+
+
+def viewed(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
+    """A view of a cell; a copy where a tensor on the CPU is one, too."""
+    cell, *rest = args
+    place = place_of_all(kernel, args, kwargs)
+    twin = backend.reference(kernel)
+    strides = _strides(kernel, twin, cell, rest, kwargs)
+    raw = function(cell.raw, *rest, **kwargs)
+    if strides is None:
+        return Placed(raw, place)
+    return Placed(raw, place, cell, Taken(kernel, function, twin, tuple(rest), kwargs), strides)
+
+
+def _strides(kernel: str, twin: Any, cell: Placed, args: Any, kwargs: Any) -> Any:
+    """The strides of a view; None where NumPy would have to copy.
+
+    NumPy finds them from an array over memory that is not there, and that it does not read.
+    """
+    shape, strides = cell.shape, cell.strides
+    like = np.lib.stride_tricks.as_strided(np.empty(1, cell.dtype), shape, strides)
+    if kernel != "reshape":
+        out = twin(like, *args, **kwargs)
+        return out.strides if np.may_share_memory(out, like) or not out.size else None
+    try:
+        return like.reshape(*args, *kwargs.values(), copy=False).strides
+    except ValueError:  # it cannot without a copy
+        return None
+
+
+def again(view: Placed, base: Placed) -> Any:
+    """The array that a view shows of its base now."""
+    taken = view.taken
+    return taken.function(base.raw, *taken.args, **taken.kwargs)
+
+
+def into_base(view: Placed, raw: Any) -> None:
+    """Writes what a view holds from now on into its base."""
+    base: Any = view.base
+    taken = view.taken
+    put_back = _PUT_BACK.get(taken.kernel, _put_back_anywhere)
+    base.write(put_back(base.raw, raw, taken))
+
+
+def _put_back_anywhere(whole: Any, part: Any, taken: Taken) -> Any:
+    """By the numbers of the elements that the view shows."""
+    numbers = np.arange(whole.size).reshape(whole.shape)
+    try:
+        shown = np.asarray(taken.twin(numbers, *taken.args, **taken.kwargs)).reshape(-1)
+    except (TypeError, ValueError):
+        raise RuntimeError(
+            "in-place: a tensor on a device that shows parts of complex numbers cannot be changed "
+            "in place; make a new one with chainrule.complex"
+        ) from None
+    return whole.reshape(-1).at[shown].set(part.reshape(-1)).reshape(whole.shape)
+
+
+def _put_back_slice(whole: Any, part: Any, taken: Taken) -> Any:
+    return whole.at[(..., *_told(taken))].set(part)
+
+
+def _put_back_permuted(whole: Any, part: Any, taken: Taken) -> Any:
+    dims, n = _told(taken), whole.ndim
+    order = [*range(n - len(dims)), *[n + d for d in dims]]
+    return part.transpose([order.index(d) for d in range(n)])
+
+
+def _told(taken: Taken) -> Any:
+    """The one argument of a view besides its base."""
+    (value,) = (*taken.args, *taken.kwargs.values())
+    return value
+
+
+_PUT_BACK: dict[str, Callable[..., Any]] = {
+    "permute": _put_back_permuted,
+    "reshape": lambda whole, part, taken: part.reshape(whole.shape),
+    "slice_view": _put_back_slice,
+}

@@ -1,0 +1,103 @@
+"""Devices: what there is besides the CPU, and how arrays come to them and back.
+
+Until a device is first used, nothing here costs anything. Then JAX is imported, and every kernel of
+``K`` becomes a function that looks whether one of its arguments is a cell with an array on a device
+(``backend/placed.py``); ``backend/dispatch.py`` says what it does then.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from chainrule.backend.placed import Place, Placed, compute
+
+__all__ = ["KINDS", "available", "count", "default_kind", "fetch", "find", "jax", "put", "told"]
+
+# Names of kinds of devices, and JAX's names for them. "xla" is whatever JAX computes on.
+KINDS = {"cuda": "gpu", "tpu": "tpu", "xla": ""}
+NO_JAX = "devices besides the CPU need JAX: pip install 'chainrule[xla]'"
+
+_jax: Any = None
+
+
+def available(kind: str = "xla") -> bool:
+    """Whether there is a device of this kind. Imports JAX, if it is installed."""
+    return count(kind) > 0
+
+
+def count(kind: str = "xla") -> int:
+    """How many devices of a kind this process can use."""
+    try:
+        return len(of_kind(kind)) if find_spec("jax") is not None else 0
+    except RuntimeError:  # JAX's, where it finds none
+        return 0
+
+
+def of_kind(kind: str) -> list[Any]:
+    """JAX's devices of a kind that this process can use."""
+    platform = KINDS[kind]
+    return list(jax().local_devices(backend=platform) if platform else jax().local_devices())
+
+
+def default_kind() -> str:
+    """The kind of the devices that JAX computes on: "cuda", "tpu", or "xla", which is the CPU."""
+    platform = jax().default_backend()
+    return {name: kind for kind, name in KINDS.items()}.get(platform, "xla")
+
+
+def jax() -> Any:
+    """JAX, imported when it is first needed, with numbers of 64 bits.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    global _jax
+    if _jax is None:
+        try:
+            _jax = import_module("jax")
+        except ImportError:
+            raise ImportError(NO_JAX) from None
+        _jax.config.update("jax_enable_x64", True)
+    return _jax
+
+
+def told(kind: str) -> str:
+    """Why there is no device of a kind, in words that end an error."""
+    if find_spec("jax") is None:
+        return f"tensors live on 'cpu' ({NO_JAX})"
+    there = default_kind()
+    here = "the CPU" if there == "xla" else f"'{there}'"
+    return f"tensors live on 'cpu' and on 'xla' (JAX finds no {KINDS[kind]}: its 'xla' is {here})"
+
+
+def find(kind: str, index: int | None) -> Place:
+    """The device of this kind and number.
+
+    Raises:
+        RuntimeError: there is none, or JAX is not installed; says which there are.
+    """
+    there, number = count(kind), 0 if index is None else index
+    if there == 0:
+        raise RuntimeError(f"device: {kind!r} is not available; {told(kind)}")
+    if not 0 <= number < there:
+        raise RuntimeError(
+            f"device: {kind}:{number} is not available; there {'is' if there == 1 else 'are'} "
+            f"{there} of its kind, numbered from 0"
+        )
+    return Place(kind, number)
+
+
+def put(a: Any, place: Place) -> Placed:
+    """A cell on a device with the numbers of an array of the host, or of another cell."""
+    if not compute.is_active():
+        import_module("chainrule.backend.dispatch").activate()
+    return compute.put(a, place)
+
+
+def fetch(cell: Placed) -> np.ndarray:
+    """A copy on the host."""
+    return compute.read(cell)

@@ -1,0 +1,292 @@
+"""How a kernel finds out where to compute, once a device is in use.
+
+Every kernel of ``K`` becomes one that looks at the class of its arguments: arrays of the host go to
+the kernel of the host, cells (``backend/placed.py``) to its version in ``xla_kernels``. Arrays that
+an operation makes for itself have no place until they meet a cell; inputs of operations have one,
+and two places in one call are PyTorch's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from chainrule import backend
+from chainrule.backend.cells import (
+    VIEWS,
+    again,
+    checked,
+    computed,
+    in_cells,
+    into_base,
+    mapped,
+    place_of_all,
+    several_places,
+    viewed,
+    written,
+)
+from chainrule.backend.devices import jax, of_kind
+from chainrule.backend.effects import CHECKS, STATIC, WRITES
+from chainrule.backend.placed import Place, Placed, compute
+from chainrule.backend.recorded import thread
+from chainrule.backend.xla_kernels import table
+from chainrule.backend.xla_kernels.checks import is_traced
+
+__all__ = ["activate"]
+
+# --- what is asked of cells outside of kernels ----------------------------------------------------
+
+
+class Engine:
+    """Computes with cells where no kernel is called; see ``compute`` in ``backend/placed.py``."""
+
+    def __init__(self) -> None:
+        self.jnp: Any = jax().numpy
+        self.functions: dict[str, Callable[..., Any]] = {
+            "getitem": lambda a, index: a[index],
+            "astype": lambda a, dtype: a.astype(dtype),
+            "reshape": lambda a, *shape: a.reshape(*shape),
+            "transpose": lambda a, *dims: a.transpose(*dims),
+        }
+        self.known: dict[str, Callable[..., Any]] = {}
+
+    def is_active(self) -> bool:
+        """Whether a device is in use."""
+        return True
+
+    def __call__(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """An operator or a method of cells, by the name of JAX's function for it."""
+        if not all(map(_is_operand, args)):
+            return NotImplemented
+        function = self.known.get(name)
+        if function is None:
+            function = self.known[name] = self._named(name)
+        if thread.recorder is not None:
+            return thread.recorder.call(f"xla.{name}", function, args, kwargs)
+        return function(*args, **kwargs)
+
+    def _named(self, name: str) -> Callable[..., Any]:
+        function = self.functions.get(name) or getattr(self.jnp, name)
+
+        def of_cells(*args: Any, **kwargs: Any) -> Any:
+            return computed(name, function, args, kwargs)
+
+        return of_cells
+
+    def again(self, view: Placed, base: Placed) -> Any:
+        """The array that a view shows of its base now."""
+        return again(view, base)
+
+    def into_base(self, view: Placed, raw: Any) -> None:
+        """Writes what a view holds from now on into its base."""
+        into_base(view, raw)
+
+    def put(self, a: Any, place: Place) -> Placed:
+        """A cell on a device with the numbers of an array of the host, or of another cell."""
+        if thread.recorder is not None:
+            return thread.recorder.call("xla.put", _put, (a, place), {})
+        return _put(a, place)
+
+    def read(self, cell: Placed) -> np.ndarray:
+        """A copy of the numbers of a cell on the host."""
+        if thread.recorder is not None:
+            thread.recorder.refuse("it reads numbers of a tensor")
+        return np.array(cell.raw)
+
+
+def _put(a: Any, place: Place) -> Placed:
+    # JAX may keep the memory that it is given: it gets its own.
+    raw = a.raw if isinstance(a, Placed) else np.array(a)
+    if is_traced(raw):
+        return Placed(raw, place)
+    return Placed(jax().device_put(raw, of_kind(place.kind)[place.number]), place)
+
+
+_OPERANDS = (Placed, np.ndarray, np.generic, bool, int, float, complex, slice, tuple, list)
+
+
+def _is_operand(a: Any) -> bool:
+    known = isinstance(a, (*_OPERANDS, type(None), type(Ellipsis), np.dtype))
+    return known or hasattr(a, "__index__")
+
+
+# --- kernels that look where their arguments are --------------------------------------------------
+
+
+def _asarray(a: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+    if dtype is None or np.dtype(dtype) == a.dtype:
+        return _copied(a) if copy else a
+    return computed("asarray", table.TABLE["astype"], (a, np.dtype(dtype)), {})
+
+
+def _copied(a: Placed) -> Placed:
+    return Placed(a.raw, a.place)
+
+
+def _owned(a: Placed, shared: bool) -> Placed:
+    return a if not shared and a.base is None else _copied(a)
+
+
+def _to_contiguous(a: Placed) -> Placed:
+    return a if a.flags.c_contiguous else _copied(a)
+
+
+def _arrange(a: Placed, order: tuple[int, ...]) -> Placed:
+    """Row-major order, whatever is asked for: how memory is laid out is XLA's to choose."""
+    return _to_contiguous(a)
+
+
+def _root(a: Any) -> Any:
+    while isinstance(a, Placed) and a.base is not None:
+        a = a.base
+    return a
+
+
+def _write(target: Any, value: Any) -> Any:
+    """``write`` between devices, as ``copy_`` of PyTorch's."""
+    if not isinstance(target, Placed):
+        return backend.host("write")(target, compute.read(value))
+    if isinstance(value, Placed) and value.place != target.place:
+        value = _put(value, target.place)
+    return written("write", table.TABLE["write"], (target, value), {})
+
+
+# What is about cells, not about the arrays in them.
+OF_CELLS: dict[str, Callable[..., Any]] = {
+    "arrange": _arrange,
+    "asarray": _asarray,
+    "copy": _copied,
+    "from_python": _asarray,
+    "is_contiguous": lambda a: a.flags.c_contiguous,
+    "may_share_memory": lambda a, b: _root(a) is _root(b),
+    "owned": _owned,
+    "to_contiguous": _to_contiguous,
+    "to_numpy": lambda a: compute.read(a),
+    "write": _write,
+}
+
+
+def activate() -> None:
+    """Has kernels look where their arguments are, from now on."""
+    if not compute.is_active():
+        jax()
+        compute.by = Engine()
+        backend.look_with(_looking, _strict)
+
+
+_known: dict[tuple[str, Any], Any] = {}
+
+
+def _looking(kernel: str, host: Any) -> Any:
+    """A kernel that computes on the host or on a device, wherever its arguments are."""
+    if not callable(host) or isinstance(host, type):
+        return host
+    found = _known.get((kernel, host))
+    if found is None:
+        found = _known[kernel, host] = _made(kernel, host)
+    return found
+
+
+def _made(kernel: str, host: Any) -> Any:
+    there = _on_device(kernel, host)
+
+    def looking(*args: Any, **kwargs: Any) -> Any:
+        for a in args:
+            kind = a.__class__
+            if kind is Placed or ((kind is list or kind is tuple) and _has_cells(a)):
+                return there(*args, **kwargs)
+        if kwargs and _has_cells(kwargs.values()):
+            return there(*args, **kwargs)
+        return host(*args, **kwargs)
+
+    return _named_as(looking, kernel, host)
+
+
+def _named_as(function: Any, kernel: str, host: Any) -> Any:
+    function.__name__ = kernel
+    function.host = host
+    if kernel in table.TABLE:
+        function.on_device = table.TABLE[kernel]
+    return function
+
+
+def _has_cells(parts: Any) -> bool:
+    for a in parts:
+        kind = a.__class__
+        if kind is Placed or ((kind is list or kind is tuple) and _has_cells(a)):
+            return True
+    return False
+
+
+def _on_device(kernel: str, host: Any) -> Callable[..., Any]:
+    """What computes a kernel some of whose arguments are cells."""
+    if kernel in OF_CELLS:
+        return OF_CELLS[kernel]
+    if kernel in table.ABSENT:
+        return _refusing(kernel, table.ABSENT[kernel])
+    if kernel in table.HOSTED:
+        return _hosted(kernel, host)
+    function = table.TABLE.get(kernel)
+    if function is None or kernel in STATIC:  # it takes no arrays, or looks at their form alone
+        return function or host
+    ways = {**dict.fromkeys(VIEWS, viewed), **dict.fromkeys(WRITES, written)}
+    way = ways.get(kernel) or (checked if kernel in CHECKS else computed)
+
+    def there(*args: Any, **kwargs: Any) -> Any:
+        return way(kernel, function, args, kwargs)
+
+    return there
+
+
+def _refusing(kernel: str, why: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        place = place_of_all(kernel, args, kwargs)
+        raise RuntimeError(f"{kernel}: not available on {place}: {why}; use .cpu() first")
+
+    return refuse
+
+
+def _hosted(kernel: str, host: Any) -> Callable[..., Any]:
+    """A kernel that is computed on the host; its results go to where its arguments are."""
+
+    def there(*args: Any, **kwargs: Any) -> Any:
+        place = place_of_all(kernel, args, kwargs)
+        if thread.recorder is not None:
+            thread.recorder.refuse(f"{kernel} is computed on the CPU: {table.HOSTED[kernel]}")
+        args, kwargs = mapped(args, compute.read), mapped(kwargs, compute.read)
+        return in_cells(host(*args, **kwargs), place)
+
+    return there
+
+
+def _strict(kernel: str, looking: Any) -> Any:
+    """The kernel of an operation, whose inputs have to be on one device.
+
+    What operations make for themselves has no place, but is handed to kernels of ``K``; arrays of
+    the host among the inputs of an operation are tensors on the CPU, if they have dimensions.
+    """
+    host = getattr(looking, "host", None)
+    if host is None:
+        return looking
+
+    def strict(*args: Any, **kwargs: Any) -> Any:
+        cell = other = None
+        for a in args:
+            kind = a.__class__
+            if kind is Placed:
+                cell = a
+            elif kind is np.ndarray and a.shape:
+                other = a
+            elif (kind is list or kind is tuple) and a:
+                for part in a:
+                    if part.__class__ is Placed:
+                        cell = part
+                    elif part.__class__ is np.ndarray and part.shape:
+                        other = part
+        if cell is not None and other is not None:
+            raise several_places(kernel, cell.place, "cpu")
+        return looking(*args, **kwargs)
+
+    return _named_as(strict, kernel, host)
