@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from chainrule import backend
-from chainrule.backend.devices import jax
+from chainrule.backend.devices import jax, out_of_memory
 from chainrule.backend.effects import WRITES
 from chainrule.backend.placed import Place, Placed, Taken, compute
 from chainrule.backend.xla_kernels.checks import is_traced
 
 __all__ = [
     "VIEWS",
-    "OutOfDeviceMemory",
     "again",
     "cells_in",
     "checked",
@@ -27,7 +26,6 @@ __all__ = [
     "in_cells",
     "into_base",
     "mapped",
-    "out_of_memory",
     "place_of_all",
     "raw_of",
     "several_places",
@@ -115,18 +113,6 @@ def _translated(error: Exception, kernel: str, args: Any, kwargs: Any) -> Except
     return out_of_memory(f"{kernel} of {', '.join(sizes[:6])}", str(error))
 
 
-def out_of_memory(what: str, said: str) -> MemoryError:
-    """The error for a device whose memory is full."""
-    return OutOfDeviceMemory(
-        f"{what}: out of memory on the device; take a smaller batch, or recompute activations with "
-        f"utils.checkpoint ({said.partition(chr(10))[0][:200]})"
-    )
-
-
-class OutOfDeviceMemory(MemoryError, RuntimeError):
-    """A device has not the memory that was asked for: PyTorch's is a RuntimeError."""
-
-
 def in_cells(out: Any, place: Place) -> Any:
     """Results with arrays in cells."""
     if isinstance(out, jax().Array):
@@ -163,8 +149,10 @@ def _on_raw(rule: Callable[..., Any], place: Place) -> Callable[..., Any]:
     """A function of cells as one of arrays of JAX's."""
 
     def of_raw(*args: Any, **kwargs: Any) -> Any:
-        cells = [Placed(a, place) if isinstance(a, jax().Array) else a for a in args]
-        return mapped(rule(*cells, **kwargs), raw_of)
+        array = jax().Array
+        cells = [Placed(a, place) if isinstance(a, array) else a for a in args]
+        named = {k: Placed(a, place) if isinstance(a, array) else a for k, a in kwargs.items()}
+        return mapped(rule(*cells, **named), raw_of)
 
     return of_raw
 

@@ -15,7 +15,20 @@ import numpy as np
 
 from chainrule.backend.placed import Place, Placed, compute
 
-__all__ = ["KINDS", "available", "count", "default_kind", "fetch", "find", "jax", "put", "told"]
+__all__ = [
+    "KINDS",
+    "OutOfDeviceMemory",
+    "available",
+    "count",
+    "default_kind",
+    "fetch",
+    "find",
+    "jax",
+    "of_kind",
+    "out_of_memory",
+    "put",
+    "told",
+]
 
 # Names of kinds of devices, and JAX's names for them. "xla" is whatever JAX computes on.
 KINDS = {"cuda": "gpu", "tpu": "tpu", "xla": ""}
@@ -101,3 +114,15 @@ def put(a: Any, place: Place) -> Placed:
 def fetch(cell: Placed) -> np.ndarray:
     """A copy on the host."""
     return compute.read(cell)
+
+
+def out_of_memory(what: str, said: str) -> MemoryError:
+    """The error for a device whose memory is full."""
+    return OutOfDeviceMemory(
+        f"{what}: out of memory on the device; take a smaller batch, or recompute activations with "
+        f"utils.checkpoint ({said.partition(chr(10))[0][:200]})"
+    )
+
+
+class OutOfDeviceMemory(MemoryError, RuntimeError):
+    """A device has not the memory that was asked for: PyTorch's is a RuntimeError."""

@@ -29,7 +29,7 @@ from chainrule.backend.cells import (
 )
 from chainrule.backend.devices import jax, of_kind
 from chainrule.backend.effects import CHECKS, STATIC, WRITES
-from chainrule.backend.placed import Place, Placed, compute
+from chainrule.backend.placed import Place, Placed, compute, unsettled
 from chainrule.backend.recorded import thread
 from chainrule.backend.xla_kernels import table
 from chainrule.backend.xla_kernels.checks import is_traced
@@ -93,6 +93,8 @@ class Engine:
         """A copy of the numbers of a cell on the host."""
         if thread.recorder is not None:
             thread.recorder.refuse("it reads numbers of a tensor")
+        for settle in list(unsettled.values()):
+            settle()
         return np.array(cell.raw)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-__all__ = ["Place", "Placed", "Taken", "compute", "row_major"]
+__all__ = ["Place", "Placed", "Taken", "compute", "row_major", "unsettled"]
 
 
 class Place(NamedTuple):
@@ -298,3 +298,6 @@ class _Computing:
 
 
 compute = _Computing()
+
+# What is to be looked at before Python reads a number: steps whose checks are open.
+unsettled: dict[int, Callable[[], None]] = {}

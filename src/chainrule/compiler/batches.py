@@ -64,5 +64,5 @@ class Batches:
         """The arrays from a batch on, or all of them and the rest of the order."""
         start = first * self.batch_size
         if self.order is None:
-            return tuple([t.array[start:] for t in self.data]), None
+            return tuple([t.array[start:] if start else t.array for t in self.data]), None
         return tuple([t.array for t in self.data]), self.order.array[start:]

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.autograd import walk
-from chainrule.backend import K
+from chainrule.backend import ARRAYS as HELD, K
 from chainrule.backend.effects import WRITES, effect_of
+from chainrule.backend.placed import Placed
 from chainrule.backend.recorded import (
     Recorded,
     as_array,
@@ -47,7 +48,7 @@ from chainrule.tensor import Tensor, of_array
 
 __all__ = ["Recording"]
 
-ARRAY, ARRAYS = K.Array, K.ArrayLike
+ARRAY, ARRAYS = K.Array, (*K.ArrayLike, Placed)
 FUNCTION = type(lambda: None)
 HERE = Path(__file__).parent.parent  # the library's own sources
 
@@ -163,7 +164,7 @@ class Recording:
 
     def _note(self, kernel: str, function: Any, told: Any, out: Any, effect: str) -> Any:
         """The results of a call, which the program knows from now on."""
-        if effect == "pure" and isinstance(out, ARRAY):
+        if effect == "pure" and isinstance(out, HELD):
             known = self._known(out)
             if known is not None:  # an argument, or a view of it
                 return self._seen(out, known)
@@ -178,7 +179,7 @@ class Recording:
             self._note_written(kernel, told[0])
             if kernel == "write_updates":
                 step.update, self._update = self._update, None
-            if isinstance(out, ARRAY) and id(out) in self._slots:
+            if isinstance(out, HELD) and id(out) in self._slots:
                 return out  # the array that was written to, which its tensor goes on to hold
         returned = map_arrays(out, ARRAYS, self._result)
         step.out = map_arrays(returned, ARRAYS, lambda a: Ref(self._slots[id(a)]))
@@ -227,7 +228,11 @@ class Recording:
         if kind == "made":
             self._made[number] = a
         form = (a.shape, a.strides, a.dtype)
-        self.program.slots.append(Slot(kind, *form, value, base=base, offset=offset))
+        slot = Slot(kind, *form, value, base=base, offset=offset)
+        if a.__class__ is Placed:
+            slot.place = self.program.place = a.place
+            slot.taken = a.taken if kind == "view" else None
+        self.program.slots.append(slot)
         self._keep(a, number)
         return number
 
@@ -238,6 +243,8 @@ class Recording:
     def _known(self, a: Any) -> int | None:
         """The slot of an array, or of the view that it is of a known one; None if it is new."""
         number = self._slots.get(id(a))
+        if number is None and a.__class__ is Placed:
+            return None if a.base is None else self._new("view", a, self._ref(a.base).slot)
         base = a
         while number is None and isinstance(base, ARRAY):
             found = self._slots.get(id(base))
@@ -266,19 +273,19 @@ class Recording:
 
     def _ref(self, a: Any) -> Any:
         """What stands for an array among the arguments of an instruction."""
-        if not isinstance(a, ARRAY):
+        if not isinstance(a, HELD):
             return a  # a number of NumPy's
         known = self._known(a)
         return Ref(self._new("state", a) if known is None else known)
 
     def _result(self, a: Any) -> Any:
         """What a kernel returned, as an array that is watched."""
-        array = a if isinstance(a, ARRAY) else as_array(a)
+        array = a if isinstance(a, HELD) else as_array(a)
         known = self._known(array)
         return self._seen(array, self._new("made", array) if known is None else known)
 
-    def _seen(self, a: Any, slot: int) -> Recorded:
-        if isinstance(a, Recorded):
+    def _seen(self, a: Any, slot: int) -> Any:
+        if isinstance(a, Recorded) or a.__class__ is Placed:
             watched = a
         else:
             watched = a.view(Recorded)
@@ -323,7 +330,7 @@ class Recording:
         if any([min(s.strides, default=0) < 0 for s in program.slots]):
             self.refuse("it steps through memory backwards")
         if self.keeps_values:
-            self.values = {number: plain(a).copy() for number, a in self._made.items()}
+            self.values = {number: K.copy(plain(a)) for number, a in self._made.items()}
         self._fold()
         use_squares(program)
         reuse_equal(program)

@@ -9,7 +9,6 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from chainrule import backend
@@ -18,6 +17,8 @@ from chainrule.backend.recorded import thread
 from chainrule.compiler.batches import Batches
 from chainrule.compiler.capture import Recording
 from chainrule.compiler.guards import Guards, form_of, owned_by, tensors_in
+from chainrule.compiler.entries import Entry, Settling
+from chainrule.compiler.lowered import Lowered, NotLowered
 from chainrule.compiler.program import Program, Ref, map_arrays
 from chainrule.compiler.rates import Numbers
 from chainrule.compiler.reference import Reference
@@ -34,7 +35,6 @@ __all__ = ["Compiled", "NotRepeatable", "Stance", "stance"]
 
 TRIES = 4  # calls after which two recordings have to agree
 MOST = 8  # programs of one function
-WORTH = 20  # calls that a recording has to serve
 
 
 class NotRepeatable(RuntimeError):
@@ -49,29 +49,6 @@ class Stance(threading.local):
 
 
 stance = Stance()
-
-
-@dataclass
-class _Entry:
-    """What is known of one form of arguments."""
-
-    calls: int = 0
-    last: Program | None = None
-    program: Program | None = None
-    guards: Guards | None = None
-    runner: Tape | Reference | None = None
-    reason: str = ""  # why it runs as it is
-    changes: list[str] = field(default_factory=list)  # why it was recorded again
-    shortcut: Any = None
-    since: int = 0  # calls that the function had repeated when this was recorded
-    in_vain: int = 0  # programs after each other that were hardly used
-
-    def forget(self, change: str, repeated: int) -> None:
-        """Something that the program depends on has changed."""
-        self.in_vain = self.in_vain + 1 if repeated - self.since < WORTH else 0
-        self.program, self.last, self.runner, self.calls = None, None, None, 1
-        self.shortcut = None
-        self.changes.append(change)
 
 
 class _ByPython:
@@ -89,7 +66,7 @@ class _ByPython:
 _Base: Any = _ByPython if why_not_native else native_module().Repeater  # type: ignore[union-attr]
 
 
-class Compiled(_Base):
+class Compiled(_Base, Settling):
     """A function whose calls are repeated from a record of their kernels.
 
     The first call runs as it is; the next ones are recorded while they run, until two records after
@@ -101,13 +78,13 @@ class Compiled(_Base):
         functools.update_wrapper(self, function, updated=())
         self.__name__: str = getattr(function, "__name__", type(function).__name__)
         self.function, self.fullgraph = function, fullgraph
-        self.mode = "reference" if why_not_native else mode
-        self.entries: dict[Any, _Entry] = {}
+        self.mode = mode
+        self.entries: dict[Any, Entry] = {}
         self.repeated = 0  # how many calls were
         self.taken: list[Tensor] = []  # rows of what the calls of an epoch returned, also of one
         # that ended with an error
-        self._shortcut_of: _Entry | None = None  # which the base class takes
-        self._used: _Entry | None = None
+        self._shortcut_of: Entry | None = None  # which the base class takes
+        self._used: Entry | None = None
         self._told_of_forms = False
         self._lock = threading.RLock()
         stance.known.add(self)
@@ -155,7 +132,7 @@ class Compiled(_Base):
                 return self._as_it_is(entry, args, kwargs)
             return self._record(entry, args, kwargs)
 
-    def _as_it_is(self, entry: _Entry, args: Any, kwargs: Any) -> Any:
+    def _as_it_is(self, entry: Entry, args: Any, kwargs: Any) -> Any:
         """A call of the function; a form of arguments that it never took is not counted."""
         try:
             return self.function(*args, **kwargs)
@@ -164,7 +141,7 @@ class Compiled(_Base):
                 self.entries = {form: e for form, e in self.entries.items() if e is not entry}
             raise
 
-    def _forget(self, entry: _Entry, change: str) -> None:
+    def _forget(self, entry: Entry, change: str) -> None:
         entry.forget(change, self.repeated)
         self.take(None)
         if entry.in_vain >= MOST:
@@ -172,11 +149,11 @@ class Compiled(_Base):
             entry.reason += change
             self._tell(entry.reason)
 
-    def _entry(self, arguments: Any) -> _Entry:
+    def _entry(self, arguments: Any) -> Entry:
         form = (mode.flags, form_of(arguments))
         entry = self.entries.get(form)
         if entry is None:
-            entry = _Entry()
+            entry = Entry()
             if len(self.entries) < MOST:
                 self.entries[form] = entry
             else:
@@ -194,7 +171,7 @@ class Compiled(_Base):
 
     # --- recording and repeating ------------------------------------------------------------------
 
-    def _record(self, entry: _Entry, args: Any, kwargs: Any) -> Any:
+    def _record(self, entry: Entry, args: Any, kwargs: Any) -> Any:
         recording = Recording(lambda: owned_by(self.function))
         before = [] if entry.last is None else [leaf for leaf, _ in entry.last.grads]
         had = {id(leaf) for leaf in before if leaf._grad is not None}
@@ -214,13 +191,11 @@ class Compiled(_Base):
             entry.last, self._used, entry.since = None, entry, self.repeated
         return result
 
-    def _repeat(self, entry: _Entry, program: Program, args: Any, kwargs: Any) -> Any:
+    def _repeat(self, entry: Entry, program: Program, args: Any, kwargs: Any) -> Any:
         runner = entry.runner
         arrays = [t.array for t in tensors_in((args, kwargs))]
         if runner is None:
-            taped = self.mode == "tape" and backend.current() == "native"
-            runner = entry.runner = (Tape if taped else Reference)(program)
-            failed = runner.build(arrays)
+            runner, failed = self._built(entry, program, arrays)
         else:
             runner.feed(arrays)
             failed = runner.run()
@@ -229,12 +204,27 @@ class Compiled(_Base):
         self.repeated += 1
         self._used = entry
         _leave(program, runner, 1)
+        if isinstance(runner, Lowered):
+            return self._sent(entry, runner, (args, kwargs), _result(program, runner))
         if not kwargs:
             self._take_shortcut(entry, program, runner, args)
         return _result(program, runner)
 
+    def _built(self, entry: Entry, program: Program, arrays: list[Any]) -> Any:
+        """What runs a program, and how its first run came out."""
+        if program.place is not None and self.mode == "tape":
+            try:
+                entry.runner = Lowered(program)
+                return entry.runner, entry.runner.build(arrays)
+            except NotLowered as error:
+                text = f"compile: {self.__name__} runs kernel by kernel: {error}"
+                warnings.warn(text, UserWarning, stacklevel=5)
+        taped = program.place is None and self.mode == "tape" and backend.current() == "native"
+        entry.runner = (Tape if taped else Reference)(program)
+        return entry.runner, entry.runner.build(arrays)
+
     def _take_shortcut(
-        self, entry: _Entry, program: Program, runner: Tape | Reference, args: Any
+        self, entry: Entry, program: Program, runner: Tape | Lowered | Reference, args: Any
     ) -> None:
         """Has the next calls of this form go without Python."""
         missed = self._shortcut_of is entry  # one that does not fit any more
@@ -255,9 +245,9 @@ class Compiled(_Base):
 
     def _failed(
         self,
-        entry: _Entry,
+        entry: Entry,
         program: Program,
-        runner: Tape | Reference,
+        runner: Tape | Lowered | Reference,
         number: int,
         args: Any,
         kwargs: Any,
@@ -265,6 +255,10 @@ class Compiled(_Base):
         """A check came out otherwise than recorded: the error that the function itself raises."""
         entry.runner = entry.shortcut = None
         self.take(None)
+        if program.place is not None:  # XLA does not say which check it was
+            result = self.function(*args, **kwargs)
+            self._forget(entry, "a check of values, whose answer is no error")
+            return result
         error = program.instructions[number].error
         if error is not None:
             made = {slot for step in program.instructions[:number] for slot in step.makes()}
@@ -318,7 +312,9 @@ class Compiled(_Base):
                 entry = self._entry((() if taken is None else taken.like(first), {}))
                 alone = None if one_by_one else self._alone(entry)
                 numbers = None
-                if alone is not None and (schedule is not None or Numbers.needed(alone[1].updates)):
+                placed = alone is not None and isinstance(alone[1], Lowered)
+                needs = schedule is not None or placed
+                if alone is not None and (needs or Numbers.needed(alone[1].updates)):
                     numbers = Numbers(alone[1].updates, times - first, schedule)
                     one_by_one = numbers.tables is None
                 if alone is None or one_by_one:
@@ -338,11 +334,12 @@ class Compiled(_Base):
         table = losses[0] if len(losses) == 1 else cat(losses)
         return table[:, 0] if table.shape[1] == 1 else table
 
-    def _alone(self, entry: _Entry) -> tuple[Program, Tape] | None:
+    def _alone(self, entry: Entry) -> tuple[Program, Tape | Lowered] | None:
         """A program that can run many times without a look at Python in between."""
         program, tape = entry.program, entry.runner
-        if program is None or not isinstance(tape, Tape) or entry.guards is None:
+        if program is None or not isinstance(tape, (Tape, Lowered)) or entry.guards is None:
             return None
+        self._settle(entry)
         if program.without_grads or entry.guards.changed() or tape.marks:
             return None
         ref = program.result
@@ -351,9 +348,9 @@ class Compiled(_Base):
 
     def _at_once(
         self,
-        entry: _Entry,
+        entry: Entry,
         program: Program,
-        tape: Tape,
+        tape: Tape | Lowered,
         times: int,
         taken: Batches | None,
         first: int,
@@ -361,10 +358,14 @@ class Compiled(_Base):
     ) -> None:
         """As many calls as come to their end, and one more where a check fails without an error."""
         loss = tape.value(program.result.slot)
-        losses = K.zeros((times, loss.size), loss.dtype)
+        losses = None if program.place else K.zeros((times, loss.size), loss.dtype)
         sources, order = ((), None) if taken is None else taken.rest(first)
         try:
-            done, failed = tape.epoch(times, sources, order, loss, losses, numbers)
+            if isinstance(tape, Lowered):
+                size = 0 if taken is None else taken.batch_size
+                losses, done, failed = tape.epoch(times, sources, order, size, numbers)
+            else:
+                done, failed = tape.epoch(times, sources, order, loss, losses, numbers)
         except BaseException as error:
             entry.runner = entry.shortcut = None  # its memory holds the half of a step
             self.take(None)
@@ -375,7 +376,8 @@ class Compiled(_Base):
                 numbers.put_back(tape.steps_done)
             _leave(program, tape, tape.steps_done)
             self.repeated += tape.steps_done
-            self.taken.append(of_array(losses[: tape.steps_done]))
+            if losses is not None:
+                self.taken.append(of_array(losses[: tape.steps_done]))
         if failed < 0:
             return
         args = () if taken is None else taken[first + done]
@@ -405,7 +407,7 @@ class Compiled(_Base):
         return verified(self, entry.program, args, kwargs)
 
 
-def _result(program: Program, runner: Tape | Reference) -> Any:
+def _result(program: Program, runner: Tape | Lowered | Reference) -> Any:
     """What a call returns."""
     return map_arrays(program.result, Ref, lambda ref: _returned(program, runner, ref.slot))
 
@@ -414,7 +416,7 @@ def _place(call: int, calls: int) -> str:
     return f"in call {call} of {calls}, counted from 0"
 
 
-def _leave(program: Program, runner: Tape | Reference, calls: int) -> None:
+def _leave(program: Program, runner: Tape | Lowered | Reference, calls: int) -> None:
     """What calls leave behind besides their results."""
     if calls:
         _set_gradients(program, runner)
@@ -424,7 +426,7 @@ def _leave(program: Program, runner: Tape | Reference, calls: int) -> None:
 
 
 def _set_gradients(
-    program: Program, runner: Tape | Reference, made: set[int] | None = None
+    program: Program, runner: Tape | Lowered | Reference, made: set[int] | None = None
 ) -> None:
     """The gradients of a call; of one that ended early, those that were made."""
     for leaf, slot in program.grads:
@@ -432,7 +434,7 @@ def _set_gradients(
             leaf._grad = of_array(runner.value(slot))
 
 
-def _returned(program: Program, runner: Tape | Reference, slot: int) -> Tensor:
+def _returned(program: Program, runner: Tape | Lowered | Reference, slot: int) -> Tensor:
     """A tensor of the caller's own; the very one where the function returns one that lives on."""
     for ref in program.slots[slot].holders:
         t = ref()

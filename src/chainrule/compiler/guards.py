@@ -36,7 +36,8 @@ def form_of(tree: Any) -> Any:
     """What of the arguments has to be the same: shapes and types of tensors, all other values."""
     if isinstance(tree, Tensor):
         a = tree.array
-        return (a.shape, None if a.flags.c_contiguous else a.strides, a.dtype, tree.needs_grad)
+        strides = None if a.flags.c_contiguous else a.strides
+        return (a.shape, strides, a.dtype, tree.needs_grad, getattr(a, "place", None))
     if isinstance(tree, (list, tuple)):
         return (tree.__class__, *[form_of(part) for part in tree])
     if isinstance(tree, dict):

@@ -55,10 +55,13 @@ class Slot:
     name: str = ""
     written: bool = False
     holders: list[Any] = field(default_factory=list)  # weak references to tensors of a state
+    place: Any = None  # the device it is on; None is the host
+    taken: Any = None  # how a view on a device comes from its base
 
     def form(self) -> tuple[Any, ...]:
         """What has to be the same for two slots to be the same."""
-        return self.kind, self.shape, self.strides, self.dtype, self.base, self.offset
+        memory = self.base, self.offset, self.place, self.taken
+        return self.kind, self.shape, self.strides, self.dtype, *memory
 
     def span(self) -> int:
         """The bytes from its first element to the end of its last one."""
@@ -166,6 +169,7 @@ class Program:
     written: list[Tensor] = field(default_factory=list)  # state that changes
     without_grads: list[Tensor] = field(default_factory=list)  # leaves that have none before
     modules: list[Any] = field(default_factory=list)  # that were called
+    place: Any = None  # the device that it computes on; None is the host
     reason: str = ""  # why it cannot be repeated
     recorded: int = 0  # calls of kernels, those included that no instruction is left of
     folded: int = 0  # instructions that became constants
@@ -197,8 +201,9 @@ class Program:
 
     def root(self, number: int) -> int:
         """The slot whose memory a slot shows."""
-        slot = self.slots[number]
-        return slot.base if slot.kind == "view" else number
+        while self.slots[number].kind == "view":
+            number = self.slots[number].base
+        return number
 
     @property
     def state(self) -> list[int]:

@@ -50,6 +50,10 @@ def write_updates(
 def _updated(rule: Any, row: Sequence[Array], rate: Any, constants: dict[str, Any]) -> list[Array]:
     """One parameter and its states; complex numbers as pairs of real ones."""
     dtype, is_complex = row[0].dtype, row[0].dtype.kind == "c"
+    # Numbers that a program takes are of 64 bits; those of Python take the type of the parameters.
+    real = np.dtype(f"f{max(row[0].dtype.itemsize // (2 if is_complex else 1), 4)}")
+    rate = _in_type(rate, real)
+    constants = {name: _in_type(value, real) for name, value in constants.items()}
     if is_complex:
         row = [view_as_real(a) for a in row]
         rate = view_as_real(rate.real) if getattr(rate, "ndim", 0) else rate
@@ -59,6 +63,11 @@ def _updated(rule: Any, row: Sequence[Array], rate: Any, constants: dict[str, An
         return [view_as_complex(a) for a in new]
     # A number of a schedule may be float64: parameters keep their type.
     return [narrowed(a, dtype).reshape(p.shape) for a in new]
+
+
+def _in_type(value: Any, dtype: np.dtype) -> Any:
+    is_number = getattr(value, "ndim", 1) == 0 and value.dtype == np.float64
+    return value.astype(dtype) if is_number else value
 
 
 def all_finite(arrays: Sequence[Array]) -> Array:

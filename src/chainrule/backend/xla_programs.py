@@ -1,0 +1,198 @@
+"""What programs on devices need of JAX: tracing, compiled calls, loops, random numbers.
+
+See ``compiler/lowered.py``. Arrays that are traced are in cells like all others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from chainrule.backend.devices import jax, of_kind, out_of_memory
+from chainrule.backend.placed import Place, Placed
+
+__all__ = [
+    "all_of",
+    "called",
+    "chosen",
+    "compiled",
+    "copied",
+    "count",
+    "draw",
+    "drawn",
+    "in_cell",
+    "loop",
+    "numbers",
+    "on",
+    "raw_of",
+    "stacked",
+    "table",
+    "tracing",
+    "view_of",
+    "yes",
+]
+
+Array = Any
+
+
+def raw_of(value: Any) -> Any:
+    """The array in a cell; anything else as it is."""
+    return value.raw if value.__class__ is Placed else value
+
+
+def in_cell(value: Any, place: Place) -> Placed:
+    """A value in a cell, if it is not in one."""
+    if value.__class__ is Placed:
+        return value
+    return Placed(jax().numpy.asarray(value), place)
+
+
+def on(value: Any, place: Place) -> Array:
+    """The array of a cell, or one of the host on its way to a device."""
+    if value.__class__ is Placed:
+        return value.raw
+    return jax().device_put(np.array(value), of_kind(place.kind)[place.number])
+
+
+def yes(place: Place) -> Array:
+    """True, on a device."""
+    return on(np.True_, place)
+
+
+def copied(a: Array) -> Array:
+    """The same numbers in memory of their own."""
+    return a.copy()
+
+
+def view_of(base: Any, slot: Any) -> Placed:
+    """The cell of a view of another one."""
+    taken = slot.taken
+    raw = taken.function(base.raw, *taken.args, **taken.kwargs)
+    return Placed(raw, base.place, base, taken, slot.strides)
+
+
+# --- tracing --------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def tracing(take: Callable[[Any, Any], None]) -> Iterator[None]:
+    """Has kernels hand on the checks of values that are not there yet."""
+    from chainrule.backend.xla_kernels.checks import handing
+
+    with handing(take):
+        yield
+
+
+def all_of(alive: Array, checks: Sequence[Any]) -> Array:
+    """Whether everything held so far."""
+    for ok in checks:
+        alive = alive & ok
+    return alive
+
+
+def chosen(held: Array, new: Array, old: Array) -> Array:
+    """The new array, or the old one where a check did not hold."""
+    jnp = jax().numpy
+    return jnp.where(held, jnp.asarray(new), old)
+
+
+# --- calling --------------------------------------------------------------------------------------
+
+
+def compiled(step: Callable[..., Any]) -> Any:
+    """A step as one function of XLA's, which takes the memory of the old state for the new one."""
+    return jax().jit(step, donate_argnums=(0,))
+
+
+def called(function: Any, program: Any, *args: Any) -> Any:
+    """A call; what XLA says when memory runs out is told with the sizes of the program."""
+    try:
+        return function(*args)
+    except Exception as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        largest = sorted(program.slots, key=lambda s: s.span(), reverse=True)[:4]
+        sizes = ", ".join([s.told() for s in largest])
+        inputs = ", ".join([program.slots[i].told() for i in program.inputs]) or "none"
+        raise out_of_memory(
+            f"compile: a step with the inputs {inputs} (largest values: {sizes})", str(error)
+        ) from error
+
+
+def loop(step: Callable[..., Any], loss: int, times: int, batch: int) -> Any:
+    """So many steps as one function of XLA's; ``loss`` is the place of what is kept of each."""
+    lax, jnp = jax().lax, jax().numpy
+
+    def whole(
+        changing: Any, fixed: Any, sources: Any, order: Any, drawn: Any, rows: Any, alive: Any
+    ) -> Any:
+        def rows_of(i: Array) -> list[Array]:
+            if order is None:
+                return [lax.dynamic_slice_in_dim(s, i * batch, batch) for s in sources]
+            at = lax.dynamic_slice_in_dim(order, i * batch, batch)
+            return [jnp.take(s, at, axis=0) for s in sources]
+
+        def body(carry: Any, given: Any) -> Any:
+            state, held, _ = carry
+            i, keys, numbers = given
+            state, out, held = step(state, fixed, rows_of(i), keys, numbers, held)
+            return (state, held, out), (out[loss], held)
+
+        shapes = jax().eval_shape(
+            step, changing, fixed, rows_of(jnp.int32(0)), [d[0] for d in drawn], rows[0], alive
+        )
+        nothing = [jnp.zeros(s.shape, s.dtype) for s in shapes[1]]
+        steps = (jnp.arange(times, dtype=np.int32), drawn, rows)
+        (state, _, out), (losses, held) = lax.scan(body, (changing, alive, nothing), steps)
+        return state, (out, losses, held)
+
+    return jax().jit(whole, donate_argnums=(0,))
+
+
+def count(held: Array) -> int:
+    """How many steps came to their end before the first whose check did not hold."""
+    return int(np.asarray(held).sum())
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def numbers(values: Sequence[float]) -> np.ndarray:
+    """The numbers of the updates of a step."""
+    return np.array(values, np.float64)
+
+
+def table(columns: Sequence[Any], times: int) -> np.ndarray:
+    """The numbers of many steps, a row for each."""
+    out = np.empty((times, len(columns)), np.float64)
+    for i, column in enumerate(columns):
+        out[:, i] = column
+    return out
+
+
+def draw(step: Any) -> np.ndarray:
+    """What a call draws on the host: of a mask its key, in two halves."""
+    args = [g.raw if hasattr(g, "raw") else g for g in step.args]
+    bits = getattr(args[0], "bit_generator", None)
+    if step.kernel == "random_mask" and bits is not None:
+        key = int(bits.random_raw())
+        return np.array([key & 0xFFFFFFFF, key >> 32], np.uint32)
+    return np.asarray(step.function(*args, **step.kwargs))
+
+
+def drawn(step: Any, value: Array, place: Place) -> Placed:
+    """What a call of a kernel that draws comes to, from what was drawn for it."""
+    from chainrule.backend.xla_kernels.random import mask_of_key
+
+    g, *rest = step.args
+    if step.kernel == "random_mask" and hasattr(g.raw, "bit_generator"):
+        return Placed(mask_of_key(value[0], value[1], *rest, **step.kwargs), place)
+    return Placed(value, place)
+
+
+def stacked(values: Sequence[np.ndarray]) -> np.ndarray:
+    """What was drawn for many steps."""
+    return np.stack(values)
