@@ -100,14 +100,15 @@ sanitize: $(VENV)/.tools
 	cd .sanitize && $(SANITIZED) -c 'import sys; from chainrule import backend; sys.exit(backend.why_not_native or None)'
 	cd .sanitize && $(SANITIZED) -m pytest -n $(WORKERS) tests/native tests/compiler
 
-# The kernels for devices on JAX's arrays, against their NumPy twins; JAX in an environment of its own.
+# The kernels for devices on JAX's arrays, against their NumPy twins, and processes that compute
+# together; JAX in an environment of its own.
 .venv-xla/.ready: pyproject.toml
 	test -x .venv-xla/bin/python || $(PYTHON) -m venv .venv-xla
 	.venv-xla/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[xla]' pytest pytest-xdist hypothesis matplotlib ml_dtypes
 	touch $@
 
 xla: .venv-xla/.ready
-	.venv-xla/bin/python -m pytest -n $(WORKERS) tests/backend/test_xla_kernels.py
+	.venv-xla/bin/python -m pytest -n $(WORKERS) tests/backend/test_xla_kernels.py tests/distributed
 
 # Damaged files, kills, random calls of kernels, an hour of mixed load: some hours, and writes
 # docs/reliability.md. ONLY="folders of models" CASES=1000 tries one kind again.

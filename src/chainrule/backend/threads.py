@@ -11,6 +11,7 @@ __all__ = [
     "are_deterministic_algorithms_enabled",
     "get_num_threads",
     "set_num_threads",
+    "share_among",
     "use_deterministic_algorithms",
 ]
 
@@ -34,6 +35,12 @@ def _apply() -> None:
 def get_num_threads() -> int:
     """How many threads an operation may use."""
     return _available() if _wanted is None else _wanted
+
+
+def share_among(processes: int) -> None:
+    """Gives each of several processes on this machine its share, unless a number was chosen."""
+    if _wanted is None and processes > 1:
+        set_num_threads(max(1, _available() // processes))
 
 
 def set_num_threads(num: int) -> None:

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from chainrule.cli import commands, drawing, inspecting, predicting, serving
+from chainrule.cli import commands, drawing, inspecting, launching, predicting, serving
 from chainrule.cli.arguments import UserError
 from chainrule.cli.columns import add_column_options
 from chainrule.cli.installation import version
@@ -33,6 +33,7 @@ EXAMPLES = """examples:
   chainrule serve chainrule-iris              answers over HTTP, with a page to try it
   chainrule export chainrule-iris iris.onnx   the network with its preprocessing as ONNX
   chainrule inspect chainrule-iris            the layers of a network; --list names the instruments
+  chainrule launch --processes 2 train.py     a program in two processes that compute together
   chainrule cv wine --folds 10                cross-validation instead of one split
   chainrule atlas X06 N07                     what the courses show, beside what they print
 """
@@ -181,6 +182,8 @@ def _parser() -> argparse.ArgumentParser:
     _training_options(cv)
     cv.add_argument("--folds", type=int, default=5)
     cv.add_argument("--jobs", type=int, default=1, help="folds at once (needs joblib)")
+
+    launching.add_options(command("launch", launching.launch, launching.HELP))
 
     drawing.add_options(command("atlas", drawing.atlas, drawing.HELP))
 

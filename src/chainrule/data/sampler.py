@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
+from chainrule.backend import processes
 from chainrule.data.dataset import defined_together, numbers
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.ops.index.reading import getitem
@@ -180,7 +181,8 @@ class DistributedSampler(_Ordered):
 
     All processes draw the same order, from ``seed`` and the epoch. Where the samples cannot be
     shared out evenly, the first come again in the end, or the last are left out with ``drop_last``.
-    By default there is one process, which gets all.
+    By default the processes are those of ``distributed.init_process_group``; without it there is
+    one, which gets all. Call ``set_epoch`` before each epoch, or all have the same order.
 
     >>> [list(DistributedSampler(range(5), 2, rank, shuffle=False)) for rank in (0, 1)]
     [[0, 2, 4], [1, 3, 0]]
@@ -196,11 +198,11 @@ class DistributedSampler(_Ordered):
         drop_last: bool = False,
     ):
         self.dataset = dataset
-        self.num_replicas = 1 if num_replicas is None else num_replicas
-        self.rank = 0 if rank is None else rank
+        self.num_replicas = processes.size() if num_replicas is None else num_replicas
+        self.rank = processes.rank() if rank is None else rank
         if not 0 <= self.rank < self.num_replicas:
             raise ValueError(
-                f"DistributedSampler: Invalid rank {rank}, rank should be in the interval "
+                f"DistributedSampler: Invalid rank {self.rank}, rank should be in the interval "
                 f"[0, {self.num_replicas - 1}]"
             )
         self.epoch = 0
