@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import backend
+from chainrule.backend import meshes
 from chainrule.backend.devices import jax, out_of_memory
 from chainrule.backend.effects import WRITES
 from chainrule.backend.placed import Place, Placed, Taken, compute
@@ -98,11 +99,21 @@ def several_places(kernel: str, a: object, b: object) -> RuntimeError:
 def computed(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     """A function of arrays of JAX's, on cells."""
     place = place_of_all(kernel, args, kwargs)
+    given, named = _raws(args, kwargs)
     try:
-        out = function(*mapped(args, raw_of), **mapped(kwargs, raw_of))
+        out = function(*given, **named)
     except Exception as error:
         raise _translated(error, kernel, args, kwargs) from error
     return in_cells(out, place)
+
+
+def _raws(args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """The arguments with arrays in the places of cells, all of them on the same devices."""
+    if not meshes.are_in_use():
+        return mapped(args, raw_of), mapped(kwargs, raw_of)
+    cells = list({id(c): c for c in cells_in((args, kwargs))}.values())
+    known = dict(zip(map(id, cells), meshes.joined([c.raw for c in cells]), strict=True))
+    return mapped((args, kwargs), lambda cell: known[id(cell)])
 
 
 def _translated(error: Exception, kernel: str, args: Any, kwargs: Any) -> Exception:
@@ -128,17 +139,18 @@ def in_cells(out: Any, place: Place) -> Any:
 
 def checked(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     """The answer of a check; one that is not known while a program is traced stays an array."""
-    ok = function(*mapped(args, raw_of), **mapped(kwargs, raw_of))
+    given, named = _raws(args, kwargs)
+    ok = function(*given, **named)
     return ok if is_traced(ok) else bool(ok)
 
 
 def written(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     """Puts what a kernel returns into the cells that it writes to."""
     place = place_of_all(kernel, args, kwargs)
-    given = mapped(args, raw_of)
+    given, named = _raws(args, kwargs)
     if kernel == "write_updates":  # its rule is written in operations, which know cells
         given = (_on_raw(args[0], place), *given[1:])
-    out = function(*given, **mapped(kwargs, raw_of))
+    out = function(*given, **named)
     places = WRITES[kernel]
     if len(places) == 1:
         return _into(args[places[0]], out)

@@ -18,7 +18,9 @@ from chainrule.backend.placed import Place, Placed, compute
 __all__ = [
     "KINDS",
     "OutOfDeviceMemory",
+    "activate",
     "available",
+    "bring",
     "count",
     "default_kind",
     "fetch",
@@ -104,11 +106,23 @@ def find(kind: str, index: int | None) -> Place:
     return Place(kind, number)
 
 
-def put(a: Any, place: Place) -> Placed:
-    """A cell on a device with the numbers of an array of the host, or of another cell."""
+def put(a: Any, place: Place, model: Any = None) -> Placed:
+    """A cell on a device with the numbers of an array of the host, or of another cell; ``model`` is
+    a cell to lie on several devices with, if it does."""
+    activate()
+    return compute.put(a, place, model)
+
+
+def bring(a: Any, place: Place) -> Placed:
+    """The same for what the user moves to a device: among several processes, his share."""
+    activate()
+    return compute.bring(a, place)
+
+
+def activate() -> None:
+    """Has kernels look where their arguments are, from now on."""
     if not compute.is_active():
         import_module("chainrule.backend.dispatch").activate()
-    return compute.put(a, place)
 
 
 def fetch(cell: Placed) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from chainrule import backend
+from chainrule.backend import meshes
 from chainrule.backend.cells import (
     VIEWS,
     again,
@@ -32,7 +33,7 @@ from chainrule.backend.effects import CHECKS, STATIC, WRITES
 from chainrule.backend.placed import Place, Placed, compute, unsettled
 from chainrule.backend.recorded import thread
 from chainrule.backend.xla_kernels import table
-from chainrule.backend.xla_kernels.checks import is_traced
+from chainrule.backend.tracing import is_tracing
 
 __all__ = ["activate"]
 
@@ -83,11 +84,28 @@ class Engine:
         """Writes what a view holds from now on into its base."""
         into_base(view, raw)
 
-    def put(self, a: Any, place: Place) -> Placed:
-        """A cell on a device with the numbers of an array of the host, or of another cell."""
+    def put(self, a: Any, place: Place, model: Any = None) -> Placed:
+        """A cell on a device with the numbers of an array of the host, or of another cell; where
+        a model lies on several devices, so does the new one."""
+        if model is not None and meshes.are_in_use():
+            return self._called("xla.like", meshes.like, place, a, model)
+        return self._called("xla.put", _put, a, place)
+
+    def bring(self, a: Any, place: Place) -> Placed:
+        """What the user moves to a device."""
+        found = meshes.brought(a, place)
+        if found is not None and thread.recorder is not None:
+            thread.recorder.refuse("it moves the share of a process to a device; do it before")
+        return self.put(a, place) if found is None else found
+
+    def lay(self, cell: Placed, mesh: Any, layout: Any, op: str) -> Placed:
+        """The same numbers on several devices."""
+        return self._called("xla.lay", meshes.placed, cell, mesh, layout, op)
+
+    def _called(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         if thread.recorder is not None:
-            return thread.recorder.call("xla.put", _put, (a, place), {})
-        return _put(a, place)
+            return thread.recorder.call(name, function, args, {})
+        return function(*args)
 
     def read(self, cell: Placed) -> np.ndarray:
         """A copy of the numbers of a cell on the host."""
@@ -95,14 +113,14 @@ class Engine:
             thread.recorder.refuse("it reads numbers of a tensor")
         for settle in list(unsettled.values()):
             settle()
-        return np.array(cell.raw)
+        return meshes.read(cell.raw)
 
 
 def _put(a: Any, place: Place) -> Placed:
     # JAX may keep the memory that it is given: it gets its own.
     raw = a.raw if isinstance(a, Placed) else np.array(a)
-    if is_traced(raw):
-        return Placed(raw, place)
+    if is_tracing():
+        return Placed(jax().numpy.asarray(raw), place)
     return Placed(jax().device_put(raw, of_kind(place.kind)[place.number]), place)
 
 

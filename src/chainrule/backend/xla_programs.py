@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from chainrule.backend import meshes
 from chainrule.backend.devices import jax, of_kind, out_of_memory
 from chainrule.backend.placed import Place, Placed
+from chainrule.backend.tracing import tracing as is_traced
 
 __all__ = [
     "all_of",
@@ -30,9 +32,9 @@ __all__ = [
     "raw_of",
     "stacked",
     "table",
+    "together",
     "tracing",
     "view_of",
-    "yes",
 ]
 
 Array = Any
@@ -57,11 +59,6 @@ def on(value: Any, place: Place) -> Array:
     return jax().device_put(np.array(value), of_kind(place.kind)[place.number])
 
 
-def yes(place: Place) -> Array:
-    """True, on a device."""
-    return on(np.True_, place)
-
-
 def copied(a: Array) -> Array:
     """The same numbers in memory of their own."""
     return a.copy()
@@ -82,7 +79,7 @@ def tracing(take: Callable[[Any, Any], None]) -> Iterator[None]:
     """Has kernels hand on the checks of values that are not there yet."""
     from chainrule.backend.xla_kernels.checks import handing
 
-    with handing(take):
+    with handing(take), is_traced():
         yield
 
 
@@ -93,10 +90,21 @@ def all_of(alive: Array, checks: Sequence[Any]) -> Array:
     return alive
 
 
-def chosen(held: Array, new: Array, old: Array) -> Array:
-    """The new array, or the old one where a check did not hold."""
+def chosen(held: Array, new: Array, old: Array, cell: Placed) -> Array:
+    """The new array, or the old one where a check did not hold; it lies as the cell's does."""
     jnp = jax().numpy
-    return jnp.where(held, jnp.asarray(new), old)
+    out = jnp.where(held, jnp.asarray(new), old)
+    lies = cell.raw
+    return meshes.spread(out, lies.sharding) if meshes.mesh_of(lies) is not None else out
+
+
+def together(*groups: Sequence[Any]) -> list[list[Any]]:
+    """Arrays in groups, all on the mesh that some of them lie on."""
+    if not meshes.are_in_use():
+        return [list(group) for group in groups]
+    whole = meshes.joined([a for group in groups for a in group])
+    found = iter(whole)
+    return [[next(found) for _ in group] for group in groups]
 
 
 # --- calling --------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ class Lowered(Values):
         self.static: list[dict[str, Any]] = []  # for these numbers of the updates,
         self.many: dict[Any, Any] = {}  # and the loops over it
         self.lowerings = 0
-        self.alive = xla.yes(self.place)
+        self.alive: Any = True
         self.open: list[Call] = []
         self.errors: list[Any] = []  # of the checks inside kernels, in their order
         self.out: dict[int, Any] = {}
@@ -111,7 +111,10 @@ class Lowered(Values):
             for step in program.instructions:
                 self._trace(step, checks, updates, draws)
         held = xla.all_of(alive, checks)
-        state = [xla.chosen(held, arrays[i].raw, old) for i, old in zip(self.changing, changing)]  # noqa: B905
+        state = [
+            xla.chosen(held, arrays[i].raw, old, program.slots[i].value)
+            for i, old in zip(self.changing, changing, strict=True)
+        ]
         out = [xla.raw_of(self.value(i)) for i in self.outs]
         self.arrays = [s.value for s in program.slots]
         return state, out, held
@@ -239,6 +242,7 @@ class Lowered(Values):
             numbers = xla.numbers(self._numbers(found))
             inputs = [xla.on(a, self.place) for a in self._inputs]
             changing, fixed = self._state()
+            changing, fixed, inputs = xla.together(changing, fixed, inputs)
             new, out, self.alive = xla.called(
                 self.fast, self.program, changing, fixed, inputs, drawn, numbers, self.alive
             )
@@ -278,7 +282,7 @@ class Lowered(Values):
             return []
         first = next(i for i, call in enumerate(self.open) if not bool(call.held))
         found, self.open = self.open[first:], []
-        self.alive = xla.yes(self.place)
+        self.alive = True
         for call in reversed(found):
             for u, key in zip(reversed(self.program.updates), reversed(call.keys), strict=True):
                 u.back(key)
@@ -307,6 +311,9 @@ class Lowered(Values):
             slot = self.outs.index(_refs(self.program.result)[0].slot)
             loop = self.many[key] = xla.loop(self._traced, slot, times, batch)
         changing, fixed = self._state()
+        given = [] if order is None else [order]
+        changing, fixed, sources, given = xla.together(changing, fixed, sources, given)
+        order = given[0] if given else None
         new, (out, losses, held) = xla.called(
             loop, self.program, changing, fixed, sources, order, drawn, rows, self.alive
         )
@@ -315,7 +322,7 @@ class Lowered(Values):
         self.steps_done = done
         self.out = {i: Placed(a, self.place) for i, a in zip(self.outs, out, strict=True)}
         if done < times:
-            self.alive = xla.yes(self.place)
+            self.alive = True
         for i, (_, u) in enumerate(self.updates):
             u.skip(done)
             numbers.leave(i, done)

@@ -74,6 +74,16 @@ from chainrule.distributed.groups import (
     is_xccl_available,
     reduce_op,
 )
+from chainrule.distributed.meshes import (
+    DeviceMesh,
+    Placement,
+    Replicate,
+    Shard,
+    distribute_module,
+    distribute_tensor,
+    init_device_mesh,
+    placements_of,
+)
 from chainrule.distributed.objects import (
     all_gather_object,
     broadcast_object_list,
@@ -93,14 +103,18 @@ from chainrule.distributed.work import Work
 
 __all__ = [
     "Backend",
+    "DeviceMesh",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
     "DistStoreError",
     "GroupMember",
     "P2POp",
+    "Placement",
     "ProcessGroup",
     "ReduceOp",
+    "Replicate",
+    "Shard",
     "Work",
     "all_gather",
     "all_gather_into_tensor",
@@ -114,6 +128,8 @@ __all__ = [
     "broadcast_object_list",
     "default_pg_timeout",
     "destroy_process_group",
+    "distribute_module",
+    "distribute_tensor",
     "gather",
     "gather_object",
     "get_backend",
@@ -143,6 +159,7 @@ __all__ = [
     "new_group",
     "new_subgroups",
     "new_subgroups_by_enumeration",
+    "placements_of",
     "recv",
     "recv_object_list",
     "reduce",
@@ -154,10 +171,6 @@ __all__ = [
     "send",
     "send_object_list",
 ]
-
-init_device_mesh = refused(
-    "distributed.init_device_mesh", "devices are not arranged as meshes; use the process group"
-)
 
 MISSING = "chainrule's processes exchange tensors by the functions of chainrule.distributed alone"
 STARTED = "`chainrule launch --processes 2 script.py` starts processes; they meet at MASTER_ADDR"
@@ -230,9 +243,6 @@ ABSENT = {
             "run",
         ),
         STARTED,
-    ),
-    **dict.fromkeys(
-        ("DeviceMesh", "device_mesh"), "devices are not arranged as meshes; use the process group"
     ),
 }
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from chainrule.attributes import device
+from chainrule.placement import device
 from chainrule.backend import processes, threads
 from chainrule.distributed import groups
 from chainrule.distributed.collectives import barrier

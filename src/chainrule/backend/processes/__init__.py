@@ -5,7 +5,14 @@ processes' own, in an order that does not depend on the run. Nothing here import
 :func:`start` is called.
 """
 
-from chainrule.backend.processes.arrays import REDUCTIONS, Call, Members, call, collective
+from chainrule.backend.processes.arrays import (
+    REDUCTIONS,
+    Call,
+    Members,
+    call,
+    collective,
+    from_first,
+)
 from chainrule.backend.processes.joining import check_installed, is_installed
 from chainrule.backend.processes.meeting import free_port
 from chainrule.backend.processes.messages import (
@@ -29,6 +36,7 @@ __all__ = [
     "check_installed",
     "collective",
     "free_port",
+    "from_first",
     "is_installed",
     "is_writer",
     "rank",

@@ -19,7 +19,7 @@ from chainrule.backend.processes.mail import Message
 from chainrule.backend.processes.messages import DistBackendError, DistError
 from chainrule.backend.processes.world import World, world
 
-__all__ = ["REDUCTIONS", "Call", "Members", "call", "collective"]
+__all__ = ["REDUCTIONS", "Call", "Members", "call", "collective", "from_first"]
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 LARGE = 2**15  # bytes from which each process sums a part
@@ -358,3 +358,15 @@ def call(name: str, members: Members, tag: int | None = None, wait: float | None
 def collective(call: Call, kind: str, *args: Any) -> Any:
     """Runs one of ``COLLECTIVES`` on raw arrays: the one place that all of them go through."""
     return COLLECTIVES[kind](call, *args)
+
+
+_EVERYBODY: dict[int, Members] = {}
+
+
+def from_first(a: Array) -> Array:
+    """The array of process 0, in all processes: a call that all of them make."""
+    ours = world()
+    if ours is None or ours.size == 1:
+        return a
+    members = _EVERYBODY.setdefault(id(ours), Members("from first", tuple(range(ours.size))))
+    return broadcast(call("from_first", members), a, 0)

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, SupportsIndex, overload
 from chainrule.attributes import check_format, preserve_format, strided
 from chainrule.placement import place_asked_for
 from chainrule.backend import K, devices, dtypes
-from chainrule.backend.placed import compute
+from chainrule.backend.placed import Placed, compute
 from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.graph import Box, Mode, mode
@@ -71,9 +71,9 @@ def placed(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
     def made_there(*args: P.args, **kwargs: P.kwargs) -> Tensor:
         out = function(*args, **kwargs)
         device = kwargs.get("device")
-        place = place_asked_for(device)
         if device is None and compute.is_active() and args and isinstance(args[0], Tensor):
-            place = args[0].device.home()
+            return placed_like(args[0], out)
+        place = place_asked_for(device)
         if place is not None and not isinstance(out.array, Box):
             out.array = devices.put(out.array, place)
         return out
@@ -86,8 +86,15 @@ def placed_like(input: Tensor, out: Tensor, device: Device | None = None) -> Ten
     if device is not None or compute.is_active():
         place = (input.device if device is None else Place(device)).home()
         if place is not None and not isinstance(out.array, Box):
-            out.array = devices.put(out.array, place)
+            out.array = devices.put(out.array, place, _model(input) if device is None else None)
     return out
+
+
+def _model(input: Tensor) -> Placed | None:
+    array = input.array
+    while isinstance(array, Box):
+        array = array.detached()
+    return array if isinstance(array, Placed) else None
 
 
 def check_device(

@@ -58,7 +58,7 @@ class _Move(Linear):
         return self(g, to=source, source=to)
 
     def raw(self, a: Any, to: Place | None, source: Place | None) -> Any:
-        return devices.fetch(a) if to is None else devices.put(a, to)
+        return devices.fetch(a) if to is None else devices.bring(a, to)
 
 
 _move = _Move()

@@ -1,0 +1,173 @@
+"""Several devices as one: arrays that lie on all of them, in parts or as copies.
+
+XLA computes with such an array as with one that lies in one place, and adds what the devices have
+to tell each other. Where there are several processes, all of them make the same calls: each of
+them knows its own parts of every array.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from chainrule.backend import processes
+from chainrule.backend.devices import KINDS, jax
+from chainrule.backend.placed import Place, Placed, compute
+from chainrule.backend.tracing import is_tracing
+
+__all__ = [
+    "Layout",
+    "Mesh",
+    "all_devices",
+    "are_in_use",
+    "brought",
+    "joined",
+    "layout_of",
+    "like",
+    "mesh_of",
+    "placed",
+    "read",
+    "share_batches",
+    "spread",
+]
+
+_in_use = False
+
+
+def are_in_use() -> bool:
+    """Whether any array lies on several devices."""
+    return _in_use
+
+
+class Layout(tuple[Any, ...]):
+    """How an array lies on a mesh: for each of its dimensions the names of the mesh's dimensions
+    that it is cut along, or None."""
+
+
+def all_devices(kind: str) -> int:
+    """How many devices of a kind all processes have together."""
+    return len(jax().devices(KINDS[kind] or None))
+
+
+class Mesh:
+    """Devices of all processes in rows and columns, whose dimensions have names."""
+
+    def __init__(self, kind: str, shape: Sequence[int], names: Sequence[str]):
+        there = jax().devices(KINDS[kind] or None)
+        count = math.prod(shape)
+        if count > len(there):
+            raise RuntimeError(
+                f"init_device_mesh: a mesh of {' x '.join(map(str, shape))} needs {count} devices, "
+                f"and there {'is' if len(there) == 1 else 'are'} {len(there)} of kind {kind!r}; on "
+                "CPUs XLA_FLAGS=--xla_force_host_platform_device_count=8 makes more"
+            )
+        if processes.size() > 1 and count != len(there):
+            raise RuntimeError(
+                f"init_device_mesh: {processes.size()} processes have {len(there)} devices, and a "
+                f"mesh of {' x '.join(map(str, shape))} has {count}: every device has to be in it"
+            )
+        devices = np.array(there[:count], object).reshape(tuple(shape))
+        self.raw = jax().sharding.Mesh(devices, tuple(names))
+        self.kind, self.shape, self.names = kind, tuple(shape), tuple(names)
+
+    def sharding(self, layout: Sequence[Any] = ()) -> Any:
+        """JAX's word for a layout; an empty one is a copy on each device."""
+        spec = jax().sharding.PartitionSpec(*layout)
+        return jax().sharding.NamedSharding(self.raw, spec)
+
+    def parts(self, entry: Any) -> int:
+        """In how many parts a dimension is cut along these dimensions of the mesh."""
+        names = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        return math.prod([self.shape[self.names.index(n)] for n in names])
+
+
+def mesh_of(raw: Any) -> Any:
+    """JAX's mesh of an array that lies on several devices, None for others."""
+    return raw.sharding.mesh if _several(raw) else None
+
+
+def layout_of(raw: Any) -> Any:
+    """How an array lies on its mesh."""
+    return Layout(raw.sharding.spec)
+
+
+def _several(raw: Any) -> bool:
+    traced = isinstance(raw, (jax().core.Tracer, np.ndarray))
+    return not traced and len(raw.sharding.device_set) > 1
+
+
+def placed(cell: Placed, mesh: Mesh, layout: Sequence[Any], op: str) -> Placed:
+    """The same numbers, which are the same in all processes, on a mesh."""
+    global _in_use
+    for n, entry in zip(cell.shape, layout, strict=False):
+        if n % mesh.parts(entry):
+            raise ValueError(
+                f"{op}: a dimension of {n} cannot be cut into {mesh.parts(entry)} equal parts "
+                f"(shape {list(cell.shape)}, cut along {entry!r}); take another dimension, another "
+                "mesh, or a size that divides"
+            )
+    _in_use = True
+    return Placed(spread(cell.raw, mesh.sharding(layout)), cell.place)
+
+
+def spread(raw: Any, sharding: Any) -> Any:
+    """An array on all devices of a sharding; all processes have the same numbers."""
+    if is_tracing():
+        return jax().lax.with_sharding_constraint(raw, sharding)
+    if processes.size() == 1 or not getattr(raw, "is_fully_addressable", True):
+        return jax().device_put(raw, sharding)
+    a = np.asarray(raw)
+    return jax().make_array_from_callback(a.shape, sharding, lambda at: a[at])
+
+
+def share_batches(mesh: Mesh | None) -> None:
+    """Has tensors that are moved to a device be shares of a batch on this mesh from now on: where
+    there are several processes, each has other samples."""
+    global _batches
+    _batches = mesh if processes.size() > 1 else None
+
+
+_batches: Mesh | None = None
+
+
+def brought(a: Any, place: Place) -> Placed | None:
+    """The batch of which this process has a share, which the user moves to a device; None where
+    that is nothing but a move."""
+    if _batches is None or isinstance(a, Placed) or not a.shape:
+        return None
+    sharding = _batches.sharding(_batches.names[:1])
+    return Placed(jax().make_array_from_process_local_data(sharding, np.array(a)), place)
+
+
+def joined(raws: Sequence[Any]) -> list[Any]:
+    """Arrays of one call, all on the mesh that some of them lie on: others are copied to it."""
+    mesh = next((m for m in map(mesh_of, raws) if m is not None), None)
+    if mesh is None:
+        return list(raws)
+    whole = jax().sharding.NamedSharding(mesh, jax().sharding.PartitionSpec())
+    return [raw if _several(raw) else spread(raw, whole) for raw in raws]
+
+
+def read(raw: Any) -> np.ndarray:
+    """All numbers of an array, wherever they are: a call that all processes make."""
+    if raw.is_fully_addressable:
+        return np.array(raw)
+    if raw.is_fully_replicated:
+        return np.array(raw.addressable_data(0))
+    whole = jax().sharding.NamedSharding(raw.sharding.mesh, jax().sharding.PartitionSpec())
+    return np.array(jax().jit(lambda a: a, out_shardings=whole)(raw).addressable_data(0))
+
+
+def like(place: Place, raw: Any, model: Placed) -> Placed:
+    """A new array that lies as a model does, if it has its shape; else a copy on each device."""
+    theirs = model.raw
+    mesh = mesh_of(theirs)
+    if mesh is None:
+        return compute.put(raw, place)
+    spec = jax().sharding.PartitionSpec
+    fits = raw.shape == theirs.shape
+    sharding = theirs.sharding if fits else jax().sharding.NamedSharding(mesh, spec())
+    return Placed(spread(raw, sharding), place)
