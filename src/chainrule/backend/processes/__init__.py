@@ -14,6 +14,7 @@ from chainrule.backend.processes.messages import (
     DistNetworkError,
     DistStoreError,
 )
+from chainrule.backend.processes.together import agreed, once, wait_for_all
 from chainrule.backend.processes.world import World, is_writer, rank, size, start, stop, world
 
 __all__ = [
@@ -25,15 +26,18 @@ __all__ = [
     "Members",
     "REDUCTIONS",
     "World",
+    "agreed",
     "call",
     "check_installed",
     "collective",
     "free_port",
     "is_installed",
     "is_writer",
+    "once",
     "rank",
     "size",
     "start",
     "stop",
+    "wait_for_all",
     "world",
 ]
