@@ -195,3 +195,20 @@ def is_running(pid: int) -> bool:
         return " Z " not in Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
+
+
+def test_one_process_writes_and_any_number_goes_on(tmp_path: Path) -> None:
+    """The losses of three epochs are those of two in two processes and a third in one."""
+
+    def losses(count: int, folder: str, *arguments: str) -> str:
+        program = str(PROGRAM.with_name("one_writer.py"))
+        (tmp_path / folder).mkdir(exist_ok=True)
+        command = [*LAUNCH, "--processes", str(count), program, str(tmp_path / folder), *arguments]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+
+    whole = losses(1, "whole", "3")
+    assert whole.count(",") == 2
+    losses(2, "parts", "2")
+    assert losses(1, "parts", "3", "--resume") == whole

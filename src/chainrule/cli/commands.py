@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chainrule.backend import processes
 from chainrule.cli.arguments import (
     NotWritten,
     UserError,
@@ -42,7 +43,10 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
     folder = RunFolder(out, options.checkpoint_every, options.resume, _notice)
     network = _fitted(options, folder)
     given = [a for a in options.arguments if not (a > "--re" and "--resume".startswith(a))]
-    _write(network, out, html_report(network, shlex.join(["chainrule", *given]), str(out)))
+    page = html_report(network, shlex.join(["chainrule", *given]), str(out))
+    if not processes.is_writer():
+        return {**network.about, "out": str(out)}  # the process of rank 0 writes and tells
+    _write(network, out, page)
     if network.history.ending != "interrupted":
         folder.remove_checkpoint()
     if options.json:
@@ -55,7 +59,8 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _notice(line: str) -> None:
-    print(f"chainrule fit: {line}", file=sys.stderr)
+    if processes.is_writer():
+        print(f"chainrule fit: {line}", file=sys.stderr)
 
 
 def _fitted(options: argparse.Namespace, folder: RunFolder) -> FittedNetwork:

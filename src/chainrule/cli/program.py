@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
+from chainrule.backend import processes
 from chainrule.cli import commands, drawing, inspecting, launching, predicting, serving
 from chainrule.cli.arguments import UserError
 from chainrule.cli.columns import add_column_options
@@ -273,6 +274,6 @@ def _run(given: list[str]) -> int:
         text = re.sub(r"^\[Errno \d+\] ", "", " ".join(said.split()))
         print(f"chainrule {options.command}: error: {text}", file=sys.stderr)
         return error.status if isinstance(error, UserError) else 2
-    if options.json:
+    if options.json and processes.is_writer():
         print(json.dumps(result))
     return 0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from chainrule.backend import processes
 from chainrule.inspect.training.watch import Watch
 
 if TYPE_CHECKING:
@@ -157,7 +158,8 @@ def _mode(mode: str | None, column: str) -> str:
 class Checkpoint(Callback):
     """Saves all that is needed to resume, every so many epochs, atomically.
 
-    Whatever its place among the callbacks, it is the last to hear of the end of an epoch.
+    Whatever its place among the callbacks, it is the last to hear of the end of an epoch. Of
+    several processes the one of rank 0 writes; a run goes on in any number of them.
 
     Args:
         path: the file.
@@ -178,8 +180,10 @@ class Checkpoint(Callback):
         self._written = time.monotonic()
 
     def on_epoch_end(self, trainer: Trainer) -> None:
+        if trainer.epoch % self.every:
+            return
         waited = time.monotonic() - self._written
-        if trainer.epoch % self.every == 0 and waited >= self.seconds:
+        if not self.seconds or processes.agreed(waited >= self.seconds):
             self.write(trainer)
             self._written = time.monotonic()
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tqdm.auto import tqdm
 
+from chainrule.backend import processes
 from chainrule.train.history import History
 from chainrule.train.live.plot import LivePlot
 
@@ -26,7 +27,11 @@ def check_progress(given: ProgressLike) -> ProgressLike:
 
 
 def progress_of(how: ProgressLike, epochs: int, history: History, batches: int | None) -> Shown:
-    """What shows a run that goes on from a history: a bar, curves, or nothing."""
+    """What shows a run that goes on from a history: a bar, curves, or nothing.
+
+    Of several processes the one of rank 0 shows it.
+    """
+    how = how if processes.is_writer() else False
     if how == "plot":
         return LivePlot(epochs, history, batches)
     return Progress(bool(how), epochs, len(history), batches)

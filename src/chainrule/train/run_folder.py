@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainrule import backend, nn
-from chainrule.backend import K
+from chainrule.backend import K, processes
 from chainrule.files import check_room, load, save
 from chainrule.files.atomic import remove_begun
 from chainrule.tensor import Tensor
@@ -35,7 +35,8 @@ class RunFolder:
 
     The checkpoint of a run is named after its data and settings, so that runs of one folder do not
     take each other's. It is written when an epoch ends, if enough time has passed; whoever has
-    saved the results calls :meth:`remove_checkpoint`.
+    saved the results calls :meth:`remove_checkpoint`. Several processes need a folder that all of
+    them see; the one of rank 0 writes.
 
     Args:
         path: the folder; made when the first checkpoint is written.
@@ -68,19 +69,20 @@ class RunFolder:
         resumed.
         """
         weights = sum([t.nbytes for t in model.state_dict().values() if isinstance(t, Tensor)])
-        check_room(self.path, weights + PAGES + EPOCH * (run["settings"]["epochs"] or EPOCHS))
+        size = weights + PAGES + EPOCH * (run["settings"]["epochs"] or EPOCHS)
+        processes.once(lambda: check_room(self.path, size))
         name = hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:12]
         self.checkpoint = self.path / PATTERN.replace("*", name)
         if self.resume and not self.checkpoint.exists():
             raise ValueError(self._why_not(run))
-        if not self.resume:
+        if not self.resume and processes.is_writer():
             self._tell_of_others()
         callback = RunCheckpoint(self.checkpoint, run, self.seconds, self.notice)
         return callback, self.checkpoint if self.resume else None
 
     def remove_checkpoint(self) -> None:
         """Removes the checkpoint of this run, whose results are saved."""
-        if self.checkpoint is not None:
+        if self.checkpoint is not None and processes.is_writer():
             self.checkpoint.unlink(missing_ok=True)
             remove_begun(self.checkpoint)  # of a run that was killed while it wrote one
 
@@ -119,9 +121,10 @@ class RunCheckpoint(Checkpoint):
 
     def write(self, trainer: Trainer) -> None:
         try:
-            save({**state_of(trainer), **self.more, "run": self.run}, self.path, folder=False)
+            state = {**state_of(trainer), **self.more, "run": self.run}
+            processes.once(lambda: save(state, self.path, folder=False))
         except OSError as error:  # the training itself can go on
-            if not self.told:
+            if not self.told and processes.is_writer():
                 self.notice(f"no checkpoint could be written, training goes on: {error}")
             self.told = True
 

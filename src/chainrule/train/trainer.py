@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 from chainrule import nn, optim
+from chainrule.backend import processes
 from chainrule.files import load, save
 from chainrule.inspect.health.autopsy import Autopsy, autopsy
 from chainrule.inspect.health.findings import Finding
@@ -339,8 +340,12 @@ class Trainer:
     # --- files ------------------------------------------------------------------------------------
 
     def save_checkpoint(self, path: str | os.PathLike[str]) -> None:
-        """Saves all that a run depends on, so that ``fit(..., resume=path)`` goes on with it."""
-        save(state_of(self), path, folder=False)
+        """Saves all that a run depends on, so that ``fit(..., resume=path)`` goes on with it.
+
+        Of several processes that train together each calls this, and the one of rank 0 writes.
+        """
+        state = state_of(self)
+        processes.once(lambda: save(state, path, folder=False))
 
     def load_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Takes everything back that :meth:`save_checkpoint` saved."""

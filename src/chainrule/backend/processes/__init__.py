@@ -21,6 +21,7 @@ from chainrule.backend.processes.messages import (
     DistNetworkError,
     DistStoreError,
 )
+from chainrule.backend.processes.together import agreed, once, wait_for_all
 from chainrule.backend.processes.world import World, is_writer, rank, size, start, stop, world
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Members",
     "REDUCTIONS",
     "World",
+    "agreed",
     "call",
     "check_installed",
     "collective",
@@ -39,9 +41,11 @@ __all__ = [
     "from_first",
     "is_installed",
     "is_writer",
+    "once",
     "rank",
     "size",
     "start",
     "stop",
+    "wait_for_all",
     "world",
 ]
