@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chainrule.absent import absent, refused
+from chainrule.absent import absent
 from chainrule.backend.processes import (
     DistBackendError,
     DistError,

@@ -90,8 +90,8 @@ class DistributedDataParallel(Module):
             )
         if any(map(is_lazy, tensors)):
             raise RuntimeError(
-                "DistributedDataParallel: modules with uninitialized parameters can't be used; call "
-                "the module once before"
+                "DistributedDataParallel: modules with uninitialized parameters can't be used; "
+                "call the module once before"
             )
         kinds = {t.device.type for t in tensors}
         if kinds == {"cpu"}:
