@@ -17,6 +17,7 @@ from chainrule.backend.placed import Place, Placed
 from chainrule.backend.tracing import tracing as is_traced
 
 __all__ = [
+    "NotLowered",
     "all_of",
     "called",
     "chosen",
@@ -115,10 +116,21 @@ def compiled(step: Callable[..., Any]) -> Any:
     return jax().jit(step, donate_argnums=(0,))
 
 
+class NotLowered(RuntimeError):
+    """A program that cannot become one of XLA's; says why."""
+
+
 def called(function: Any, program: Any, *args: Any) -> Any:
-    """A call; what XLA says when memory runs out is told with the sizes of the program."""
+    """A call; what XLA says when memory runs out is told with the sizes of the program.
+
+    Raises:
+        NotLowered: the program needs numbers while it is traced.
+    """
+    errors = jax().errors
     try:
         return function(*args)
+    except (errors.JAXTypeError, errors.JAXIndexError) as error:
+        raise NotLowered(str(error).partition("\n")[0]) from error
     except Exception as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise

@@ -11,14 +11,14 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from chainrule import backend
 from chainrule.backend import K, native_module, why_not_native
+from chainrule.backend.xla_programs import NotLowered
 from chainrule.backend.recorded import thread
 from chainrule.compiler.batches import Batches
 from chainrule.compiler.capture import Recording
 from chainrule.compiler.guards import Guards, form_of, owned_by, tensors_in
 from chainrule.compiler.entries import Entry, Settling
-from chainrule.compiler.lowered import Lowered, NotLowered
+from chainrule.compiler.lowered import Lowered
 from chainrule.compiler.program import Program, Ref, map_arrays
 from chainrule.compiler.rates import Numbers
 from chainrule.compiler.reference import Reference
@@ -198,7 +198,11 @@ class Compiled(_Base, Settling):
             runner, failed = self._built(entry, program, arrays)
         else:
             runner.feed(arrays)
-            failed = runner.run()
+            try:
+                failed = runner.run()
+            except NotLowered as error:  # numbers that were part of it have begun to move
+                self._settle(entry)
+                runner, failed = self._by_kernels(entry, program, arrays, error)
         if failed >= 0:
             return self._failed(entry, program, runner, failed, args, kwargs)
         self.repeated += 1
@@ -209,19 +213,6 @@ class Compiled(_Base, Settling):
         if not kwargs:
             self._take_shortcut(entry, program, runner, args)
         return _result(program, runner)
-
-    def _built(self, entry: Entry, program: Program, arrays: list[Any]) -> Any:
-        """What runs a program, and how its first run came out."""
-        if program.place is not None and self.mode == "tape":
-            try:
-                entry.runner = Lowered(program)
-                return entry.runner, entry.runner.build(arrays)
-            except NotLowered as error:
-                text = f"compile: {self.__name__} runs kernel by kernel: {error}"
-                warnings.warn(text, UserWarning, stacklevel=5)
-        taped = program.place is None and self.mode == "tape" and backend.current() == "native"
-        entry.runner = (Tape if taped else Reference)(program)
-        return entry.runner, entry.runner.build(arrays)
 
     def _take_shortcut(
         self, entry: Entry, program: Program, runner: Tape | Lowered | Reference, args: Any

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from chainrule import backend
 from chainrule.backend.placed import Placed, unsettled
+from chainrule.backend.xla_programs import NotLowered
 from chainrule.compiler.guards import Guards, tensors_in
 from chainrule.compiler.lowered import Lowered
 from chainrule.compiler.program import Program
@@ -43,11 +45,31 @@ class Entry:
 
 
 class Settling:
-    """Steps on a device, whose checks are looked at when their answers are there."""
+    """What runs programs, and steps on a device, whose checks are looked at when they are known."""
 
     function: Callable[..., Any]
     repeated: int
+    mode: str
     _forget: Callable[[Entry, str], None]
+    _tell: Callable[[str], None]
+
+    def _built(self, entry: Entry, program: Program, arrays: list[Any]) -> Any:
+        """What runs a program, and how its first run came out."""
+        if program.place is not None and self.mode == "tape":
+            try:
+                entry.runner = Lowered(program)
+                return entry.runner, entry.runner.build(arrays)
+            except NotLowered as error:
+                return self._by_kernels(entry, program, arrays, error)
+        taped = program.place is None and self.mode == "tape" and backend.current() == "native"
+        entry.runner = (Tape if taped else Reference)(program)
+        return entry.runner, entry.runner.build(arrays)
+
+    def _by_kernels(self, entry: Entry, program: Program, arrays: Any, error: NotLowered) -> Any:
+        """Runs a program on a device that cannot become one of XLA's."""
+        self._tell(f"from its record, kernel by kernel, for it is no program of XLA's: {error}")
+        entry.runner = Reference(program)
+        return entry.runner, entry.runner.build(arrays)
 
     def _sent(self, entry: Entry, runner: Lowered, arguments: Any, result: Any) -> Any:
         """The result of a step on a device, whose checks are looked at later."""

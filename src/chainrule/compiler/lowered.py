@@ -21,15 +21,11 @@ from chainrule.compiler.program import Instruction, Program, Ref, map_arrays
 from chainrule.compiler.rates import Numbers
 from chainrule.compiler.values import Values
 
-__all__ = ["LATE", "Call", "Lowered", "NotLowered"]
+__all__ = ["LATE", "Call", "Lowered"]
 
 LATE = 16  # steps whose checks may still be open
 HELD = 1 << 28  # bytes of inputs that open steps may hold
 MOST = 8  # functions of one program
-
-
-class NotLowered(RuntimeError):
-    """A program that cannot become one of XLA's; says why."""
 
 
 class Call(NamedTuple):
@@ -76,14 +72,14 @@ class Lowered(Values):
         program = self.program
         for s in program.slots:
             if s.kind == "state" and s.written and s.place is None:
-                raise NotLowered("it writes into a tensor on the CPU")
+                raise xla.NotLowered("it writes into a tensor on the CPU")
             if s.place not in (None, self.place):
-                raise NotLowered(f"it computes on {self.place} and {s.place}")
+                raise xla.NotLowered(f"it computes on {self.place} and {s.place}")
         draws = [s for s in program.instructions if s.effect == "draws"]
         drawn = {slot for step in draws for slot in step.makes()}
         for step in draws:
             if not drawn.issuperset(step.reads()):
-                raise NotLowered(f"{step.kernel} draws by numbers of a tensor")
+                raise xla.NotLowered(f"{step.kernel} draws by numbers of a tensor")
 
     # --- what XLA traces --------------------------------------------------------------------------
 
@@ -110,12 +106,12 @@ class Lowered(Values):
         with xla.tracing(take):
             for step in program.instructions:
                 self._trace(step, checks, updates, draws)
-        held = xla.all_of(alive, checks)
-        state = [
-            xla.chosen(held, arrays[i].raw, old, program.slots[i].value)
-            for i, old in zip(self.changing, changing, strict=True)
-        ]
-        out = [xla.raw_of(self.value(i)) for i in self.outs]
+            held = xla.all_of(alive, checks)
+            state = [
+                xla.chosen(held, arrays[i].raw, old, program.slots[i].value)
+                for i, old in zip(self.changing, changing, strict=True)
+            ]
+            out = [xla.raw_of(self.value(i)) for i in self.outs]
         self.arrays = [s.value for s in program.slots]
         return state, out, held
 
@@ -206,7 +202,7 @@ class Lowered(Values):
     def _lower(self, static: list[dict[str, Any]]) -> None:
         self.lowerings += 1
         if self.lowerings > MOST:
-            raise NotLowered(f"the numbers of its updates had more than {MOST} forms")
+            raise xla.NotLowered(f"the numbers of its updates had more than {MOST} forms")
         self.static, self.many = static, {}
         self.fast = xla.compiled(self._traced)
 

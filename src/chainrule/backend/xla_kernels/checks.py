@@ -13,12 +13,14 @@ from typing import Any
 
 import jax
 
+from chainrule.backend.xla_programs import NotLowered
+
 __all__ = ["Untraceable", "check", "handing", "is_traced", "needs_values"]
 
 Check = Callable[[Any, Callable[[], Exception]], None]
 
 
-class Untraceable(RuntimeError):
+class Untraceable(NotLowered):
     """A step that cannot become one program of XLA's: it needs values while it is traced."""
 
 
