@@ -235,6 +235,7 @@ def test_the_readme_lists_the_parts() -> None:
         "files",
         "graph",
         "ops",
+        "placement",
         "printing",
         "random",
         "settings",

@@ -6,7 +6,11 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-__all__ = ["is_tracing", "tracing"]
+__all__ = ["NotLowered", "is_tracing", "tracing"]
+
+
+class NotLowered(RuntimeError):
+    """A program that cannot become one of XLA's; says why."""
 
 
 class _Thread(threading.local):

@@ -14,10 +14,9 @@ import numpy as np
 from chainrule.backend import meshes
 from chainrule.backend.devices import jax, of_kind, out_of_memory
 from chainrule.backend.placed import Place, Placed
-from chainrule.backend.tracing import tracing as is_traced
+from chainrule.backend.tracing import NotLowered, tracing as is_traced
 
 __all__ = [
-    "NotLowered",
     "all_of",
     "called",
     "chosen",
@@ -114,10 +113,6 @@ def together(*groups: Sequence[Any]) -> list[list[Any]]:
 def compiled(step: Callable[..., Any]) -> Any:
     """A step as one function of XLA's, which takes the memory of the old state for the new one."""
     return jax().jit(step, donate_argnums=(0,))
-
-
-class NotLowered(RuntimeError):
-    """A program that cannot become one of XLA's; says why."""
 
 
 def called(function: Any, program: Any, *args: Any) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from chainrule.backend import K, native_module, why_not_native
-from chainrule.backend.xla_programs import NotLowered
+from chainrule.backend.tracing import NotLowered
 from chainrule.backend.recorded import thread
 from chainrule.compiler.batches import Batches
 from chainrule.compiler.capture import Recording

@@ -9,7 +9,7 @@ from typing import Any
 
 from chainrule import backend
 from chainrule.backend.placed import Placed, unsettled
-from chainrule.backend.xla_programs import NotLowered
+from chainrule.backend.tracing import NotLowered
 from chainrule.compiler.guards import Guards, tensors_in
 from chainrule.compiler.lowered import Lowered
 from chainrule.compiler.program import Program

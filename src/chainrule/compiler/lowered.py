@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from chainrule.backend import xla_programs as xla
 from chainrule.backend.placed import Placed
+from chainrule.backend.tracing import NotLowered
 from chainrule.compiler.program import Instruction, Program, Ref, map_arrays
 from chainrule.compiler.rates import Numbers
 from chainrule.compiler.values import Values
@@ -72,14 +73,14 @@ class Lowered(Values):
         program = self.program
         for s in program.slots:
             if s.kind == "state" and s.written and s.place is None:
-                raise xla.NotLowered("it writes into a tensor on the CPU")
+                raise NotLowered("it writes into a tensor on the CPU")
             if s.place not in (None, self.place):
-                raise xla.NotLowered(f"it computes on {self.place} and {s.place}")
+                raise NotLowered(f"it computes on {self.place} and {s.place}")
         draws = [s for s in program.instructions if s.effect == "draws"]
         drawn = {slot for step in draws for slot in step.makes()}
         for step in draws:
             if not drawn.issuperset(step.reads()):
-                raise xla.NotLowered(f"{step.kernel} draws by numbers of a tensor")
+                raise NotLowered(f"{step.kernel} draws by numbers of a tensor")
 
     # --- what XLA traces --------------------------------------------------------------------------
 
@@ -202,7 +203,7 @@ class Lowered(Values):
     def _lower(self, static: list[dict[str, Any]]) -> None:
         self.lowerings += 1
         if self.lowerings > MOST:
-            raise xla.NotLowered(f"the numbers of its updates had more than {MOST} forms")
+            raise NotLowered(f"the numbers of its updates had more than {MOST} forms")
         self.static, self.many = static, {}
         self.fast = xla.compiled(self._traced)
 

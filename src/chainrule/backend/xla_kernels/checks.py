@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from chainrule.backend.xla_programs import NotLowered
+from chainrule.backend.tracing import NotLowered
 
 __all__ = ["Untraceable", "check", "handing", "is_traced", "needs_values"]
 
