@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from train.many import classes
 from train.test_many import folds, small
 
 import chainrule
-from chainrule import backend, nn, optim, regularize, train
+from chainrule import backend, models, nn, optim, problems, regularize, train
 from chainrule.train.batched import job, steps
 from chainrule.train.batched.stacking import Stack
 
@@ -217,6 +218,45 @@ def test_where_it_diverges_is_the_same_from_records(monkeypatch: pytest.MonkeyPa
     assert bits(compiled) == bits(eager)
     assert "diverged" in [h.ending for h in compiled.histories]
     assert max([len(h) for h in compiled.histories]) == 3000
+
+
+@native
+@pytest.mark.parametrize("when", [1, 7, 600, 3 * 1000 - 1])
+def test_an_interruption_while_epochs_are_written_down_loses_none(
+    when: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights are those of the last epoch in the histories, which are all as long."""
+    row, calls = job.Job._row, itertools.count(1)
+
+    def interrupted(*args: Any) -> dict[str, Any]:
+        if next(calls) == when:
+            raise KeyboardInterrupt
+        return row(*args)
+
+    def run(epochs: int) -> train.ManyFits:
+        return train.fit_many(
+            lambda: models.MLP(2, [4], 1, "tanh"),
+            (xor.inputs, xor.targets),
+            "bce_with_logits",
+            "sgd",
+            seeds=range(3),
+            epochs=epochs,
+            batch_size=4,
+        )
+
+    xor = problems.boolean("xor")
+    with monkeypatch.context() as patch:
+        patch.setattr(job.Job, "_row", interrupted)
+        fits = run(5000)
+    (length,) = {len(h) for h in fits.histories}
+    assert 0 < length < 5000
+    for history in fits.histories:
+        assert history.ending == "interrupted"
+        assert history["epoch"] == list(range(1, length + 1))
+    told = {"interrupted", "finished", fits.histories[0].stopped, f"finished {length} epochs"}
+    assert [b for b in bits(fits) if b not in told] == [
+        b for b in bits(run(length)) if b not in told
+    ]
 
 
 class Late(nn.Module):

@@ -22,7 +22,7 @@ from chainrule.train.batched.columns import Batches, Columns
 from chainrule.train.batched.networks import Network
 from chainrule.train.batched.rates import OwnRates, ScheduleMaker, StackedRates
 from chainrule.train.batched.stacking import Stack, is_steady
-from chainrule.train.batched.steps import Steps
+from chainrule.train.batched.steps import Steps, to_the_end
 from chainrule.train.history import Ending
 from chainrule.train.losses import WeightedLoss
 from chainrule.train.penalties import check_stackable
@@ -226,6 +226,7 @@ class Job:
         times, before = min(self.left, EPOCHS), self.epoch
         began, failed = time.perf_counter(), False
         rates = [self._rate(n) for n in self.networks]
+        starts = [len(n.history) for n in self.networks]
         try:
             _, failed = self.steps.take(batch, 0, self.left, times)
         finally:
@@ -233,26 +234,33 @@ class Job:
             whole = rows[: len(rows) - failed]
             living = [i for i, n in enumerate(self.networks) if not n.stopped]
             share = (time.perf_counter() - began) / max(1, len(rows)) / max(1, len(living))
-            for k, row in enumerate(whole, before + 1):
-                self._add_rows(k, row, living, rates, share)
-            self.epoch = before + len(whole)
+
+            def keep() -> None:
+                for i in living:
+                    kept = [
+                        self._row(k, r, i, rates, share) for k, r in enumerate(whole, before + 1)
+                    ]
+                    self.networks[i].history.rows[starts[i] :] = kept
+                self.epoch = before + len(whole)
+
+            to_the_end(keep)
         if failed:
             self._not_taken(0)
-            living = [i for i in living if not self.networks[i].stopped]
-            self._add_rows(self.epoch + 1, rows[-1], living, rates, share)
+            for i in living:
+                if not self.networks[i].stopped:
+                    row = self._row(self.epoch + 1, rows[-1], i, rates, share)
+                    self.networks[i].history.rows.append(row)
             self.epoch += 1
 
-    def _add_rows(
-        self, epoch: int, row: list[float], chosen: list[int], rates: list[Any], share: float
-    ) -> None:
-        """An epoch of one update in the histories of some networks."""
+    def _row(
+        self, epoch: int, row: list[float], i: int, rates: list[Any], share: float
+    ) -> dict[str, Any]:
+        """An epoch of one update in the history of a network."""
         count, n, size = len(self.networks), self.data.n, self.data.n
-        for i in chosen:
-            new: dict[str, Any] = {"epoch": epoch, "loss": row[i] * size / n}
-            for k, name in enumerate(self.recipe.penalties, 1):
-                new[name] = row[k * count + i] * size / n
-            new["lr"], new["seconds"] = rates[i], share
-            self.networks[i].history.rows.append(new)
+        new: dict[str, Any] = {"epoch": epoch, "loss": row[i] * size / n}
+        for k, name in enumerate(self.recipe.penalties, 1):
+            new[name] = row[k * count + i] * size / n
+        return new | {"lr": rates[i], "seconds": share}
 
     # --- one pass over the data -------------------------------------------------------------------
 

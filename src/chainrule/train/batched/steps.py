@@ -27,7 +27,7 @@ from chainrule.train.dependence import Dependence, python_state
 from chainrule.train.losses import WeightedLoss
 from chainrule.train.repeating import Quiet
 
-__all__ = ["NotFinite", "Steps"]
+__all__ = ["NotFinite", "Steps", "to_the_end"]
 
 # Updates of one form that a record has to serve: it has saved as much time as it took after these.
 NEEDED = 20
@@ -40,6 +40,22 @@ Note = dict[int, Tensor]  # what an update leaves: its numbers, and its outputs
 
 class NotFinite(RuntimeError):
     """The loss or the gradient of a network is not finite; no parameter was changed."""
+
+
+def to_the_end(write: Callable[[], None]) -> None:
+    """Writes down what is done, all of it: Ctrl-C meanwhile is heard behind it.
+
+    ``write`` begins anew where it was interrupted, so it has to come to the same twice.
+    """
+    heard = None
+    while True:
+        try:
+            write()
+            break
+        except KeyboardInterrupt as interrupt:
+            heard = interrupt
+    if heard is not None:
+        raise heard
 
 
 class Steps:
@@ -145,7 +161,11 @@ class Steps:
             else:
                 step.epoch(*batches.some(first, many), batch_size=batches.rows)
         finally:
-            self.rows += [row for t in step.taken for row in t.tolist()]
+
+            def keep() -> None:
+                self.rows = [row for t in step.taken for row in t.tolist()]
+
+            to_the_end(keep)
 
     def _take_one(self, step: Quiet | None, batches: Batches, number: int) -> list[Tensor]:
         if step is None:
