@@ -53,9 +53,11 @@ Loss = TypeVar("Loss", bound=SupportsFloat)  # what a closure returns: a tensor 
 
 
 def _rate_of(p: Tensor, rate: Rate) -> Tensor:
-    """A learning rate as a tensor of the parameter's dtype."""
+    """A learning rate as a tensor of the parameter's dtype, where the parameter is."""
     if not isinstance(rate, Tensor):
-        return tensor(rate, dtype=p.dtype)
+        return tensor(rate, dtype=p.dtype, device=p.device)
+    if rate.array.__class__ is not p.array.__class__:
+        rate = rate.to(p.device)
     return rate if rate.array.dtype is p.array.dtype else cast(rate, p.dtype)
 
 
