@@ -18,6 +18,7 @@ from chainrule.backend.placed import Place, Placed, compute
 
 __all__ = [
     "KINDS",
+    "NO_JAX",
     "OutOfDeviceMemory",
     "activate",
     "available",

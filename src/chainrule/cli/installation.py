@@ -1,4 +1,4 @@
-"""What is installed: versions, kernels, instructions and threads."""
+"""What is installed: versions, kernels, instructions, threads and devices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import platform
 from importlib import metadata
 
 from chainrule import backend
-from chainrule.backend import instructions
+from chainrule.backend import devices, gpus, instructions
 
 __all__ = ["facts", "info", "version"]
 
@@ -54,6 +54,18 @@ def _threads() -> str:
     return f"{usable} (the processors this program may use)"
 
 
+def _devices() -> str:
+    """Where tensors can live, and what is there; imports JAX, if it is installed."""
+    if not devices.available():
+        return f"cpu ({devices.NO_JAX})"
+    kinds = [kind for kind in devices.KINDS if kind != "xla" and devices.available(kind)]
+    found = ["cpu"]
+    for kind in kinds or ["xla"]:
+        names = [gpus.name(kind, i) for i in range(devices.count(kind))]
+        found += [f"{kind}:{i} ({name})" for i, name in enumerate(names)]
+    return f"{', '.join(found)}; JAX {version('jax')}"
+
+
 def facts() -> dict[str, str]:
     """What :func:`info` prints, by name."""
     return {
@@ -64,11 +76,12 @@ def facts() -> dict[str, str]:
         "kernels": _kernels(),
         "vectors": _instructions(),
         "threads": _threads(),
+        "devices": _devices(),
     }
 
 
 def info() -> str:
-    """What ``chainrule info`` prints: versions, kernels, instructions and threads.
+    """What ``chainrule info`` prints: versions, kernels, instructions, threads and devices.
 
     >>> print(info())
     chainrule ...
@@ -78,6 +91,7 @@ def info() -> str:
     kernels   ...
     vectors   ...
     threads   ...
+    devices   cpu...
     """
     rows = facts()
     return "\n".join(f"{name:<9} {value}" for name, value in rows.items())
