@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from chainrule.backend import K, native_module, why_not_native
+from chainrule.backend import K, native_module, precision, why_not_native
 from chainrule.backend.tracing import NotLowered
 from chainrule.backend.recorded import thread
 from chainrule.compiler.batches import Batches
@@ -150,7 +150,7 @@ class Compiled(_Base, Settling):
             self._tell(entry.reason)
 
     def _entry(self, arguments: Any) -> Entry:
-        form = (mode.flags, form_of(arguments))
+        form = (mode.flags, precision.current(), *sorted(mode.autocast.items()), form_of(arguments))
         entry = self.entries.get(form)
         if entry is None:
             entry = Entry()

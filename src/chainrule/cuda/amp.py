@@ -18,7 +18,7 @@ __all__ = [
 
 
 class autocast(amp.autocast):
-    """``amp.autocast("cuda")``: changes nothing, as there is no GPU."""
+    """``amp.autocast("cuda")``."""
 
     def __init__(
         self, enabled: bool = True, dtype: DType | None = None, cache_enabled: bool = True
@@ -27,7 +27,7 @@ class autocast(amp.autocast):
 
 
 class GradScaler(amp.GradScaler):
-    """``amp.GradScaler("cuda")``: scales nothing, as there is no GPU."""
+    """``amp.GradScaler("cuda")``."""
 
     def __init__(
         self,
