@@ -108,7 +108,7 @@ sanitize: $(VENV)/.tools
 	touch $@
 
 xla: .venv-xla/.ready
-	.venv-xla/bin/python -m pytest -n $(WORKERS) tests/backend/test_xla_kernels.py tests/distributed
+	.venv-xla/bin/python -m pytest -n $(WORKERS) tests/backend/test_xla_kernels.py tests/amp tests/distributed
 
 # Damaged files, kills, random calls of kernels, an hour of mixed load: some hours, and writes
 # docs/reliability.md. ONLY="folders of models" CASES=1000 tries one kind again.

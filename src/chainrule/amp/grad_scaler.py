@@ -10,7 +10,7 @@ from chainrule.absent import warn_once
 from chainrule.autograd.modes import no_grad
 from chainrule.backend import K, devices
 from chainrule.backend.dtypes import float32
-from chainrule.backend.recorded import cannot_repeat
+from chainrule.backend.recorded import cannot_repeat, is_passing
 from chainrule.ops.creation.from_data import as_tensor, tensor
 from chainrule.ops.elementwise.logic import isfinite, logical_and, where
 from chainrule.ops.reduce.reductions import all as all_of
@@ -175,6 +175,7 @@ class GradScaler:
                     "first"
                 )
             elif not all(self._finite.values()):
+                is_passing()
                 scale.mul_(self._backoff_factor)
                 tracker.zero_()
             else:
@@ -200,7 +201,7 @@ class GradScaler:
     def _renew(self) -> None:
         """Has compiled steps, which hold the numbers that it was made with, be recorded anew."""
         if self._scale is not None:
-            self._scale = self._scale.clone()
+            self._scale.data = self._scale.clone()
 
     # --- what it holds ----------------------------------------------------------------------------
 
@@ -271,10 +272,10 @@ class GradScaler:
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
         self._init_growth_tracker = int(state_dict["_growth_tracker"])
-        if self._scale is not None:
-            there = self._scale.device
-            self._scale = tensor(self._init_scale, dtype=float32, device=there)
-            self._growth_tracker = tensor(self._init_growth_tracker, device=there)
+        if self._scale is not None and self._growth_tracker is not None:
+            self._scale.fill_(self._init_scale)
+            self._growth_tracker.fill_(self._init_growth_tracker)
+        self._renew()
 
 
 def _beside(t: Tensor, other: Tensor) -> Tensor:

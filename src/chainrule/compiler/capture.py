@@ -91,6 +91,7 @@ class Recording:
         self._views: dict[Any, int] = {}  # by their place in a slot and their form
         self._inside = False  # a kernel that calls others is one call
         self.reason = ""  # why the step cannot be repeated
+        self.passing = False
         self.keeps_values = False  # whether to keep what kernels made, by slot:
         self.values: dict[int, Any] = {}
         self._walked: set[int] = set()  # nodes of graphs that were used

@@ -178,6 +178,9 @@ class Compiled(_Base, Settling):
         inputs = list(tensors_in((args, kwargs)))
         result = recording.run(lambda: self.function(*args, **kwargs), inputs)
         program = recording.finish(result)
+        if recording.passing and not program.reason:
+            entry.calls -= 1
+            return result
         program.without_grads = [leaf for leaf, _ in program.grads if id(leaf) not in had]
         different = "it is the first" if entry.last is None else entry.last.difference(program)
         if program.reason or (different and entry.calls >= TRIES):

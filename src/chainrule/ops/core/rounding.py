@@ -8,6 +8,7 @@ of these types. A function that is made of several operations would round after 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -16,14 +17,14 @@ from chainrule.backend import K, dtypes
 from chainrule.backend.precision import rounding_to
 from chainrule.graph import Node
 from chainrule.ops.core.apply import round_with
-from chainrule.ops.core.mixing import PRODUCTS, Around
+from chainrule.ops.core.mixing import PRODUCTS, Around, autocasting
 from chainrule.ops.core.primitive import Op
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.recording import output_tensor, restated
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import ArrayDType, Gradients, Tangent, Tangents, Value
 
-__all__ = ["Rounded", "rounds_once"]
+__all__ = ["Rounded", "rounds_once", "rounds_product_once"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -94,6 +95,16 @@ def rounds_once(function: F) -> F:
     tensor([0.5000], dtype=chainrule.float16)
     """
 
+    return _once(function, lambda args, target: contextlib.nullcontext())
+
+
+def rounds_product_once(function: F) -> F:
+    """The same for a function that multiplies its arguments themselves: products on a device take
+    the numbers as they were, before they became float32."""
+    return _once(function, _as_they_were)
+
+
+def _once(function: Any, context: Callable[[Any, Any], Any]) -> Any:
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], Tensor) and args[0].array.dtype.itemsize != 2:
@@ -101,10 +112,16 @@ def rounds_once(function: F) -> F:
         target = _common_type(*args, *kwargs.values())
         if target is None:
             return function(*args, **kwargs)
-        out = function(*map(_wide, args), **{name: _wide(x) for name, x in kwargs.items()})
+        with context(args, target):
+            out = function(*map(_wide, args), **{name: _wide(x) for name, x in kwargs.items()})
         return _each(lambda y: _narrow(y, target), out)
 
-    return wrapped  # type: ignore[return-value]
+    return wrapped
+
+
+def _as_they_were(args: Any, target: ArrayDType) -> Any:
+    place = getattr(args[0].array, "place", None)
+    return contextlib.nullcontext() if place is None else autocasting({place.kind: target})
 
 
 def _common_type(*arguments: Any) -> ArrayDType | None:
