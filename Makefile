@@ -138,6 +138,7 @@ bench: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/watch.py
 	$(PEERS)/bin/python benchmarks/serve.py
 	$(PEERS)/bin/python benchmarks/compiled.py
+	$(PEERS)/bin/python benchmarks/precision.py --write
 
 # The table of networks as it is without a compiler, and without AVX-512: an hour.
 bench-kernels: $(PEERS)/.ready
