@@ -54,6 +54,8 @@ LAYERS: dict[str, Callable[[], tuple[nn.Module, tuple[int, ...]]]] = {
     "rnn": lambda: (First(nn.RNN(6, 5)), (4, 3, 6)),
     "lstm": lambda: (First(nn.LSTM(6, 5, proj_size=3)), (4, 3, 6)),
     "gru": lambda: (First(nn.GRU(6, 5)), (4, 3, 6)),
+    "peephole lstm": lambda: (First(nn.PeepholeLSTM(6, 5)), (4, 3, 6)),
+    "conv lstm": lambda: (First(nn.ConvLSTM(2, 3, 3)), (4, 2, 2, 5, 5)),
     "attention": lambda: (nn.TransformerEncoderLayer(8, 2, 16, 0.0), (4, 3, 8)),
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import amp
+from chainrule.backend import devices
 from chainrule.typing import DType
 
 __all__ = [
@@ -53,5 +54,5 @@ def custom_bwd(bwd: Callable[..., Any]) -> Any:
 
 
 def amp_definitely_not_available() -> bool:
-    """Whether there is no GPU to compute on in mixed precision: so it is."""
-    return True
+    """Whether there is no GPU to compute on in mixed precision."""
+    return not devices.available("cuda")
