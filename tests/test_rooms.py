@@ -205,7 +205,17 @@ WHOLE = {
     "typed",
 }
 # Records, and other ways to divide.
-BESIDE = {"faults", "layers", "looking", "native", "parity", "programs", "samples", "typed"}
+BESIDE = {
+    "devices",
+    "faults",
+    "layers",
+    "looking",
+    "native",
+    "parity",
+    "programs",
+    "samples",
+    "typed",
+}
 
 
 def test_tests_mirror_the_rooms() -> None:

@@ -10,16 +10,19 @@ from chainrule.backend.placed import Place, Placed
 
 __all__ = [
     "Located",
+    "current_number",
     "default_place",
     "device",
     "device_of_array",
     "place_asked_for",
+    "set_current_number",
     "set_default_place",
 ]
 
 
 class _Default(threading.local):
     place: device | None = None  # where tensors are made that are asked for nowhere else
+    number = 0  # of the device that a kind without a number names
 
 
 _default = _Default()
@@ -75,7 +78,9 @@ class device:
 
     def home(self) -> Place | None:
         """Where arrays go; None is the host."""
-        return None if self.type == "cpu" else Place(self.type, self.index or 0)
+        if self.type == "cpu":
+            return None
+        return Place(self.type, _default.number if self.index is None else self.index)
 
     def __str__(self) -> str:
         return f"{self.type}:{self.index}" if self._has_number() else self.type
@@ -99,6 +104,16 @@ def set_default_place(place: device | None) -> None:
 def default_place() -> device:
     """Where this thread makes tensors."""
     return _default.place or device("cpu")
+
+
+def current_number() -> int:
+    """The number of the device that this thread means by a kind of devices alone."""
+    return _default.number
+
+
+def set_current_number(number: int) -> None:
+    """Has this thread mean the device of this number by a kind of devices alone."""
+    _default.number = number
 
 
 def place_asked_for(wanted: object) -> Place | None:

@@ -27,6 +27,7 @@ __all__ = [
     "in_cells",
     "into_base",
     "mapped",
+    "on_raw",
     "place_of_all",
     "raw_of",
     "several_places",
@@ -150,7 +151,7 @@ def written(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     place = place_of_all(kernel, args, kwargs)
     given, named = _raws(args, kwargs)
     if kernel == "write_updates":  # its rule is written in operations, which know cells
-        given = (_on_raw(args[0], place), *given[1:])
+        given = (on_raw(args[0], place), *given[1:])
     out = function(*given, **named)
     places = WRITES[kernel]
     if len(places) == 1:
@@ -158,7 +159,7 @@ def written(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     return tuple([_into(args[i], part) for i, part in zip(places, out, strict=True)])
 
 
-def _on_raw(rule: Callable[..., Any], place: Place) -> Callable[..., Any]:
+def on_raw(rule: Callable[..., Any], place: Place) -> Callable[..., Any]:
     """A function of cells as one of arrays of JAX's."""
 
     def of_raw(*args: Any, **kwargs: Any) -> Any:

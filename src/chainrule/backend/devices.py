@@ -7,6 +7,7 @@ Until a device is first used, nothing here costs anything. Then JAX is imported,
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -25,6 +26,7 @@ __all__ = [
     "default_kind",
     "fetch",
     "find",
+    "is_imported",
     "jax",
     "of_kind",
     "out_of_memory",
@@ -46,10 +48,25 @@ def available(kind: str = "xla") -> bool:
 
 def count(kind: str = "xla") -> int:
     """How many devices of a kind this process can use."""
+    if kind != "xla" and not _has_plugin(kind):
+        return 0
     try:
         return len(of_kind(kind)) if find_spec("jax") is not None else 0
     except RuntimeError:  # JAX's, where it finds none
         return 0
+
+
+def _has_plugin(kind: str) -> bool:
+    """Whether what JAX needs for a kind of devices is installed: programs ask whether there is a
+    GPU wherever they run, and importing JAX to say no would take a second."""
+    if _jax is not None:
+        return True
+    if kind == "tpu":
+        return find_spec("libtpu") is not None
+    spec = find_spec("jax_plugins")
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    names = [name for folder in folders for name in os.listdir(folder)]
+    return any(["cuda" in name or "rocm" in name for name in names])
 
 
 def of_kind(kind: str) -> list[Any]:
@@ -78,6 +95,11 @@ def jax() -> Any:
             raise ImportError(NO_JAX) from None
         _jax.config.update("jax_enable_x64", True)
     return _jax
+
+
+def is_imported() -> bool:
+    """Whether JAX is: nobody has used a device otherwise."""
+    return _jax is not None
 
 
 def told(kind: str) -> str:

@@ -47,13 +47,19 @@ class _Flags(NamedTuple):
     writeable: bool = True
 
 
+_OWN, _SHARED = _Flags(True, True), _Flags(True, False)
+
+
 class Placed:
     """A cell with an array on a device.
 
     ``raw`` is the array, up to date. Arithmetic makes new cells.
     """
 
-    __slots__ = ("__weakref__", "_raw", "_seen", "_strides", "_version", "base", "place", "taken")
+    __slots__ = (
+        *("__weakref__", "_raw", "_seen", "_strides", "_version"),
+        *("base", "owner", "place", "taken"),
+    )
     __array_ufunc__ = None  # NumPy leaves arithmetic with cells to this class
 
     def __init__(
@@ -66,6 +72,7 @@ class Placed:
     ):
         self._raw, self.place = raw, place
         self.base, self.taken = base, taken
+        self.owner: Any = None  # who has its numbers together with others (compiler/together.py)
         self._strides = strides  # of a view: those that it has on the CPU
         self._version = 0  # how often it was written to
         self._seen = 0 if base is None else base.version  # of a view: which version it shows
@@ -75,24 +82,29 @@ class Placed:
     @property
     def version(self) -> int:
         """A number that grows with every write into its memory."""
-        return self._version if self.base is None else self.base.version
+        if self.base is not None:
+            return self.base.version
+        if self.owner is not None:
+            self.owner.hand_out()
+        return self._version
 
     @property
     def raw(self) -> Any:
         """The array, for a view that of its base as it is now."""
         base = self.base
-        if base is not None and self._seen != base.version:
+        if base is None:
+            if self.owner is not None:
+                self.owner.hand_out()
+        elif self._seen != base.version:
             self._seen = base.version
             self._raw = compute.again(self, base)
         return self._raw
 
-    @raw.setter
-    def raw(self, value: Any) -> None:
-        self._raw = value
-
     def write(self, raw: Any) -> Placed:
         """Puts another array of the same shape and type into the cell, and into its base."""
         if self.base is None:
+            if self.owner is not None:
+                self.owner.hand_out()
             self._raw = raw
             self._version += 1
         else:
@@ -134,6 +146,8 @@ class Placed:
     @property
     def flags(self) -> _Flags:
         """Of the memory that the strides tell of."""
+        if self._strides is None:
+            return _OWN if self.base is None else _SHARED
         own = row_major(self.shape, self.itemsize)
         pairs = zip(self.shape, self.strides, own, strict=True)
         in_order = 0 in self.shape or all([n == 1 or a == b for n, a, b in pairs])

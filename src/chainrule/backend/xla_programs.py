@@ -6,6 +6,7 @@ See ``compiler/lowered.py``. Arrays that are traced are in cells like all others
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from chainrule.backend.placed import Place, Placed
 from chainrule.backend.tracing import NotLowered, tracing as is_traced
 
 __all__ = [
+    "Pack",
     "all_of",
     "called",
     "chosen",
@@ -25,9 +27,11 @@ __all__ = [
     "count",
     "draw",
     "drawn",
+    "empty",
+    "foreseen",
     "in_cell",
     "loop",
-    "numbers",
+    "on_meshes",
     "on",
     "raw_of",
     "stacked",
@@ -57,6 +61,16 @@ def on(value: Any, place: Place) -> Array:
     if value.__class__ is Placed:
         return value.raw
     return jax().device_put(np.array(value), of_kind(place.kind)[place.number])
+
+
+def empty(shape: tuple[int, ...], dtype: Any, place: Place) -> Placed:
+    """A cell whose array is still to come."""
+    return Placed(jax().ShapeDtypeStruct(shape, dtype), place)
+
+
+def on_meshes() -> bool:
+    """Whether any array lies on several devices."""
+    return meshes.are_in_use()
 
 
 def copied(a: Array) -> Array:
@@ -90,10 +104,12 @@ def all_of(alive: Array, checks: Sequence[Any]) -> Array:
     return alive
 
 
-def chosen(held: Array, new: Array, old: Array, cell: Placed) -> Array:
+def chosen(held: Array, new: Array, old: Array, cell: Placed | None) -> Array:
     """The new array, or the old one where a check did not hold; it lies as the cell's does."""
     jnp = jax().numpy
     out = jnp.where(held, jnp.asarray(new), old)
+    if cell is None or not meshes.are_in_use():
+        return out
     lies = cell.raw
     return meshes.spread(out, lies.sharding) if meshes.mesh_of(lies) is not None else out
 
@@ -105,6 +121,43 @@ def together(*groups: Sequence[Any]) -> list[list[Any]]:
     whole = meshes.joined([a for group in groups for a in group])
     found = iter(whole)
     return [[next(found) for _ in group] for group in groups]
+
+
+class Pack:
+    """Many arrays as few: each argument of a call takes some microseconds, so that a short step
+    spends most of its time on them.
+
+    Args:
+        like: arrays of the shapes and types to come.
+        columns: numbers of those that belong together, as the moments of all parameters do: an
+            update then computes with the columns themselves. What is in none follows.
+    """
+
+    def __init__(self, like: Sequence[Any], columns: Sequence[Sequence[int]] = ()):
+        self.shapes = [tuple(a.shape) for a in like]
+        known = {i for column in columns for i in column}
+        rest = [i for i in range(len(like)) if i not in known]
+        self.groups: list[list[int]] = []
+        for column in [*columns, rest]:
+            for dtype in dict.fromkeys([like[i].dtype for i in column]):
+                self.groups.append([i for i in column if like[i].dtype == dtype])
+        self.packed = jax().jit(self.pack)
+        self.unpacked = jax().jit(self.unpack)
+
+    def pack(self, arrays: Sequence[Array]) -> list[Array]:
+        """The arrays one behind the other."""
+        join = jax().numpy.concatenate
+        return [join([arrays[i].reshape(-1) for i in group]) for group in self.groups]
+
+    def unpack(self, flats: Sequence[Array]) -> list[Array]:
+        """The arrays themselves."""
+        found: list[Any] = [None] * len(self.shapes)
+        for flat, group in zip(flats, self.groups, strict=True):
+            end = 0
+            for i in group:
+                start, end = end, end + math.prod(self.shapes[i])
+                found[i] = flat[start:end].reshape(self.shapes[i])
+        return found
 
 
 # --- calling --------------------------------------------------------------------------------------
@@ -162,22 +215,29 @@ def loop(step: Callable[..., Any], loss: int, times: int, batch: int) -> Any:
         nothing = [jnp.zeros(s.shape, s.dtype) for s in shapes[1]]
         steps = (jnp.arange(times, dtype=np.int32), drawn, rows)
         (state, _, out), (losses, held) = lax.scan(body, (changing, alive, nothing), steps)
-        return state, (out, losses, held)
+        return state, out, losses.reshape(times, -1), jnp.sum(held)
 
     return jax().jit(whole, donate_argnums=(0,))
 
 
 def count(held: Array) -> int:
     """How many steps came to their end before the first whose check did not hold."""
-    return int(np.asarray(held).sum())
+    return int(held)
 
 
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def numbers(values: Sequence[float]) -> np.ndarray:
-    """The numbers of the updates of a step."""
-    return np.array(values, np.float64)
+def foreseen(rows: Sequence[Sequence[float]], length: int, place: Place) -> tuple[Array, Array]:
+    """The numbers of some steps on the device, as a table of this length, and the place of the
+    first row."""
+    out = np.zeros((length, len(rows[0])), np.float64)
+    out[: len(rows)] = rows
+    first = np.int32(0)
+    if meshes.are_in_use():
+        return out, first
+    device = of_kind(place.kind)[place.number]
+    return jax().device_put(out, device), jax().device_put(first, device)
 
 
 def table(columns: Sequence[Any], times: int) -> np.ndarray:

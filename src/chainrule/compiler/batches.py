@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chainrule.backend import K, dtypes
+from chainrule.backend import K, dtypes, xla_programs as xla
+from chainrule.backend.placed import Placed
 from chainrule.ops.creation.from_data import as_tensor
 from chainrule.tensor import Tensor, of_array
 
@@ -58,11 +59,20 @@ class Batches:
         """Tensors of the form of a batch: views where that is possible, whatever their values."""
         if self.count < self.batch_size:
             return self[number]
-        return tuple([of_array(t.array[: self.batch_size]) for t in self.data])
+        return tuple([of_array(self._shown(t.array)) for t in self.data])
+
+    def _shown(self, array: Any) -> Any:
+        if array.__class__ is Placed:  # a slice would be computed
+            return xla.empty((self.batch_size, *array.shape[1:]), array.dtype, array.place)
+        return array[: self.batch_size]
 
     def rest(self, first: int) -> tuple[tuple[Any, ...], Any]:
         """The arrays from a batch on, or all of them and the rest of the order."""
         start = first * self.batch_size
         if self.order is None:
             return tuple([t.array[start:] if start else t.array for t in self.data]), None
-        return tuple([t.array for t in self.data]), self.order.array[start:]
+        return tuple([t.array for t in self.data]), self._order_from(start)
+
+    def _order_from(self, start: int) -> Any:
+        order: Any = self.order
+        return order.array[start:] if start else order.array

@@ -306,9 +306,7 @@ class Compiled(_Base, Settling):
                 entry = self._entry((() if taken is None else taken.like(first), {}))
                 alone = None if one_by_one else self._alone(entry)
                 numbers = None
-                placed = alone is not None and isinstance(alone[1], Lowered)
-                needs = schedule is not None or placed
-                if alone is not None and (needs or Numbers.needed(alone[1].updates)):
+                if alone is not None and (schedule is not None or Numbers.needed(alone[1].updates)):
                     numbers = Numbers(alone[1].updates, times - first, schedule)
                     one_by_one = numbers.tables is None
                 if alone is None or one_by_one:
@@ -326,7 +324,7 @@ class Compiled(_Base, Settling):
                     self._at_once(entry, *alone, times - first, taken, first, numbers)
                     first = sum([len(t) for t in losses])
         table = losses[0] if len(losses) == 1 else cat(losses)
-        return table[:, 0] if table.shape[1] == 1 else table
+        return table.reshape(-1) if table.shape[1] == 1 else table
 
     def _alone(self, entry: Entry) -> tuple[Program, Tape | Lowered] | None:
         """A program that can run many times without a look at Python in between."""
@@ -371,7 +369,8 @@ class Compiled(_Base, Settling):
             _leave(program, tape, tape.steps_done)
             self.repeated += tape.steps_done
             if losses is not None:
-                self.taken.append(of_array(losses[: tape.steps_done]))
+                done = tape.steps_done
+                self.taken.append(of_array(losses if done == times else losses[:done]))
         if failed < 0:
             return
         args = () if taken is None else taken[first + done]
@@ -425,7 +424,9 @@ def _set_gradients(
     """The gradients of a call; of one that ended early, those that were made."""
     for leaf, slot in program.grads:
         if made is None or program.root(slot) in made:
-            leaf._grad = of_array(runner.value(slot))
+            array, held = runner.value(slot), leaf._grad
+            if held is None or held.array is not array:
+                leaf._grad = of_array(array)
 
 
 def _returned(program: Program, runner: Tape | Lowered | Reference, slot: int) -> Tensor:
@@ -434,4 +435,6 @@ def _returned(program: Program, runner: Tape | Lowered | Reference, slot: int) -
         t = ref()
         if t is not None:
             return t
-    return of_array(K.copy(runner.value(slot)))
+    array = runner.value(slot)
+    own = isinstance(runner, Lowered) and slot in runner.results  # made by this call
+    return of_array(array if own else K.copy(array))

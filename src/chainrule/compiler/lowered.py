@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 from chainrule.backend import xla_programs as xla
 from chainrule.backend.placed import Placed
 from chainrule.backend.tracing import NotLowered
-from chainrule.compiler.program import Instruction, Program, Ref, map_arrays
+from chainrule.compiler.ahead import Ahead
+from chainrule.compiler.program import Program, Ref, map_arrays
 from chainrule.compiler.rates import Numbers
-from chainrule.compiler.values import Values
+from chainrule.compiler.together import FEWEST, Together, worth_packing
+from chainrule.compiler.traced import Traced
 
 __all__ = ["LATE", "Call", "Lowered"]
 
@@ -38,7 +40,7 @@ class Call(NamedTuple):
     results: list[Placed]
 
 
-class Lowered(Values):
+class Lowered(Traced):
     """The values of a program on a device, and the compiled functions that compute them."""
 
     marks: tuple[()] = ()
@@ -55,19 +57,51 @@ class Lowered(Values):
         self.fixed += [i for i in placed if slots[i].kind == "constant"]
         self.draws = [s for s in program.instructions if s.effect == "draws"]
         self.updates = list(enumerate(program.updates))
+        self.counted = [s for s in program.instructions if s.update or s.effect == "python"]
         results = [r.slot for r in _refs(program.result)]
         grads = [slot for _, slot in program.grads]
-        self.outs = list(dict.fromkeys([*results, *grads]))
-        self.moving: list[list[str]] = [[] for _ in program.updates]
+        self.results = list(dict.fromkeys(results))
+        self.grads = [i for i in dict.fromkeys(grads) if i not in self.results]
+        self.outs = [*self.results, *self.grads]
+        self.moving = [list(u.moving() or ()) for u in program.updates]  # names of constants
         self.fast: Any = None  # the compiled function,
         self.static: list[dict[str, Any]] = []  # for these numbers of the updates,
         self.many: dict[Any, Any] = {}  # and the loops over it
+        self.ahead = Ahead(program.updates, self._foreseen)
+        self.at: Any = None  # the row of the table for the next step, on the device
         self.lowerings = 0
         self.alive: Any = True
         self.open: list[Call] = []
         self.errors: list[Any] = []  # of the checks inside kernels, in their order
         self.out: dict[int, Any] = {}
         self.steps_done = 0
+        self._put_together()
+
+    def _put_together(self) -> None:
+        """Has small states and gradients go in and out as one array of each type."""
+        self.state: Together | None = None
+        self.gradients: Together | None = None
+        slots = self.program.slots
+        cells = [slots[i].value for i in self.changing]
+        if xla.on_meshes() or not worth_packing(cells):
+            return
+        place_of = {slot: k for k, slot in enumerate(self.changing)}
+        columns: list[list[int]] = []
+        for step in self.counted:
+            if step.update is None:
+                continue
+            _, params, grads, _, states, _ = step.args
+            for column in (params, *states):
+                found = [place_of.pop(ref.slot) for ref in _refs(column) if ref.slot in place_of]
+                columns.append(found)
+            # In the order in which the update takes them.
+            mine = [ref.slot for ref in _refs(grads) if ref.slot in self.grads]
+            self.grads = [*mine, *[i for i in self.grads if i not in mine]]
+        self.outs = [*self.results, *self.grads]
+        self.state = Together(cells, columns)
+        if len(self.grads) >= FEWEST:
+            forms = [slots[i] for i in self.grads]
+            self.gradients = Together([xla.empty(s.shape, s.dtype, self.place) for s in forms])
 
     def _refuse_what_stays_on_the_host(self) -> None:
         program = self.program
@@ -82,102 +116,19 @@ class Lowered(Values):
             if not drawn.issuperset(step.reads()):
                 raise NotLowered(f"{step.kernel} draws by numbers of a tensor")
 
-    # --- what XLA traces --------------------------------------------------------------------------
-
-    def _traced(
-        self, changing: Any, fixed: Any, inputs: Any, drawn: Any, numbers: Any, alive: Any
-    ) -> Any:
-        """A step on arrays that are traced: the new state, what it hands out, and whether all
-        checks held."""
-        program = self.program
-        arrays: list[Any] = [s.value for s in program.slots]
-        given = [*zip(self.changing, changing, strict=True), *zip(self.fixed, fixed, strict=True)]
-        given += zip(program.inputs, inputs, strict=True)
-        for slot, raw in given:
-            arrays[slot] = Placed(raw, self.place)
-        self.arrays, self.out = arrays, {}
-        checks: list[Any] = []
-        self.errors = []
-
-        def take(ok: Any, error: Any) -> None:
-            checks.append(ok)
-            self.errors.append(error)
-
-        updates, draws = iter(self._cells_of(numbers)), iter(drawn)
-        with xla.tracing(take):
-            for step in program.instructions:
-                self._trace(step, checks, updates, draws)
-            held = xla.all_of(alive, checks)
-            state = [
-                xla.chosen(held, arrays[i].raw, old, program.slots[i].value)
-                for i, old in zip(self.changing, changing, strict=True)
-            ]
-            out = [xla.raw_of(self.value(i)) for i in self.outs]
-        self.arrays = [s.value for s in program.slots]
-        return state, out, held
-
-    def _trace(self, step: Instruction, checks: list[Any], updates: Any, draws: Any) -> None:
-        if step.update is not None:
-            rule, params, grads, rates, states, _ = step.args
-            rate, constants = next(updates)
-            rates = self.filled(rates) if rate is None else rate
-            values = (rule, *self.filled((params, grads)), rates, self.filled(states), constants)
-            step.function(*values)
-        elif step.effect == "draws":
-            self._keep(xla.drawn(step, next(draws), self.place), step.out)
-        elif step.effect == "checks":
-            ok = step.function(*self.filled(step.args), **self.filled(step.kwargs))
-            checks.append(ok == step.answer)
-        elif step.effect != "python":
-            out = step.function(*self.filled(step.args), **self.filled(step.kwargs))
-            if step.effect != "writes":
-                self._keep(out, step.out)
-
-    def _cells_of(self, numbers: Any) -> list[Any]:
-        """The rate and the constants of each update, those that move as cells."""
-        found, at = [], 0
-        for u, names, static in zip(self.program.updates, self.moving, self.static, strict=True):
-            constants = dict(static)
-            for name in names:
-                constants[name] = Placed(numbers[at], self.place)
-                at += 1
-            rate = Placed(numbers[at], self.place) if u.rates is None else None
-            at += u.rates is None
-            found.append((rate, constants))
-        return found
-
-    def _keep(self, out: Any, slots: Any) -> None:
-        if isinstance(slots, Ref):
-            self.arrays[slots.slot] = xla.in_cell(out, self.place)
-        elif isinstance(slots, (list, tuple)):
-            for part, slot in zip(out, slots, strict=True):
-                self._keep(part, slot)
-
-    def value(self, number: int) -> Any:
-        """The array of a slot: while a step is traced, or what the last one handed out."""
-        if number in self.out:
-            return self.out[number]
-        array = self.arrays[number]
-        if array is None:
-            slot = self.program.slots[number]
-            if slot.taken is None:
-                return super().value(number)
-            array = self.arrays[number] = xla.view_of(self.value(slot.base), slot)
-        return array
-
     # --- the numbers of a step --------------------------------------------------------------------
 
     def _count(self) -> tuple[list[Any], list[Any]]:
         """Counts the steps of optimizers, and does what Python does in between."""
         keys, found = [], []
-        for step in self.program.instructions:
-            if step.update is not None:
-                key, constants, rate = step.update.next()
-                step.update.advance(key)
-                keys.append(key)
-                found.append((constants, rate))
-            elif step.effect == "python":
+        for step in self.counted:
+            if step.update is None:
                 step.function(*step.args)
+                continue
+            key, constants, rate = step.update.next()
+            step.update.advance(key)
+            keys.append(key)
+            found.append((constants, rate))
         return keys, found
 
     def _numbers(self, found: Sequence[Any]) -> list[float]:
@@ -194,18 +145,29 @@ class Lowered(Values):
             stays.append(static)
         if self.fast is None:
             self._lower(stays)
+        return self._flat(found)
+
+    def _flat(self, found: Sequence[Any]) -> list[float]:
         out: list[float] = []
-        for i, (constants, rate) in enumerate(found):
-            out += [constants[name] for name in self.moving[i]]
+        for names, (constants, rate) in zip(self.moving, found, strict=True):
+            out += [constants[name] for name in names]
             out += [] if rate is None else [rate]
         return out
+
+    def _foreseen(self, found: Sequence[Any]) -> list[float] | None:
+        """The numbers of a step to come, if it is one of this form."""
+        for names, static, (constants, _) in zip(self.moving, self.static, found, strict=True):
+            if {k: v for k, v in constants.items() if k not in names} != static:
+                return None
+        return self._flat(found)
 
     def _lower(self, static: list[dict[str, Any]]) -> None:
         self.lowerings += 1
         if self.lowerings > MOST:
             raise NotLowered(f"the numbers of its updates had more than {MOST} forms")
         self.static, self.many = static, {}
-        self.fast = xla.compiled(self._traced)
+        self.ahead.forget()
+        self.fast = xla.compiled(self._step)
 
     # --- running ----------------------------------------------------------------------------------
 
@@ -224,38 +186,66 @@ class Lowered(Values):
         An array that somebody else has is copied: its memory must stay.
         """
         slots = self.program.slots
+        fixed = [xla.raw_of(slots[i].value) for i in self.fixed]
+        if self.state is not None:
+            return self.state.take(), fixed
         changing = []
         for i in self.changing:
             raw = slots[i].value.raw
             changing.append(raw if getrefcount(raw) <= ALONE else xla.copied(raw))
             raw = None
-        return changing, [xla.raw_of(slots[i].value) for i in self.fixed]
+        return changing, fixed
+
+    def _apart(self) -> None:
+        """Where arrays lie on several devices, each goes in and out by itself."""
+        if self.state is not None and xla.on_meshes():
+            self.state.hand_out()
+            self.state = self.gradients = self.fast = None
 
     def run(self) -> int:
         """A step. -1: what fails shows later, see :meth:`failed`."""
+        self._apart()
         keys, found = self._count()
         drawn = [xla.draw(step) for step in self.draws]
         try:
-            numbers = xla.numbers(self._numbers(found))
+            numbers = self._numbers(found)
+            table = at = None
+            if numbers:
+                table, first = self.ahead.take(numbers, self.place)
+                at = self.at if first is None else first
             inputs = [xla.on(a, self.place) for a in self._inputs]
             changing, fixed = self._state()
             changing, fixed, inputs = xla.together(changing, fixed, inputs)
-            new, out, self.alive = xla.called(
-                self.fast, self.program, changing, fixed, inputs, drawn, numbers, self.alive
-            )
+            given = (changing, fixed, inputs, drawn, table, at, self.alive)
+            new, out, self.alive, self.at = xla.called(self.fast, self.program, *given)
         except BaseException:
+            self.ahead.forget()
             for u, key in zip(self.program.updates, keys, strict=True):
                 u.back(key)
             raise
         self._put_back(new)
-        self.out = {i: Placed(a, self.place) for i, a in zip(self.outs, out, strict=True)}
+        self._hand_on(out)
         self.keys = keys
         return -1
 
     def _put_back(self, new: Sequence[Any]) -> None:
+        if self.state is not None:
+            self.state.put(new)
+            return
         slots = self.program.slots
         for i, raw in zip(self.changing, new, strict=True):
             slots[i].value.write(raw)
+
+    def _hand_on(self, out: Sequence[Any]) -> None:
+        """What a step hands out, in cells."""
+        results, grads = out[: len(self.results)], out[len(self.results) :]
+        self.out = {i: Placed(a, self.place) for i, a in zip(self.results, results, strict=True)}
+        if self.gradients is None:
+            cells = [Placed(a, self.place) for a in grads]
+        else:
+            self.gradients.put(list(grads))
+            cells = self.gradients.cells
+        self.out.update(zip(self.grads, cells, strict=True))
 
     def later(self, arguments: Any, results: list[Placed]) -> bool:
         """Notes the step that was just done, to look at its checks later; whether that is due."""
@@ -297,8 +287,8 @@ class Lowered(Values):
     ) -> tuple[Any, int, int]:
         """Runs so many steps in one call. Their losses, a row for each, how many came to their end,
         and the number of an instruction if the next one failed, else -1."""
-        numbers = numbers or Numbers(self.updates, times)
-        rows = self._rows(times, numbers)
+        self._apart()
+        rows = self._rows(times) if numbers is None else self._told(times, numbers)
         drawn = [xla.stacked([xla.draw(s) for _ in range(times)]) for s in self.draws]
         sources = [xla.on(a, self.place) for a in sources]
         order = None if order is None else xla.on(order, self.place)
@@ -306,27 +296,47 @@ class Lowered(Values):
         loop = self.many.get(key)
         if loop is None:
             slot = self.outs.index(_refs(self.program.result)[0].slot)
-            loop = self.many[key] = xla.loop(self._traced, slot, times, batch)
+            loop = self.many[key] = xla.loop(self._whole, slot, times, batch)
         changing, fixed = self._state()
         given = [] if order is None else [order]
         changing, fixed, sources, given = xla.together(changing, fixed, sources, given)
         order = given[0] if given else None
-        new, (out, losses, held) = xla.called(
+        new, out, losses, held = xla.called(
             loop, self.program, changing, fixed, sources, order, drawn, rows, self.alive
         )
         self._put_back(new)
+        self._hand_on(out)
         done = xla.count(held)
         self.steps_done = done
-        self.out = {i: Placed(a, self.place) for i, a in zip(self.outs, out, strict=True)}
         if done < times:
             self.alive = True
         for i, (_, u) in enumerate(self.updates):
             u.skip(done)
-            numbers.leave(i, done)
-        return Placed(losses.reshape(times, -1), self.place), done, -1 if done == times else 0
+            if numbers is not None:
+                numbers.leave(i, done)
+        return Placed(losses, self.place), done, -1 if done == times else 0
 
-    def _rows(self, times: int, numbers: Numbers) -> Any:
-        """The numbers of the steps to come, a row for each."""
+    def _rows(self, times: int) -> Any:
+        """The numbers of the steps to come, a row for each, where they follow from that of the
+        step."""
+        first = [u.foreseen(dict(u.held[0])) for u in self.program.updates]
+        self._numbers(first)
+        columns: list[Any] = []
+        for names, u, (constants, rate) in zip(
+            self.moving, self.program.updates, first, strict=True
+        ):
+            bases, t = u.moving() or {}, u.held[0].get("step", 0)
+            for name in names:
+                base = bases.get(name)
+                steps = range(t + 1, t + times + 1)
+                columns.append(
+                    [1 - base**i for i in steps] if base is not None else constants[name]
+                )
+            columns += [] if rate is None else [rate]
+        return xla.table(columns, times)
+
+    def _told(self, times: int, numbers: Numbers) -> Any:
+        """The same where they were asked of Python, step by step."""
         tables = {number: (names, table) for number, names, table in numbers.tables or ()}
         for i, (constants, _) in enumerate(numbers.first):
             known = {k for k, v in constants.items() if k in self.moving[i]}

@@ -76,5 +76,6 @@ def _scores(
         future = jnp.logical_not(jnp.tri(*scores.shape[-2:], dtype=bool))
         scores = jnp.where(future, -jnp.inf, scores).astype(scores.dtype)
         blocked = jnp.logical_or(blocked, future)
-    every = jnp.broadcast_to(blocked, scores.shape)
-    return scores, jnp.all(every, -1, keepdims=True)
+    # Over what is blocked alone, which is the same for all heads as a rule.
+    nothing = jnp.all(blocked, -1, keepdims=True) if scores.shape[-1] else jnp.ones((1, 1), bool)
+    return scores, nothing

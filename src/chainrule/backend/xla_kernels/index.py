@@ -168,11 +168,24 @@ def index_place(
     distinct: bool,
 ) -> Array:
     """Zeros with ``g`` added at the subscript: an element chosen twice gets the sum."""
+    if not indices and all([isinstance(e, slice) and (e.step or 1) > 0 for e in entries]):
+        return _around(g, [e for e in entries if isinstance(e, slice)], shape)
     indices = tuple([jnp.asarray(i) for i in indices])
     out = jnp.zeros(shape, g.dtype)
     value = _placed(out, g, indices, entries, tail)
     at = out.at[_key(entries, indices)]
     return at.set(value) if distinct or g.dtype == bool else at.add(value)
+
+
+def _around(g: Array, entries: Sequence[slice], shape: tuple[int, ...]) -> Array:
+    """Zeros around and between what slices show, which XLA joins with what it is added to."""
+    widths = [(0, 0, 0)] * (len(shape) - len(entries))
+    for e, n in zip(entries, shape[len(widths) :], strict=True):
+        shown = range(n)[e]
+        if not shown:
+            return jnp.zeros(shape, g.dtype)
+        widths.append((shown[0], n - 1 - shown[-1], shown.step - 1))
+    return jax.lax.pad(g, jnp.zeros((), g.dtype), widths)
 
 
 def mask_place(g: Array, mask: Array) -> Array:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from chainrule.backend.xla_kernels.reduce import sum_to
@@ -24,6 +25,23 @@ def _count(a: Array, dim: Dims) -> int:
     return max(math.prod([a.shape[d] for d in dim]), 1)
 
 
+def _moments(x: Array, dim: Dims, n: int) -> tuple[Array, Array]:
+    """The mean and the variance.
+
+    Over other dimensions than the last ones, where every pass reads all of x from memory, both come
+    from one pass: the sums of x - s and of (x - s)^2, with the mean of one sample as the shift s,
+    which is so near that little cancels.
+    """
+    last = tuple(range(x.ndim - len(dim), x.ndim))
+    if tuple(sorted([d % x.ndim for d in dim])) == last or 0 not in dim or not x.size:
+        mean = _mean(x, dim, n)
+        return mean, _mean(jnp.square(x - mean), dim, n)
+    shift = jax.lax.stop_gradient(jnp.mean(x[:1], dim, keepdims=True))
+    d = x - shift
+    first, second = _mean(d, dim, n), _mean(jnp.square(d), dim, n)
+    return shift + first, jnp.maximum(second - jnp.square(first), 0)
+
+
 def normalize(x: Array, *affine: Array, dim: Dims, eps: float, center: bool) -> Array:
     """w (x - mean) / sqrt(var + eps) + b, with w and b if they are given."""
     return normalize_parts(x, *affine, dim=dim, eps=eps, center=center)[0]
@@ -34,9 +52,8 @@ def normalize_parts(
 ) -> tuple[Array, Array | None, Array, Array]:
     """The result, the mean (None without ``center``), 1 / sqrt(var + eps), and the variance."""
     n = _count(x, dim)
-    mean = _mean(x, dim, n) if center else None
+    mean, var = _moments(x, dim, n) if center else (None, _mean(jnp.square(x), dim, n))
     d = x - mean if center else x
-    var = _mean(jnp.square(d), dim, n)
     rstd = 1 / jnp.sqrt(var + eps)
     out = d * rstd
     if affine:
@@ -59,6 +76,8 @@ def normalize_backward(
     """The gradients of the input, the weight and the bias; see the NumPy kernel."""
     d = x if mean is None else x - mean
     n = _count(d, dim)
+    if mean is not None and all([_is_even(w, g.shape, dim) for w in (weight, mean, rstd)]):
+        return _even_backward(g, d, n, rstd, weight, dim, shapes, needs)
     gx = gw = gb = None
     if len(needs) > 2 and needs[2]:
         gb = sum_to(g, shapes[2])
@@ -71,6 +90,38 @@ def normalize_backward(
         if mean is not None:
             gx = gx - _mean(h, dim, n)
         gx = gx * rstd
+    return (gx, gw, gb)[: len(needs)]
+
+
+def _is_even(weight: Array | None, shape: tuple[int, ...], dim: Dims) -> bool:
+    """Whether a weight is the same for all that is summed over."""
+    if weight is None:
+        return True
+    own = (1,) * (len(shape) - weight.ndim) + tuple(weight.shape)
+    return all([own[d] == 1 for d in dim])
+
+
+def _even_backward(
+    g: Array,
+    d: Array,
+    n: int,
+    rstd: Array,
+    weight: Array | None,
+    dim: Dims,
+    shapes: Sequence[tuple[int, ...]],
+    needs: Sequence[bool],
+) -> tuple[Array | None, ...]:
+    """The same where the weight does not vary along ``dim``: two sums serve all gradients."""
+    total = jnp.sum(g, dim, keepdims=True)
+    products = jnp.sum(g * d, dim, keepdims=True)
+    gx = gw = gb = None
+    if len(needs) > 2 and needs[2]:
+        gb = sum_to(total, shapes[2])
+    if len(needs) > 1 and needs[1]:
+        gw = sum_to(products * rstd, shapes[1])
+    if needs[0]:
+        scale = rstd if weight is None else rstd * weight
+        gx = scale * (g - total / n - d * (products * (rstd * rstd / n)))
     return (gx, gw, gb)[: len(needs)]
 
 

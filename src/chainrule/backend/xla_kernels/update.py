@@ -70,9 +70,18 @@ def _in_type(value: Any, dtype: np.dtype) -> Any:
     return value.astype(dtype) if is_number else value
 
 
+# Arrays up to this size are looked at together: a reduction of its own takes two kernels on a GPU,
+# some microseconds each.
+SMALL = 1 << 20
+
+
 def all_finite(arrays: Sequence[Array]) -> Array:
     """Whether no element of any array is NaN or infinite."""
-    found = [jnp.all(jnp.isfinite(a)) for a in arrays]
+    found = [jnp.all(jnp.isfinite(a)) for a in arrays if a.size > SMALL]
+    small = [a for a in arrays if 0 < a.size <= SMALL]
+    for dtype in dict.fromkeys([a.dtype for a in small]):
+        flat = jnp.concatenate([a.reshape(-1) for a in small if a.dtype == dtype])
+        found.append(jnp.all(jnp.isfinite(flat)))
     return jnp.all(jnp.stack(found)) if found else jnp.ones((), bool)
 
 

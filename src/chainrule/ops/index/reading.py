@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from chainrule.backend import K, dtypes
+from chainrule.backend.placed import Placed
 from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.index.choice import (
     FULL,
@@ -220,8 +221,14 @@ def check_range(
     op: str, index: Value, n: int, dim: int, low: int = 0, error: type[Exception] = IndexError
 ) -> None:
     """Refuses numbers outside [low, n) where they can be seen (not inside a transformation)."""
-    array = numbers_of(index)
-    if array is None or not array.size or (array.min() >= low and array.max() < n):
+    array: Any = numbers_of(index)
+    if array is None or not array.size:
+        return
+    if array.__class__ is Placed:  # one answer of the device, which a program can ask for, too
+        if K.all_in_range(array, low, n - 1):
+            return
+        array = K.to_numpy(array)
+    elif array.min() >= low and array.max() < n:
         return
     bad = array[(array < low) | (array >= n)].flat[0]
     raise error(f"{op}: index {bad} is out of bounds for dimension {dim} with size {n}")
@@ -316,8 +323,8 @@ def take_along_dim(input: V, indices: V, dim: int | None = None) -> V:
 
 def _wrapped(index: V, n: int) -> V:
     """Negative numbers count from the end."""
-    array = numbers_of(index)
-    if array is not None and (not array.size or array.min() >= 0):
+    array: Any = numbers_of(index)
+    if array is not None and array.__class__ is not Placed and (not array.size or array.min() >= 0):
         return index
     return where(index < 0, index + n, index)
 
