@@ -108,7 +108,7 @@ sanitize: $(VENV)/.tools
 	touch $@
 
 xla: .venv-xla/.ready
-	.venv-xla/bin/python -m pytest -n $(WORKERS) tests/backend/test_xla_kernels.py tests/distributed
+	.venv-xla/bin/python -m pytest -n $(WORKERS) tests/backend/test_xla_kernels.py tests/amp tests/distributed
 
 # Damaged files, kills, random calls of kernels, an hour of mixed load: some hours, and writes
 # docs/reliability.md. ONLY="folders of models" CASES=1000 tries one kind again.
@@ -138,6 +138,7 @@ bench: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/watch.py
 	$(PEERS)/bin/python benchmarks/serve.py
 	$(PEERS)/bin/python benchmarks/compiled.py
+	$(PEERS)/bin/python benchmarks/precision.py --write
 
 # The table of networks as it is without a compiler, and without AVX-512: an hour.
 bench-kernels: $(PEERS)/.ready

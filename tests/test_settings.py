@@ -10,11 +10,13 @@ import pytest
 
 import chainrule as torch
 from chainrule import accelerator, distributed, hub, nn, settings
+from chainrule.backend import precision
 
 
 @pytest.fixture(autouse=True)
 def _settings_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "_set", dict(settings._set))
+    monkeypatch.setattr(precision, "_levels", list(precision._levels))
 
 
 def test_precision_of_products() -> None:

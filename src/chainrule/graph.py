@@ -6,7 +6,8 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 if TYPE_CHECKING:
@@ -53,9 +54,10 @@ class Mode(threading.local):
     one comparison to make.
     """
 
-    GRAD, BOXED, TRACE, ANOMALY, INFERENCE = 1, 2, 4, 8, 16
+    GRAD, BOXED, TRACE, ANOMALY, INFERENCE, AUTOCAST = 1, 2, 4, 8, 16, 32
     flags = GRAD
     watchers: tuple[Watcher, ...] = ()  # told of every operation while a trace is on
+    autocast: Mapping[str, Any] = MappingProxyType({})  # types of operands, by kinds of devices
 
 
 mode = Mode()

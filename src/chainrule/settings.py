@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chainrule.backend.precision import LEVELS, current, set_levels
 from chainrule.graph import Storage
 from chainrule.placement import default_place, device, set_default_place
 from chainrule.tensor import Tensor
@@ -25,23 +26,33 @@ __all__ = [
 ]
 
 _device = device
-_PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
-_set: dict[str, str | int | bool] = {"precision": "highest", "interop": 1, "warn": False, "mode": 0}
+_set: dict[str, int | bool] = {"interop": 1, "warn": False, "mode": 0}
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Lets products of float32 be rounded: "highest", "high" or "medium". None is rounded here."""
-    if precision not in _PRECISIONS:
+    """How products of float32 matrices are computed on devices, in all threads.
+
+    "highest", which holds at first, is float32. "high" is TF32 on NVIDIA's GPUs (11 bits of
+    precision in the operands), three products of bfloat16 on TPUs. "medium" rounds the operands to
+    bfloat16 (8 bits). Sums are of float32 numbers. On the CPU nothing changes.
+
+    >>> import chainrule as torch
+    >>> torch.set_float32_matmul_precision("high")
+    >>> torch.backends.cuda.matmul.allow_tf32
+    True
+    >>> torch.set_float32_matmul_precision("highest")
+    """
+    if precision not in LEVELS:
         raise ValueError(
-            f"set_float32_matmul_precision: expected one of {_PRECISIONS}, got {precision!r}"
+            f"set_float32_matmul_precision: expected one of {LEVELS}, got {precision!r}"
         )
-    _set["precision"] = precision
+    set_levels(matmul=precision)
 
 
 def get_float32_matmul_precision() -> str:
     """What :func:`set_float32_matmul_precision` set, "highest" at first."""
-    return str(_set["precision"])
+    return current().matmul
 
 
 def set_default_device(device: Device | None) -> None:

@@ -1,7 +1,7 @@
-"""Mixed precision: PyTorch's ``torch.amp``, where nothing is gained by it.
+"""Mixed precision: PyTorch's ``torch.amp``.
 
-Everything is computed in the dtype of its tensors. A block under ``autocast`` changes nothing, and
-says so once; :class:`GradScaler` scales on the CPU as in PyTorch.
+Under ``autocast`` products on a device are computed of operands of 16 bits, with float32 sums; on
+the CPU it changes nothing, and says so once. :class:`GradScaler` scales losses everywhere.
 """
 
 from chainrule.amp.autocast_mode import (

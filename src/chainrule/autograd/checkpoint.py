@@ -18,6 +18,7 @@ from chainrule.autograd.nested import Structure, flatten, unflatten
 from chainrule.autograd.walk import walk
 from chainrule.backend import K
 from chainrule.graph import Edge, Mode, Node, mode, next_seq
+from chainrule.ops.core.mixing import autocasting
 from chainrule.ops.core.primitive import Op
 from chainrule.ops.core.recording import record
 from chainrule.random import default_generator, fork_rng
@@ -52,6 +53,7 @@ class _Again(Op):
         self.places = [i for i, a in enumerate(leaves) if isinstance(a, Tensor)]
         self.state = state
         self.context = context
+        self.autocast = mode.autocast
         self.kinds: list[tuple[tuple[int, ...], str]] = []
         self.checks = True
 
@@ -64,7 +66,7 @@ class _Again(Op):
             leaves[place] = t
         args, kwargs = unflatten(leaves, self.structure)
         start = next_seq()
-        with enable_grad(), self._random_numbers(), self.context:
+        with enable_grad(), self._random_numbers(), autocasting(self.autocast), self.context:
             out = self.function(*args, **kwargs)
         made = _made_since(start, flatten(out)[0])
         self._check(made)

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from chainrule.autograd.modes import enable_grad, no_grad
 from chainrule.backend import K
+from chainrule.backend.devices import put
+from chainrule.backend.placed import Placed
 from chainrule.graph import Box, Edge, Mode, mode
 from chainrule.ops.core.recording import edge_of
 from chainrule.ops.core.pointwise import constant
@@ -27,7 +29,7 @@ def roots_of(
         if len(tensors) == 1 and not on_tensors and not tensors[0].array.ndim:  # a loss
             edge = edge_of(tensors[0])
             if edge is not None:
-                return [edge], {edge: constant(1.0, tensors[0].array.dtype)}
+                return [edge], {edge: _ones_like(tensors[0].array)}
         cotangents = [None] * len(tensors)
     elif isinstance(cotangents, Tensor):
         cotangents = [cotangents]
@@ -57,9 +59,7 @@ def _cotangent(op: str, t: Tensor, g: Tensor | None) -> Tensor:
                 f"{op}: grad can be implicitly created only for scalar outputs, but the tensor has "
                 f"shape {tuple(t.shape)}; reduce it (for example .sum()) or pass its gradient"
             )
-        if t.array.shape == ():
-            return of_array(constant(1.0, t.array.dtype))
-        return of_array(K.ones(t.array.shape, t.array.dtype))
+        return of_array(_ones_like(t.array))
     if not isinstance(g, Tensor):
         raise TypeError(f"{op}: gradients must be Tensors or None, not {type(g).__name__}")
     if g.array.shape != t.array.shape:
@@ -68,6 +68,13 @@ def _cotangent(op: str, t: Tensor, g: Tensor | None) -> Tensor:
             f"shape {tuple(t.shape)}"
         )
     return g
+
+
+def _ones_like(a: Any) -> Any:
+    """1 for each element, where these are."""
+    if a.__class__ is Placed:
+        return put(K.ones(a.shape, a.dtype), a.place, a)
+    return constant(1.0, a.dtype) if a.shape == () else K.ones(a.shape, a.dtype)
 
 
 def any_boxed(outputs: Sequence[Tensor], cotangents: Cotangents) -> bool:

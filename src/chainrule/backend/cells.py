@@ -102,7 +102,8 @@ def computed(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     place = place_of_all(kernel, args, kwargs)
     given, named = _raws(args, kwargs)
     try:
-        out = function(*given, **named)
+        with jax().default_matmul_precision("highest"):  # XLA's own default is less: TF32 on GPUs
+            out = function(*given, **named)
     except Exception as error:
         raise _translated(error, kernel, args, kwargs) from error
     return in_cells(out, place)

@@ -48,6 +48,7 @@ class Engine:
         self.functions: dict[str, Callable[..., Any]] = {
             "getitem": lambda a, index: a[index],
             "astype": lambda a, dtype: a.astype(dtype),
+            "matmul": table.TABLE["matmul"],
             "reshape": lambda a, *shape: a.reshape(*shape),
             "transpose": lambda a, *dims: a.transpose(*dims),
         }

@@ -25,6 +25,7 @@ __all__ = [
     "called_again",
     "cannot_repeat",
     "check_fails_with",
+    "is_passing",
     "is_ufunc",
     "place_of",
     "plain",
@@ -36,6 +37,8 @@ __all__ = [
 
 class Recorder(Protocol):
     """What gets the calls."""
+
+    passing: bool  # whether this call is none like those to come
 
     def call(self, kernel: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Computes a call, and notes it."""
@@ -135,6 +138,13 @@ def cannot_repeat(reason: str) -> None:
     """Says, if a step is being recorded, why it cannot be repeated from its record."""
     if thread.recorder is not None:
         thread.recorder.refuse(reason)
+
+
+def is_passing() -> None:
+    """Says, if a step is being recorded, that this call is none like those to come: it runs as it
+    is, and the next one is recorded."""
+    if thread.recorder is not None:
+        thread.recorder.passing = True
 
 
 def check_fails_with(error: Callable[[], Exception]) -> None:

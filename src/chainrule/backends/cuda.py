@@ -1,4 +1,4 @@
-"""Switches of products and attention on a GPU: they can be set, and change nothing."""
+"""Switches of products and attention on a GPU. Those of TF32 count; others change nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chainrule.absent import absent
+from chainrule.backend.precision import current, set_levels
 
 __all__ = [
     "cudnn_sdp_enabled",
@@ -25,14 +26,42 @@ __all__ = [
 
 
 class Matmul:
-    """How a GPU would round in products of matrices."""
+    """How a device rounds in products of matrices: ``set_float32_matmul_precision`` in switches.
+
+    >>> import chainrule as torch
+    >>> torch.backends.cuda.matmul.allow_tf32 = True
+    >>> torch.get_float32_matmul_precision()
+    'high'
+    >>> torch.backends.cuda.matmul.allow_tf32 = False
+    """
 
     def __init__(self) -> None:
-        self.allow_tf32 = False
         self.allow_fp16_reduced_precision_reduction = True
         self.allow_bf16_reduced_precision_reduction = True
         self.allow_fp16_accumulation = False
-        self.fp32_precision = "none"
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether products of float32 may be computed in TF32."""
+        return current().matmul != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, allowed: bool) -> None:
+        set_levels(matmul="high" if allowed else "highest")
+
+    @property
+    def fp32_precision(self) -> str:
+        """The same as "tf32", or "none" where nothing was allowed; "ieee" sets float32."""
+        return "tf32" if self.allow_tf32 else "none"
+
+    @fp32_precision.setter
+    def fp32_precision(self, precision: str) -> None:
+        if precision not in ("ieee", "tf32", "none"):
+            raise RuntimeError(
+                "backends.cuda.matmul.fp32_precision: expected 'ieee', 'tf32' or 'none', got "
+                f"{precision!r}"
+            )
+        self.allow_tf32 = precision == "tf32"
 
 
 matmul = Matmul()

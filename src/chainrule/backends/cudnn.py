@@ -1,10 +1,18 @@
-"""NVIDIA's library of layers on a GPU: its switches can be set, and change nothing."""
+"""NVIDIA's library of layers on a GPU: of its switches ``allow_tf32`` counts.
+
+It says whether convolutions and recurrent layers of float32 may be computed in TF32 on a device, as
+they are at first. The others can be set, and change nothing: XLA chooses.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING
 
+from chainrule.backend.precision import current, set_levels
 from chainrule.tensor import Tensor
 
 __all__ = [
@@ -24,8 +32,9 @@ enabled = True
 benchmark = False
 benchmark_limit: int | None = None
 deterministic = False
-allow_tf32 = True
 fp32_precision = "none"
+if TYPE_CHECKING:
+    allow_tf32: bool
 
 Flags = tuple[bool, bool, int | None, bool, bool]
 
@@ -53,13 +62,14 @@ def set_flags(
     _allow_tf32: bool | None = None,
 ) -> Flags:
     """Sets those that are given; returns what they were."""
-    global enabled, benchmark, benchmark_limit, deterministic, allow_tf32
-    before = (enabled, benchmark, benchmark_limit, deterministic, allow_tf32)
+    global enabled, benchmark, benchmark_limit, deterministic
+    before = (enabled, benchmark, benchmark_limit, deterministic, _tf32_is_allowed())
     enabled = enabled if _enabled is None else _enabled
     benchmark = benchmark if _benchmark is None else _benchmark
     benchmark_limit = benchmark_limit if _benchmark_limit is None else _benchmark_limit
     deterministic = deterministic if _deterministic is None else _deterministic
-    allow_tf32 = allow_tf32 if _allow_tf32 is None else _allow_tf32
+    if _allow_tf32 is not None:
+        _allow(_allow_tf32)
     return before
 
 
@@ -85,3 +95,28 @@ def flags(
         yield
     finally:
         set_flags(*before)
+
+
+# --- the switch, as an attribute of this module ---------------------------------------------------
+
+
+def _tf32_is_allowed() -> bool:
+    return current().layers != "highest"
+
+
+def _allow(allowed: bool) -> None:
+    set_levels(layers="high" if allowed else "highest")
+
+
+class _Module(ModuleType):
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether convolutions and recurrent layers of float32 may be computed in TF32."""
+        return _tf32_is_allowed()
+
+    @allow_tf32.setter
+    def allow_tf32(self, allowed: bool) -> None:
+        _allow(allowed)
+
+
+sys.modules[__name__].__class__ = _Module

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule.autograd import walk
-from chainrule.backend import ARRAYS as HELD, K
+from chainrule.backend import ARRAYS as HELD, K, precision
 from chainrule.backend.effects import WRITES, effect_of
 from chainrule.backend.placed import Placed
 from chainrule.backend.recorded import (
@@ -91,6 +91,7 @@ class Recording:
         self._views: dict[Any, int] = {}  # by their place in a slot and their form
         self._inside = False  # a kernel that calls others is one call
         self.reason = ""  # why the step cannot be repeated
+        self.passing = False
         self.keeps_values = False  # whether to keep what kernels made, by slot:
         self.values: dict[int, Any] = {}
         self._walked: set[int] = set()  # nodes of graphs that were used
@@ -170,6 +171,8 @@ class Recording:
                 return self._seen(out, known)
             if kernel == "asarray":  # a number
                 return out
+        if self.program.place is not None:
+            function = precision.held(function)
         step = Instruction(kernel, function, told[0], told[1], None, effect, line=user_line())
         self.program.instructions.append(step)
         if effect == "checks":

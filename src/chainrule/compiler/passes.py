@@ -47,7 +47,8 @@ def reuse_equal(program: Program) -> None:
         if step.effect == "pure" and all([_is_free(program, s, handed_out) for s in step.makes()]):
             of = [versions.get(program.root(s), 0) for s in step.reads()]
             name = EXACT.get(step.kernel, step.kernel)
-            first = known.setdefault((name, _key(step.args), _key(step.kwargs), *of), step)
+            given = step.precision(), _key(step.args), _key(step.kwargs)
+            first = known.setdefault((name, *given, *of), step)
         if first is None or first is step or not _alike(program, first, step):
             left.append(step)
             continue

@@ -121,6 +121,10 @@ class Instruction:
         rule, params, grads, _, states, constants = self.args
         return rule, params, grads, states, tuple(constants)
 
+    def precision(self) -> Any:
+        """What products on a device are rounded to in it, None where that is nothing special."""
+        return getattr(self.function, "precision", None)
+
     def reads(self) -> Iterator[int]:
         """The slots that it takes."""
         yield from refs_in(self.args)
@@ -255,6 +259,8 @@ class Program:
         for a, b in pairs:
             if a.kernel != b.kernel:
                 return f"{_at(b)} calls {b.kernel} where it called {a.kernel} the time before"
+            if a.precision() != b.precision():
+                return f"{_at(b)} calls {a.kernel} in another precision than the time before"
             if not _same(a.lasting(), b.lasting()) or not _same(a.kwargs, b.kwargs):
                 return f"{_at(b)} calls {a.kernel} with {_first_difference(a, b)}"
         if len(self.instructions) != len(other.instructions):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule import amp
+from chainrule.backend import devices
 from chainrule.typing import DType
 
 __all__ = [
@@ -18,7 +19,7 @@ __all__ = [
 
 
 class autocast(amp.autocast):
-    """``amp.autocast("cuda")``: changes nothing, as there is no GPU."""
+    """``amp.autocast("cuda")``."""
 
     def __init__(
         self, enabled: bool = True, dtype: DType | None = None, cache_enabled: bool = True
@@ -27,7 +28,7 @@ class autocast(amp.autocast):
 
 
 class GradScaler(amp.GradScaler):
-    """``amp.GradScaler("cuda")``: scales nothing, as there is no GPU."""
+    """``amp.GradScaler("cuda")``."""
 
     def __init__(
         self,
@@ -53,5 +54,5 @@ def custom_bwd(bwd: Callable[..., Any]) -> Any:
 
 
 def amp_definitely_not_available() -> bool:
-    """Whether there is no GPU to compute on in mixed precision: so it is."""
-    return True
+    """Whether there is no GPU to compute on in mixed precision."""
+    return not devices.available("cuda")

@@ -10,6 +10,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from chainrule.backend.xla_kernels.products import matmul
+
 __all__ = ["attention", "attention_backward"]
 
 Array = Any
@@ -27,7 +29,7 @@ def attention(
     weights = jnp.where(nothing, 0, jnp.exp(scores - top)).astype(q.dtype)
     total = jnp.where(nothing, 1, jnp.sum(weights, -1, keepdims=True))
     lse = jnp.where(nothing, -jnp.inf, top + jnp.log(total)).astype(q.dtype)[..., 0]
-    return _heads((weights @ _heads(v)) / total.astype(q.dtype)), lse
+    return _heads(matmul(weights, _heads(v)) / total.astype(q.dtype)), lse
 
 
 def attention_backward(
@@ -46,9 +48,13 @@ def attention_backward(
     if causal:
         p = jnp.tril(p)
     gh = _heads(g)
-    d = gh @ _heads(v).swapaxes(-2, -1)
+    d = matmul(gh, _heads(v).swapaxes(-2, -1))
     s = p * (d - jnp.sum(p * d, -1, keepdims=True)) * q.dtype.type(scale)
-    found = (s @ _heads(k), s.swapaxes(-2, -1) @ _heads(q), p.swapaxes(-2, -1) @ gh)
+    found = (
+        matmul(s, _heads(k)),
+        matmul(s.swapaxes(-2, -1), _heads(q)),
+        matmul(p.swapaxes(-2, -1), gh),
+    )
     gq, gk, gv = (_heads(a) for a in found)
     return gq, gk, gv
 
@@ -62,7 +68,7 @@ def _scores(
     q: Array, k: Array, mask: Array | None, scale: float, causal: bool
 ) -> tuple[Array, Array]:
     """scale q k' + mask, -inf where nothing may be read, and the rows (.., 1) where all is so."""
-    scores = (_heads(q) @ _heads(k).swapaxes(-2, -1)) * q.dtype.type(scale)
+    scores = matmul(_heads(q), _heads(k).swapaxes(-2, -1)) * q.dtype.type(scale)
     blocked = jnp.zeros((1, 1), bool)
     if mask is not None:
         scores, blocked = scores + mask, jnp.isneginf(mask)

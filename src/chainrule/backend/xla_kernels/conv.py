@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from chainrule.backend.numpy_kernels.conv import Ints, extents, overlap
+from chainrule.backend.xla_kernels.products import Convolving
 
 __all__ = ["col2im", "convolution", "convolution_input", "convolution_weight", "im2col"]
 
@@ -25,7 +26,14 @@ def _pads(
 
 
 def _correlated(
-    x: Array, w: Array, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+    x: Array,
+    w: Array,
+    how: Any,
+    size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
 ) -> Array:
     return jax.lax.conv_general_dilated(
         x,
@@ -34,6 +42,7 @@ def _correlated(
         _pads(x.shape[2:], size, w.shape[2:], stride, padding, dilation),
         rhs_dilation=dilation,
         feature_group_count=groups,
+        precision=how,
     )
 
 
@@ -52,7 +61,9 @@ def convolution(
     if not (math.prod(shape) and x.size and w.size):
         out = jnp.zeros(shape, x.dtype)
     else:
-        out = _correlated(x, w, size, stride, padding, dilation, groups)
+        way = Convolving(x, w)
+        pair = way.given(x), way.given(w)
+        out = way.back(_correlated(*pair, way.how, size, stride, padding, dilation, groups))
     return out if bias is None else out + bias.reshape(-1, *[1] * len(size))
 
 
@@ -63,11 +74,13 @@ def convolution_weight(
     shape = (y.shape[1], x.shape[1] // groups, *size)
     if not (math.prod(shape) and x.size and y.size):
         return jnp.zeros(shape, x.dtype)
+    way = Convolving(x, y)
+    x, y = way.given(x), way.given(y)
 
     def forward(w: Array) -> Array:
-        return _correlated(x, w, y.shape[2:], stride, padding, dilation, groups)
+        return _correlated(x, w, way.how, y.shape[2:], stride, padding, dilation, groups)
 
-    return jax.linear_transpose(forward, jax.ShapeDtypeStruct(shape, x.dtype))(y)[0]
+    return way.back(jax.linear_transpose(forward, jax.ShapeDtypeStruct(shape, x.dtype))(y)[0])
 
 
 def convolution_input(
@@ -77,11 +90,13 @@ def convolution_input(
     shape = (y.shape[0], w.shape[1] * groups, *size)
     if not (math.prod(shape) and w.size and y.size):
         return jnp.zeros(shape, y.dtype)
+    way = Convolving(y, w)
+    y, w = way.given(y), way.given(w)
 
     def forward(x: Array) -> Array:
-        return _correlated(x, w, y.shape[2:], stride, padding, dilation, groups)
+        return _correlated(x, w, way.how, y.shape[2:], stride, padding, dilation, groups)
 
-    return jax.linear_transpose(forward, jax.ShapeDtypeStruct(shape, y.dtype))(y)[0]
+    return way.back(jax.linear_transpose(forward, jax.ShapeDtypeStruct(shape, y.dtype))(y)[0])
 
 
 # --- windows as columns ---------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 from chainrule.backend.numpy_kernels import linalg as on_host
 from chainrule.backend.xla_kernels import checks
 from chainrule.backend.xla_kernels.elementwise import relu
+from chainrule.backend.xla_kernels.products import matmul
 from chainrule.backend.xla_kernels.slopes import relu_backward, sigmoid_backward, tanh_backward
 from chainrule.backend.xla_kernels.special import sigmoid
 
@@ -35,7 +36,6 @@ __all__ = [
     "linear_sigmoid_backward",
     "linear_tanh",
     "linear_tanh_backward",
-    "matmul",
     "matrix_exp",
     "pinv",
     "qr",
@@ -53,14 +53,9 @@ Gradients = tuple[Array | None, Array | None, Array | None]
 # --- products -------------------------------------------------------------------------------------
 
 
-def matmul(a: Array, b: Array) -> Array:
-    """The product of matrices (..., n, k) and (..., k, m), of vectors (k,), or of both."""
-    return jnp.matmul(a, b)
-
-
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """x @ weight.T + bias; a stack of weights (and biases) is one of independent layers."""
-    out = jnp.matmul(x, weight.swapaxes(-1, -2))
+    out = matmul(x, weight.swapaxes(-1, -2))
     if bias is None:
         return out
     return out + (bias[..., None, :] if weight.ndim > 2 else bias)
@@ -69,8 +64,8 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
 def linear_backward(g: Array, x: Array | None, weight: Array | None, with_bias: bool) -> Gradients:
     """The gradients of x (None without weight), of weight (None without x) and of the bias."""
     return (
-        None if weight is None else jnp.matmul(g, weight),
-        None if x is None else jnp.matmul(g.swapaxes(-1, -2), x),
+        None if weight is None else matmul(g, weight),
+        None if x is None else matmul(g.swapaxes(-1, -2), x),
         jnp.sum(g, -2) if with_bias else None,
     )
 

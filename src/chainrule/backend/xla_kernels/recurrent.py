@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from chainrule.backend.xla_kernels.conv import convolution, convolution_input
+from chainrule.backend.xla_kernels.products import product as multiplied
 from chainrule.backend.xla_kernels.special import sigmoid
 
 __all__ = [
@@ -60,7 +61,8 @@ def _before(states: Array, first: Array, reverse: bool) -> Array:
 def state_weight_gradient(g: Array, states: Array, first: Array, *, reverse: bool) -> Array:
     """The gradient of w in h_{t-1} w' from that of the product, summed over steps and batch."""
     rows, size = g.shape[0] * g.shape[1], first.shape[-1]
-    return g.reshape(rows, g.shape[-1]).T @ _before(states, first, reverse).reshape(rows, size)
+    before = _before(states, first, reverse).reshape(rows, size)
+    return multiplied(g.reshape(rows, g.shape[-1]).T, before)
 
 
 # --- the simple network ---------------------------------------------------------------------------
@@ -108,14 +110,14 @@ def rnn_sequence(
     x: Array, h0: Array, w: Array, *mask: Array, nonlinearity: str, reverse: bool
 ) -> Array:
     """h_t = g(x_t + h_{t-1} w')"""
-    return _rnn(x, h0, lambda h: h @ w.T, mask, nonlinearity, reverse)
+    return _rnn(x, h0, lambda h: multiplied(h, w.T), mask, nonlinearity, reverse)
 
 
 def rnn_sequence_backward(
     g: Array, out: Array, w: Array, *mask: Array, nonlinearity: str, reverse: bool
 ) -> tuple[Array, Array]:
     """The gradients of x and h0."""
-    return _rnn_backward(g, out, lambda d: d @ w, mask, nonlinearity, reverse)
+    return _rnn_backward(g, out, lambda d: multiplied(d, w), mask, nonlinearity, reverse)
 
 
 # --- LSTM -----------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def _lstm(
         new_c = f * c + i * g
         new_h = o * jnp.tanh(new_c)
         if projection is not None:
-            new_h = new_h @ projection.T
+            new_h = multiplied(new_h, projection.T)
         new_h, new_c = jnp.where(pad, h, new_h), jnp.where(pad, c, new_c)
         return (new_h, new_c), (new_h, new_c, jnp.concatenate([i, f, g, o], 1))
 
@@ -167,7 +169,7 @@ def _lstm_backward(
         gh_t, gc_t, c_t, a, c_before, pad = given
         i, f, g, o = _gates(a, n)
         total_h, total_c = gh_t + state[0], gc_t + state[1]
-        gm = total_h if projection is None else total_h @ projection
+        gm = total_h if projection is None else multiplied(total_h, projection)
         t = jnp.tanh(c_t)
         cell = total_c + gm * o * (1 - t * t)
         parts = (
@@ -191,7 +193,7 @@ def lstm_sequence(
 ) -> tuple[Array, Array, Array]:
     """i, f, g, o = gates(x_t + h_{t-1} w'); c_t = f c_{t-1} + i g; h_t = o tanh(c_t) [w_hr']"""
     projection = others[0] if projected else None
-    return _lstm(x, h0, c0, lambda h: h @ w.T, projection, others[projected:], reverse)
+    return _lstm(x, h0, c0, lambda h: multiplied(h, w.T), projection, others[projected:], reverse)
 
 
 def lstm_sequence_backward(
@@ -207,7 +209,8 @@ def lstm_sequence_backward(
 ) -> tuple[Array, Array, Array, Array]:
     """The gradients of x, h0 and c0, and those that arrive at each h_t (for the projection)."""
     projection, mask = others[0] if projected else None, others[projected:]
-    return _lstm_backward(gh, gc, c_out, gates, c0, lambda d: d @ w, projection, mask, reverse)
+    back = lambda d: multiplied(d, w)  # noqa: E731
+    return _lstm_backward(gh, gc, c_out, gates, c0, back, projection, mask, reverse)
 
 
 # --- GRU ------------------------------------------------------------------------------------------
@@ -222,7 +225,7 @@ def gru_sequence(
 
     def step(h: Array, given: tuple[Array, Array]) -> Any:
         x_t, pad = given
-        product = h @ w.T + b
+        product = multiplied(h, w.T) + b
         rz = sigmoid(x_t[:, : 2 * n] + product[:, : 2 * n])
         q = product[:, 2 * n :]
         c = jnp.tanh(rz[:, :n] * q + x_t[:, 2 * n :])
@@ -247,7 +250,7 @@ def gru_sequence_backward(
         dr = dc * q * (r * (1 - r))
         gx = jnp.where(pad, zero, jnp.concatenate([dr, dz, dc], 1))
         gp = jnp.where(pad, zero, jnp.concatenate([dr, dz, dc * r], 1))
-        return jnp.where(pad, total, gp @ w + total * z), (gx, gp)
+        return jnp.where(pad, total, multiplied(gp, w) + total * z), (gx, gp)
 
     given = (g, kept, _before(out, h0, reverse), _held(mask, g, 3))
     first = jnp.zeros(h0.shape, g.dtype)
@@ -320,7 +323,7 @@ def deep_rnn_sequence(
         x_t, pad = given
         a, values = h, []
         for k, v in enumerate(weights):
-            a = _activate(a @ v.T + (biases[k - 1] if k else x_t), nonlinearity)
+            a = _activate(multiplied(a, v.T) + (biases[k - 1] if k else x_t), nonlinearity)
             values.append(a)
         values[-1] = jnp.where(pad, h, a)
         return values[-1], (values[-1], *values[:-1])
@@ -347,7 +350,7 @@ def deep_rnn_sequence_backward(
         arrived = []
         for s, v in reversed(list(zip(slope, matrices, strict=True))):
             arrived.append(s * back)
-            back = arrived[-1] @ v
+            back = multiplied(arrived[-1], v)
         return jnp.where(pad, total, back), tuple(reversed(arrived))
 
     first = jnp.zeros(g.shape[1:], g.dtype)
@@ -365,11 +368,11 @@ def peephole_sequence(
     n, (w_ci, w_cf, w_co) = c0.shape[-1], others[:3]
 
     def look(c: Array, v: Array) -> Array:
-        return c @ v.T if full else c * v
+        return multiplied(c, v.T) if full else c * v
 
     def step(state: Any, given: tuple[Array, Array]) -> Any:
         (h, c), (x_t, pad) = state, given
-        i, f, g, o = _gates(x_t + h @ w.T, n)
+        i, f, g, o = _gates(x_t + multiplied(h, w.T), n)
         i, f, g = sigmoid(i + look(c, w_ci)), sigmoid(f + look(c, w_cf)), jnp.tanh(g)
         new_c = f * c + i * g
         o = sigmoid(o + look(new_c, w_co))
@@ -395,7 +398,7 @@ def peephole_sequence_backward(
     n, (w_ci, w_cf, w_co), zero = c0.shape[-1], peepholes, jnp.zeros((), gh.dtype)
 
     def look_back(d: Array, v: Array) -> Array:
-        return d @ v if full else d * v
+        return multiplied(d, v) if full else d * v
 
     def step(state: Any, given: tuple[Array, ...]) -> Any:
         gh_t, gc_t, c_t, a, c_before, pad = given
@@ -408,7 +411,7 @@ def peephole_sequence_backward(
         d = jnp.where(pad, zero, d)
         di, df = jnp.where(pad, zero, di), jnp.where(pad, zero, df)
         carry_c = cell * f + look_back(di, w_ci) + look_back(df, w_cf)
-        return (jnp.where(pad, total_h, d @ w), jnp.where(pad, total_c, carry_c)), d
+        return (jnp.where(pad, total_h, multiplied(d, w)), jnp.where(pad, total_c, carry_c)), d
 
     first = jnp.zeros_like(c0), jnp.zeros_like(c0)
     given = (gh, gc, c_out, gates, _before(c_out, c0, reverse), _held(mask, gh, 3))

@@ -19,6 +19,7 @@ from chainrule.backend.xla_kernels import (
     memory,
     norm,
     pool,
+    products,
     random,
     rearrange,
     recurrent,
@@ -42,6 +43,7 @@ FAMILIES = (
     rearrange,
     sort,
     linalg,
+    products,
     softmax,
     conv,
     pool,
@@ -55,7 +57,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     name: getattr(family, name)
     for family in FAMILIES
     for name in family.__all__
-    if name != "mask_of_key"  # for programs: see compiler/xla.py
+    if name not in ("mask_of_key", "Convolving", "product")  # of other kernels and of programs
 }
 
 _NO_SUCH = "XLA has no such function"

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from chainrule.ops.core.primitive import Op
     from chainrule.typing import ArrayDType
 
-__all__ = ["INFERENCE", "apply", "as_operand", "round_with", "trace_with", "watching", "wrap"]
+__all__ = [
+    "INFERENCE",
+    "apply",
+    "as_operand",
+    "mix_with",
+    "round_with",
+    "trace_with",
+    "watching",
+    "wrap",
+]
 
 Array = K.Array
 # Tensors made in inference mode share this storage: written to in the future, so never saved.
@@ -79,6 +88,16 @@ def round_with(rounded: Rounding) -> Rounding:
     return rounded
 
 
+Mixing = Callable[["Op", "tuple[Tensor, ...]"], "Op"]
+_mixing: list[Mixing] = []
+
+
+def mix_with(mixed: Mixing) -> Mixing:
+    """Sets what becomes of an operation under autocast."""
+    _mixing[:] = [mixed]
+    return mixed
+
+
 Trace = Callable[["Op", Any, tuple[Tensor, ...]], None]
 _traces: list[Trace] = []
 
@@ -133,6 +152,8 @@ def _apply_general(op: Op, inputs: tuple[Tensor, ...], params: dict[str, Any], f
             top, box = a.level, a
     if op.rounds and any([K.is_narrow(t.array.dtype) for t in inputs]):
         op = _rounding[0](op, tuple([t.array.dtype for t in inputs]))
+    elif flags & Mode.AUTOCAST:
+        op = _mixing[0](op, inputs)
     if box is not None:
         out = box.process(op, inputs, params)
     else:

@@ -8,59 +8,57 @@ of these types. A function that is made of several operations would round after 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from chainrule.backend import K, dtypes
-from chainrule.graph import Edges, Node, Saved
+from chainrule.backend.precision import rounding_to
+from chainrule.graph import Node
 from chainrule.ops.core.apply import round_with
+from chainrule.ops.core.mixing import PRODUCTS, Around, autocasting
 from chainrule.ops.core.primitive import Op
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.recording import output_tensor, restated
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import ArrayDType, Gradients, Tangent, Tangents, Value
 
-__all__ = ["Rounded", "rounds_once"]
+__all__ = ["Rounded", "rounds_once", "rounds_product_once"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Rounded(Op):
+class Rounded(Around):
     """An operation on float32 copies of its inputs, whose output is rounded once.
 
     So are its rules: they run on float32 copies of what was saved, and each gradient is rounded to
-    the type of its input. A view is taken of the memory itself.
+    the type of its input. A view is taken of the memory itself. Products on a device take the
+    numbers as they were, before they became float32, and sum in float32.
     """
 
     rounds = False
 
     def __init__(self, op: Op, types: tuple[ArrayDType, ...]):
-        self.op, self.types = op, types
+        super().__init__(op)
+        self.types = types
         self.target = next(t for t in types if K.kind_of(t) in "fc")
-        self.name, self.batch, self.differentiable = op.name, op.batch, op.differentiable
-        self.aligns, self.saves_out = op.aligns, op.saves_out
-        self.is_view, self.may_copy = op.is_view, op.may_copy
-        self.materializes_grads = op.materializes_grads
-
-    def __getattr__(self, name: str) -> Any:
-        """What only some kinds of operations have."""
-        return getattr(self.op, name)
+        one_type = all([t == self.target for t in types if K.kind_of(t) in "fc"])
+        self.operands = self.target if one_type and op.name in PRODUCTS else None
 
     def raw(self, *arrays: Any, **params: Any) -> Any:
         if self.is_view:
             return self.op.raw(*arrays, **params)
-        out = self.op.raw(*map(K.widened, arrays), **params)
+        with rounding_to(self.operands):
+            out = self.op.raw(*map(K.widened, arrays), **params)
         return _each(lambda a: K.narrowed(a, self.target), out)
-
-    def save(self, inputs: tuple[Tensor, ...], edges: Edges) -> Saved:
-        return self.op.save(inputs, edges)
 
     def vjp(self, node: Node, g: Value, tensors: bool) -> Gradients:
         out = output_tensor(node) if tensors and node.out is not None else node.out
         saved = _each(_wide if tensors else _wide_constant, node.saved)
         wide = restated(node, self.op, saved, _each(_wide, out))
-        parts = self.op.vjp(wide, _each(_wide, g), tensors)
+        with rounding_to(self.operands):
+            parts = self.op.vjp(wide, _each(_wide, g), tensors)
         return [_narrow(part, t) for part, t in zip(parts, self.types, strict=True)]
 
     def jvp(
@@ -97,6 +95,16 @@ def rounds_once(function: F) -> F:
     tensor([0.5000], dtype=chainrule.float16)
     """
 
+    return _once(function, lambda args, target: contextlib.nullcontext())
+
+
+def rounds_product_once(function: F) -> F:
+    """The same for a function that multiplies its arguments themselves: products on a device take
+    the numbers as they were, before they became float32."""
+    return _once(function, _as_they_were)
+
+
+def _once(function: Any, context: Callable[[Any, Any], Any]) -> Any:
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], Tensor) and args[0].array.dtype.itemsize != 2:
@@ -104,10 +112,16 @@ def rounds_once(function: F) -> F:
         target = _common_type(*args, *kwargs.values())
         if target is None:
             return function(*args, **kwargs)
-        out = function(*map(_wide, args), **{name: _wide(x) for name, x in kwargs.items()})
+        with context(args, target):
+            out = function(*map(_wide, args), **{name: _wide(x) for name, x in kwargs.items()})
         return _each(lambda y: _narrow(y, target), out)
 
-    return wrapped  # type: ignore[return-value]
+    return wrapped
+
+
+def _as_they_were(args: Any, target: ArrayDType) -> Any:
+    place = getattr(args[0].array, "place", None)
+    return contextlib.nullcontext() if place is None else autocasting({place.kind: target})
 
 
 def _common_type(*arguments: Any) -> ArrayDType | None:

@@ -7,7 +7,7 @@ from typing import Any
 from chainrule.graph import mode
 from chainrule.ops.core.pointwise import F32, F64
 from chainrule.ops.core.primitive import Bilinear
-from chainrule.ops.core.rounding import rounds_once
+from chainrule.ops.core.rounding import rounds_product_once
 from chainrule.ops.core.recording import affine
 from chainrule.ops.layers.conv_primitives import (
     biased_convolution,
@@ -175,7 +175,7 @@ def _ordinaryconvolution(
     return affine(biased_convolution, input, weight, bias, array, mode.flags, params)
 
 
-@rounds_once
+@rounds_product_once
 def _with_bias(
     x: Tensor, op: Bilinear, weight: Tensor, bias: Tensor | None, params: dict[str, Any]
 ) -> Tensor:

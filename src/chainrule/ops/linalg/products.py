@@ -5,7 +5,7 @@ from __future__ import annotations
 from chainrule.backend import dtypes
 from chainrule.ops.core.out import into
 from chainrule.ops.core.synonyms import numpy_names, takes_out
-from chainrule.ops.core.rounding import rounds_once
+from chainrule.ops.core.rounding import rounds_product_once
 from chainrule.ops.shape.diagonal import diagonal
 from chainrule.ops.elementwise.complex_numbers import conj
 from chainrule.ops.linalg.matmul import as_rows, check_fits, product
@@ -209,7 +209,7 @@ def _real(op: str, factor: Number) -> float:
 
 
 @takes_out()
-@rounds_once
+@rounds_product_once
 def addmm(input: V, mat1: V, mat2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (mat1 @ mat2), for matrices."""
     if mat1.ndim != 2 or mat2.ndim != 2:
@@ -218,7 +218,7 @@ def addmm(input: V, mat1: V, mat2: V, *, beta: Number = 1, alpha: Number = 1) ->
 
 
 @takes_out()
-@rounds_once
+@rounds_product_once
 def addmv(input: V, mat: V, vec: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (mat @ vec), for a matrix and a vector."""
     _check_ranks("addmv", mat=(mat, 2), vec=(vec, 1))
@@ -226,21 +226,21 @@ def addmv(input: V, mat: V, vec: V, *, beta: Number = 1, alpha: Number = 1) -> V
 
 
 @takes_out()
-@rounds_once
+@rounds_product_once
 def addr(input: V, vec1: V, vec2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * outer(vec1, vec2)"""
     return _add_scaled("addr", input, outer(vec1, vec2), beta, alpha)
 
 
 @takes_out()
-@rounds_once
+@rounds_product_once
 def baddbmm(input: V, batch1: V, batch2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * bmm(batch1, batch2)"""
     return _add_scaled("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
 @takes_out()
-@rounds_once
+@rounds_product_once
 def addbmm(input: V, batch1: V, batch2: V, *, beta: Number = 1, alpha: Number = 1) -> V:
     """beta * input + alpha * (the sum of bmm(batch1, batch2) over the batch)"""
     product = bmm(batch1, batch2)
