@@ -10,6 +10,7 @@ import math
 
 from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import dtypes
+from chainrule.backend.placed import Placed
 from chainrule.nn.layers.dropout import dropout
 from chainrule.ops.creation.patterns import ones, zeros
 from chainrule.ops.shape.diagonal import tril
@@ -20,7 +21,7 @@ from chainrule.ops.reduce.reductions import all
 from chainrule.ops.layers.attention import attention
 from chainrule.ops.shape.views import squeeze, transpose, unsqueeze
 from chainrule.ops.layers.softmax import softmax
-from chainrule.graph import Box, mode
+from chainrule.graph import Box, Mode, mode
 from chainrule.tensor import Tensor
 
 __all__ = ["added_mask", "attend", "attend_at_once", "scaled_dot_product_attention"]
@@ -83,7 +84,11 @@ def attend_at_once(
     Transformations and traces see the single operations of :func:`attend`.
     """
     batch, dtype = q.shape[:-2], q.array.dtype
-    if mode.flags > 1 or not (dtype == k.array.dtype == v.array.dtype) or dtype.kind != "f":
+    if (
+        mode.flags & ~Mode.AUTOCAST > Mode.GRAD
+        or not (dtype == k.array.dtype == v.array.dtype)
+        or dtype.kind != "f"
+    ):
         return None
     if dtype.itemsize < 4 or len(batch) > 2 or k.shape[:-2] != batch or v.shape[:-2] != batch:
         return None
@@ -123,7 +128,7 @@ def attend(
     else:
         scores = scores + mask
         nothing = all(isneginf(mask), -1, True)
-        if isinstance(nothing.array, Box) or bool(nothing.any()):
+        if isinstance(nothing.array, (Box, Placed)) or bool(nothing.any()):
             # softmax of nothing is 0 / 0: such rows are taken out before and set to 0 after.
             scores = where(nothing, 0.0, scores)
             weights = where(nothing, 0.0, softmax(scores, -1))

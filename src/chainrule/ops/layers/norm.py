@@ -17,7 +17,7 @@ from chainrule.ops.elementwise.functions import rsqrt
 from chainrule.ops.core.primitive import Op, broadcast_to, sum_to
 from chainrule.ops.reduce.reductions import mean, var
 from chainrule.ops.shape.views import reshape
-from chainrule.graph import Node, mode
+from chainrule.graph import Mode, Node, mode
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Array, Gradients, Tangents, V, Value
 
@@ -153,7 +153,7 @@ def _normalized(
     else:
         inputs = (x, weight) if bias is None else (x, weight, bias)
     params = {"dim": dim, "eps": eps, "center": center}
-    flags = mode.flags
+    flags = mode.flags & ~Mode.AUTOCAST  # no product is in it
     if flags > 1 or x.array.itemsize == 2 or is_complex_value(x):
         out, m, v = apply(_normalize, inputs, params), None, None
     else:

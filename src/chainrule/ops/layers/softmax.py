@@ -37,7 +37,7 @@ from chainrule.ops.core.recording import two
 from chainrule.ops.core.primitive import Op, Primitive
 from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import canonical_dim, reshape, unsqueeze
-from chainrule.graph import Edges, Node, Saved, mode
+from chainrule.graph import Edges, Mode, Node, Saved, mode
 from chainrule.tensor import Tensor
 from chainrule.typing import Array, DType, Gradients, Tangents, V, Value
 
@@ -227,7 +227,7 @@ def cross_entropy(
     >>> chainrule.cross_entropy(logits, chainrule.tensor([0, 1]))
     tensor(0.6931)
     """
-    if weight is None and label_smoothing == 0.0 and mode.flags <= 1:
+    if weight is None and label_smoothing == 0.0 and mode.flags & ~Mode.AUTOCAST <= 1:
         out = _plain(input, target, ignore_index, reduction)
         if out is not None:
             return out
@@ -263,7 +263,7 @@ def _plain(input: Tensor, target: Tensor, ignore_index: int, reduction: str) -> 
         return None
     loss, p = K.cross_entropy_and_softmax(x, t, -1, ignore_index, reduction)
     params = {"dim": -1, "ignore_index": ignore_index, "reduction": reduction}
-    return two(_cross_entropy, input, target, loss, mode.flags, params, p)
+    return two(_cross_entropy, input, target, loss, mode.flags & ~Mode.AUTOCAST, params, p)
 
 
 def _smooth_part(
