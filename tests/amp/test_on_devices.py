@@ -316,6 +316,10 @@ def products() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return linalg.linear, convolved
 
 
+def squared(a: Any) -> Any:
+    return products()[0](a, a)
+
+
 def asked() -> tuple[tuple[str, str], tuple[str, str]]:
     a, x, w = (np.ones(s, np.float32) for s in ((3, 3), (1, 2, 5), (4, 2, 3)))
     linear, convolved = products()
@@ -441,7 +445,7 @@ def test_xla_is_given_products_of_16_bits() -> None:
         with precision.rounding_to(dtype.array_dtype):
             assert asked() == ((dtype.name, "default"),) * 2
             a = np.ones((3, 3), np.float32)
-            traced = jax.make_jaxpr(lambda a, linear=products()[0]: linear(a, a))(a)
+            traced = jax.make_jaxpr(lambda a: squared(a))(a)  # not one that it knows
         (dot,) = [eqn for eqn in traced.eqns if eqn.primitive.name == "dot_general"]
         assert dot.params["preferred_element_type"] == np.float32
 
