@@ -143,6 +143,10 @@ class Placed:
     def T(self) -> Placed:
         return compute("transpose", self)
 
+    @property
+    def mT(self) -> Placed:
+        return compute("matrix_transpose", self)
+
     def reshape(self, *shape: Any) -> Placed:
         return compute("reshape", self, *shape)
 
