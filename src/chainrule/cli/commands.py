@@ -79,6 +79,7 @@ def _fitted(options: argparse.Namespace, folder: RunFolder) -> FittedNetwork:
             augment=options.augment,
             progress=progress,
             checkpoints=folder,
+            devices=options.devices,
         )
     table, targets, roles = prepared(options)
     network = fit_table(
@@ -91,6 +92,7 @@ def _fitted(options: argparse.Namespace, folder: RunFolder) -> FittedNetwork:
         source=options.data,
         progress=progress,
         checkpoints=folder,
+        devices=options.devices,
     )
     network.about["embedded"] = options.data in EMBEDDED
     return network
