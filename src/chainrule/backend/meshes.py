@@ -24,6 +24,7 @@ __all__ = [
     "all_devices",
     "are_in_use",
     "brought",
+    "in_turn",
     "joined",
     "layout_of",
     "like",
@@ -187,13 +188,37 @@ def brought(a: Any, place: Place) -> Placed | None:
     return Placed(_of_shares(a, _batches, _batches.names[0], "DistributedDataParallel"), place)
 
 
-def joined(raws: Sequence[Any]) -> list[Any]:
+def in_turn(out: Any) -> Any:
+    """What a call gave; on CPUs when it is there.
+
+    XLA has a few threads for all devices that it makes of a CPU. Those that wait for the others of
+    one program would be missing for these, if another program had the rest.
+    """
+    if _in_use and not is_tracing() and jax().default_backend() == "cpu":
+        jax().block_until_ready(out)
+    return out
+
+
+def joined(op: str, raws: Sequence[Any]) -> list[Any]:
     """Arrays of one call, all on the mesh that some of them lie on: others are copied to it."""
-    mesh = next((m for m in map(mesh_of, raws) if m is not None), None)
-    if mesh is None:
+    there = [m for m in map(mesh_of, raws) if m is not None]
+    if not there:
         return list(raws)
+    mesh = there[0]
+    for other in there:
+        if other is not mesh and other.devices.ravel().tolist() != mesh.devices.ravel().tolist():
+            raise RuntimeError(
+                f"{op}: Expected all tensors to be on the same devices, but found at least two "
+                f"meshes, of {_named(mesh)} and of {_named(other)}! Move one of them with .cpu() "
+                "and lay it on the mesh of the other"
+            )
     whole = jax().sharding.NamedSharding(mesh, jax().sharding.PartitionSpec())
     return [raw if _several(raw) else spread(raw, whole) for raw in raws]
+
+
+def _named(mesh: Any) -> str:
+    numbers = [str(d.id) for d in mesh.devices.ravel()[:8]]
+    return "devices " + ", ".join(numbers) + (", ..." if mesh.devices.size > 8 else "")
 
 
 def read(raw: Any) -> np.ndarray:
