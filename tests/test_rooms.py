@@ -198,6 +198,7 @@ WHOLE = {
     "mnist",
     "names",
     "rooms",
+    "scale",
     "stub",
     "threads",
     "tiny",
@@ -205,7 +206,17 @@ WHOLE = {
     "typed",
 }
 # Records, and other ways to divide.
-BESIDE = {"faults", "layers", "looking", "native", "parity", "programs", "samples", "typed"}
+BESIDE = {
+    "faults",
+    "layers",
+    "looking",
+    "meshes",
+    "native",
+    "parity",
+    "programs",
+    "samples",
+    "typed",
+}
 
 
 def test_tests_mirror_the_rooms() -> None:

@@ -51,11 +51,19 @@ def _on_two_by_two(net: nn.Module) -> nn.Module:
     return nn.parallel.DistributedDataParallel(net, mesh=mesh)
 
 
+def _in_parts(net: nn.Module) -> nn.Module:
+    """Batches and a layer cut along the same devices: each holds a fourth of its weights."""
+    mesh = dist.init_device_mesh("xla", (4,))
+    dist.distribute_module(net, mesh, {"4.weight": dist.Shard(0), "0.weight": dist.Shard(0)})
+    return nn.parallel.DistributedDataParallel(net, mesh=mesh)
+
+
 PLACES: dict[str, Callable[[nn.Module], nn.Module]] = {
     "the CPU": lambda net: net,
     "a device": lambda net: net.to("xla"),
     "four devices": _on_four,
     "two by two": _on_two_by_two,
+    "parts of weights": _in_parts,
 }
 
 
