@@ -101,14 +101,15 @@ sanitize: $(VENV)/.tools
 	cd .sanitize && $(SANITIZED) -m pytest -n $(WORKERS) tests/native tests/compiler
 
 # The kernels for devices on JAX's arrays, against their NumPy twins, and processes that compute
-# together; JAX in an environment of its own.
+# together, and four devices that JAX makes of the CPU; JAX in an environment of its own.
 .venv-xla/.ready: pyproject.toml
 	test -x .venv-xla/bin/python || $(PYTHON) -m venv .venv-xla
 	.venv-xla/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[xla]' pytest pytest-xdist hypothesis matplotlib ml_dtypes
 	touch $@
 
 xla: .venv-xla/.ready
-	.venv-xla/bin/python -m pytest -n $(WORKERS) tests/backend/test_xla_kernels.py tests/amp tests/distributed
+	.venv-xla/bin/python -m pytest -n $(WORKERS) tests/backend/test_xla_kernels.py tests/amp tests/devices tests/distributed
+	XLA_FLAGS=--xla_force_host_platform_device_count=4 .venv-xla/bin/python -m pytest -n $(WORKERS) tests/meshes
 
 # Damaged files, kills, random calls of kernels, an hour of mixed load: some hours, and writes
 # docs/reliability.md. ONLY="folders of models" CASES=1000 tries one kind again.

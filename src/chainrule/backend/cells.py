@@ -100,21 +100,21 @@ def several_places(kernel: str, a: object, b: object) -> RuntimeError:
 def computed(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     """A function of arrays of JAX's, on cells."""
     place = place_of_all(kernel, args, kwargs)
-    given, named = _raws(args, kwargs)
+    given, named = _raws(kernel, args, kwargs)
     try:
         with jax().default_matmul_precision("highest"):  # XLA's own default is less: TF32 on GPUs
-            out = function(*given, **named)
+            out = meshes.in_turn(function(*given, **named))
     except Exception as error:
         raise _translated(error, kernel, args, kwargs) from error
     return in_cells(out, place)
 
 
-def _raws(args: Any, kwargs: Any) -> tuple[Any, Any]:
+def _raws(kernel: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The arguments with arrays in the places of cells, all of them on the same devices."""
     if not meshes.are_in_use():
         return mapped(args, raw_of), mapped(kwargs, raw_of)
     cells = list({id(c): c for c in cells_in((args, kwargs))}.values())
-    known = dict(zip(map(id, cells), meshes.joined([c.raw for c in cells]), strict=True))
+    known = dict(zip(map(id, cells), meshes.joined(kernel, [c.raw for c in cells]), strict=True))
     return mapped((args, kwargs), lambda cell: known[id(cell)])
 
 
@@ -141,18 +141,18 @@ def in_cells(out: Any, place: Place) -> Any:
 
 def checked(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     """The answer of a check; one that is not known while a program is traced stays an array."""
-    given, named = _raws(args, kwargs)
-    ok = function(*given, **named)
+    given, named = _raws(kernel, args, kwargs)
+    ok = meshes.in_turn(function(*given, **named))
     return ok if is_traced(ok) else bool(ok)
 
 
 def written(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     """Puts what a kernel returns into the cells that it writes to."""
     place = place_of_all(kernel, args, kwargs)
-    given, named = _raws(args, kwargs)
+    given, named = _raws(kernel, args, kwargs)
     if kernel == "write_updates":  # its rule is written in operations, which know cells
         given = (on_raw(args[0], place), *given[1:])
-    out = function(*given, **named)
+    out = meshes.in_turn(function(*given, **named))
     places = WRITES[kernel]
     if len(places) == 1:
         return _into(args[places[0]], out)
@@ -204,7 +204,7 @@ def viewed(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     place = place_of_all(kernel, args, kwargs)
     twin = backend.reference(kernel)
     strides = _strides(kernel, twin, cell, rest, kwargs)
-    raw = function(cell.raw, *rest, **kwargs)
+    raw = meshes.in_turn(function(cell.raw, *rest, **kwargs))
     if strides is None:
         return Placed(raw, place)
     return Placed(raw, place, cell, Taken(kernel, function, twin, tuple(rest), kwargs), strides)
@@ -229,7 +229,7 @@ def _strides(kernel: str, twin: Any, cell: Placed, args: Any, kwargs: Any) -> An
 def again(view: Placed, base: Placed) -> Any:
     """The array that a view shows of its base now."""
     taken = view.taken
-    return taken.function(base.raw, *taken.args, **taken.kwargs)
+    return meshes.in_turn(taken.function(base.raw, *taken.args, **taken.kwargs))
 
 
 def into_base(view: Placed, raw: Any) -> None:
@@ -237,7 +237,7 @@ def into_base(view: Placed, raw: Any) -> None:
     base: Any = view.base
     taken = view.taken
     put_back = _PUT_BACK.get(taken.kernel, _put_back_anywhere)
-    base.write(put_back(base.raw, raw, taken))
+    base.write(meshes.in_turn(put_back(base.raw, raw, taken)))
 
 
 def _put_back_anywhere(whole: Any, part: Any, taken: Taken) -> Any:

@@ -282,6 +282,9 @@ def _hosted(kernel: str, host: Any) -> Callable[..., Any]:
     return there
 
 
+INDEXED = ("index",)
+
+
 def _strict(kernel: str, looking: Any) -> Any:
     """The kernel of an operation, whose inputs have to be on one device.
 
@@ -292,13 +295,15 @@ def _strict(kernel: str, looking: Any) -> Any:
     if host is None:
         return looking
 
+    chooses = kernel in INDEXED  # which numbers of the host may do on a device, too
+
     def strict(*args: Any, **kwargs: Any) -> Any:
         cell = other = None
         for a in args:
             kind = a.__class__
             if kind is Placed:
                 cell = a
-            elif kind is np.ndarray and a.shape:
+            elif kind is np.ndarray and a.shape and not (chooses and cell is not None):
                 other = a
             elif (kind is list or kind is tuple) and a:
                 for part in a:

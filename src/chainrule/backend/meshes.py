@@ -24,12 +24,14 @@ __all__ = [
     "all_devices",
     "are_in_use",
     "brought",
+    "in_turn",
     "joined",
     "layout_of",
     "like",
     "mesh_of",
     "placed",
     "read",
+    "sent",
     "share_batches",
     "spread",
 ]
@@ -55,8 +57,16 @@ def all_devices(kind: str) -> int:
 class Mesh:
     """Devices of all processes in rows and columns, whose dimensions have names."""
 
-    def __init__(self, kind: str, shape: Sequence[int], names: Sequence[str]):
+    def __init__(
+        self,
+        kind: str,
+        shape: Sequence[int],
+        names: Sequence[str],
+        numbers: Sequence[int] | None = None,
+    ):
+        """``numbers`` are those of the devices of a process that is alone; by default the first."""
         there = jax().devices(KINDS[kind] or None)
+        there = there if numbers is None else [there[n] for n in numbers]
         count = math.prod(shape)
         if count > len(there):
             raise RuntimeError(
@@ -72,6 +82,20 @@ class Mesh:
         devices = np.array(there[:count], object).reshape(tuple(shape))
         self.raw = jax().sharding.Mesh(devices, tuple(names))
         self.kind, self.shape, self.names = kind, tuple(shape), tuple(names)
+
+    @classmethod
+    def of(cls, raw: Any, kind: str) -> Mesh:
+        """The mesh that JAX names as that of an array."""
+        made = cls.__new__(cls)
+        made.raw, made.kind = raw, kind
+        made.shape, made.names = tuple(raw.devices.shape), tuple(raw.axis_names)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mesh) and other.raw == self.raw
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
 
     def sharding(self, layout: Sequence[Any] = ()) -> Any:
         """JAX's word for a layout; an empty one is a copy on each device."""
@@ -123,6 +147,29 @@ def spread(raw: Any, sharding: Any) -> Any:
     return jax().make_array_from_callback(a.shape, sharding, lambda at: a[at])
 
 
+def sent(a: Any, mesh: Mesh, place: Place, entry: Any, share: bool) -> Placed:
+    """Numbers of the host on a mesh, cut along their first dimension if an entry says how.
+
+    All processes have the same numbers, or each one a ``share`` of the first dimension.
+    """
+    global _in_use
+    _in_use = True
+    if not share:
+        return Placed(spread(np.array(a), mesh.sharding((entry,))), place)
+    return Placed(_of_shares(a, mesh, entry, "DistributedSampler"), place)
+
+
+def _of_shares(a: Any, mesh: Mesh, entry: Any, op: str) -> Any:
+    n, parts = len(a), mesh.parts(entry)
+    if n * processes.size() % parts:
+        raise ValueError(
+            f"{op}: a batch of {n} samples in each of {processes.size()} processes cannot be cut "
+            f"among {parts} devices; leave such a last batch out with drop_last=True, or take a "
+            f"batch_size that is a multiple of {parts // math.gcd(parts, processes.size())}"
+        )
+    return jax().make_array_from_process_local_data(mesh.sharding((entry,)), np.array(a))
+
+
 def share_batches(mesh: Mesh | None) -> None:
     """Has tensors that are moved to a device be shares of a batch on this mesh from now on: where
     there are several processes, each has other samples."""
@@ -138,17 +185,40 @@ def brought(a: Any, place: Place) -> Placed | None:
     that is nothing but a move."""
     if _batches is None or isinstance(a, Placed) or not a.shape:
         return None
-    sharding = _batches.sharding(_batches.names[:1])
-    return Placed(jax().make_array_from_process_local_data(sharding, np.array(a)), place)
+    return Placed(_of_shares(a, _batches, _batches.names[0], "DistributedDataParallel"), place)
 
 
-def joined(raws: Sequence[Any]) -> list[Any]:
+def in_turn(out: Any) -> Any:
+    """What a call gave; on CPUs when it is there.
+
+    XLA has a few threads for all devices that it makes of a CPU. Those that wait for the others of
+    one program would be missing for these, if another program had the rest.
+    """
+    if _in_use and not is_tracing() and jax().default_backend() == "cpu":
+        jax().block_until_ready(out)
+    return out
+
+
+def joined(op: str, raws: Sequence[Any]) -> list[Any]:
     """Arrays of one call, all on the mesh that some of them lie on: others are copied to it."""
-    mesh = next((m for m in map(mesh_of, raws) if m is not None), None)
-    if mesh is None:
+    there = [m for m in map(mesh_of, raws) if m is not None]
+    if not there:
         return list(raws)
+    mesh = there[0]
+    for other in there:
+        if other is not mesh and other.devices.ravel().tolist() != mesh.devices.ravel().tolist():
+            raise RuntimeError(
+                f"{op}: Expected all tensors to be on the same devices, but found at least two "
+                f"meshes, of {_named(mesh)} and of {_named(other)}! Move one of them with .cpu() "
+                "and lay it on the mesh of the other"
+            )
     whole = jax().sharding.NamedSharding(mesh, jax().sharding.PartitionSpec())
     return [raw if _several(raw) else spread(raw, whole) for raw in raws]
+
+
+def _named(mesh: Any) -> str:
+    numbers = [str(d.id) for d in mesh.devices.ravel()[:8]]
+    return "devices " + ", ".join(numbers) + (", ..." if mesh.devices.size > 8 else "")
 
 
 def read(raw: Any) -> np.ndarray:

@@ -118,7 +118,7 @@ def together(*groups: Sequence[Any]) -> list[list[Any]]:
     """Arrays in groups, all on the mesh that some of them lie on."""
     if not meshes.are_in_use():
         return [list(group) for group in groups]
-    whole = meshes.joined([a for group in groups for a in group])
+    whole = meshes.joined("compile", [a for group in groups for a in group])
     found = iter(whole)
     return [[next(found) for _ in group] for group in groups]
 
@@ -176,7 +176,7 @@ def called(function: Any, program: Any, *args: Any) -> Any:
     """
     errors = jax().errors
     try:
-        return function(*args)
+        return meshes.in_turn(function(*args))
     except (errors.JAXTypeError, errors.JAXIndexError) as error:
         raise NotLowered(str(error).partition("\n")[0]) from error
     except Exception as error:

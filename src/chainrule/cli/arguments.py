@@ -61,7 +61,17 @@ OF_TRAINING = (
     *("hidden", "activation", "dropout", "norm", "optimizer", "lr", "weight_decay", "epochs"),
     *("batch_size", "patience", "class_weight", "test_size", "validation_size", "seed", "doctor"),
 )
-OF_RUNS = ("data", "out", "resume", "checkpoint_every", "progress", "quiet", "json", "debug")
+OF_RUNS = (
+    "data",
+    "out",
+    "devices",
+    "resume",
+    "checkpoint_every",
+    "progress",
+    "quiet",
+    "json",
+    "debug",
+)
 OF_IMAGES = ("size", "channels", "augment")
 
 

@@ -40,6 +40,10 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
 
     out = Path(options.out or f"chainrule-{Path(options.data).resolve().stem}")
     check_writable(out)
+    if options.devices is not None and os.environ.get("WORLD_SIZE", "1") != "1":
+        from chainrule.distributed import init_process_group
+
+        init_process_group()
     folder = RunFolder(out, options.checkpoint_every, options.resume, _notice)
     network = _fitted(options, folder)
     given = [a for a in options.arguments if not (a > "--re" and "--resume".startswith(a))]
@@ -79,6 +83,7 @@ def _fitted(options: argparse.Namespace, folder: RunFolder) -> FittedNetwork:
             augment=options.augment,
             progress=progress,
             checkpoints=folder,
+            devices=options.devices,
         )
     table, targets, roles = prepared(options)
     network = fit_table(
@@ -91,6 +96,7 @@ def _fitted(options: argparse.Namespace, folder: RunFolder) -> FittedNetwork:
         source=options.data,
         progress=progress,
         checkpoints=folder,
+        devices=options.devices,
     )
     network.about["embedded"] = options.data in EMBEDDED
     return network

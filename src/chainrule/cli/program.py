@@ -111,6 +111,11 @@ def _fit_options(parser: argparse.ArgumentParser) -> None:
         default=30.0,
         help="time between checkpoints, which are written at the end of an epoch (30; inf: none)",
     )
+    add(
+        "--devices",
+        metavar="WHICH",
+        help="devices that share each batch: cuda, tpu, xla, a number, auto, or cuda:0,cuda:1",
+    )
     add("--doctor", action="store_true", default=None, help="look for mistakes before and after")
     add(
         "--progress",

@@ -340,9 +340,10 @@ class DataLoader:
     def _identity(self) -> dict[str, Any]:
         """What a state and its loader must agree on."""
         sized = hasattr(self.dataset, "__len__")
+        together = getattr(self.sampler, "num_replicas", 1)  # processes that share each batch
         return {
             "samples": len(self.dataset) if sized else None,
-            "batch_size": self.batch_size,
+            "batch_size": None if self.batch_size is None else self.batch_size * together,
             "num_workers": self.num_workers,
         }
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any, ClassVar
 
 from chainrule.backend.dtypes import float64
+from chainrule.ops.core.arguments import placed_like
 from chainrule.ops.creation.conversion import clone
 from chainrule.ops.creation.from_data import tensor
 from chainrule.ops.core.promotion import cast
@@ -106,7 +107,7 @@ class StateDict:
         """Refuses settings outside their ranges."""
 
     def _fitted(self, p: Tensor, name: str, value: Any) -> Tensor:
-        """A copy of a loaded state, in the parameter's dtype."""
+        """A copy of a loaded state, in the parameter's dtype, where the parameter lies."""
         value = value if isinstance(value, Tensor) else tensor(value)
         if value.ndim and tuple(value.shape) != tuple(p.shape) and name in self._all_states():
             raise ValueError(
@@ -114,7 +115,10 @@ class StateDict:
                 f"for a parameter of shape {tuple(p.shape)}"
             )
         same = not value.dtype.is_floating_point
-        return clone(value.detach()) if same else clone(cast(value.detach(), p.dtype))
+        value = value.detach() if same else cast(value.detach(), p.dtype)
+        if value.device == p.device:
+            return clone(value)
+        return placed_like(p, value.cpu())
 
     def _all_states(self) -> set[str]:
         return {name for group in self.param_groups for name in self.states(group)}

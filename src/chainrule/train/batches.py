@@ -15,6 +15,7 @@ from chainrule.ops.core.promotion import cast
 from chainrule.nn.module.evaluation import evaluating
 from chainrule.random import Generator, fork_rng
 from chainrule.tensor import Tensor
+from chainrule.train.placing import Placing
 from chainrule.typing import Features
 
 __all__ = [
@@ -95,7 +96,7 @@ def _takes(model: nn.Module, inputs: list[Any]) -> bool:
     """Whether a model can compute with inputs of these dtypes; seen from one sample."""
     with evaluating(model), no_grad(), fork_rng():
         try:
-            model(*map_tree(lambda t: t[:1], inputs))
+            model(*Placing(model).put(map_tree(lambda t: t[:1], inputs)))
         except (RuntimeError, TypeError, ValueError, IndexError):
             return False
     return True

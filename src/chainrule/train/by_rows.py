@@ -12,6 +12,7 @@ from chainrule.data.loader import DataLoader, Rows
 from chainrule.tensor import Tensor, of_array
 from chainrule.train.batches import Batch, batches
 from chainrule.train.packing import Layout, layout_of
+from chainrule.train.placing import on_host
 from chainrule.train.progress import Shown
 from chainrule.train.updates import LossNotFinite, Parts, Sums
 
@@ -43,6 +44,7 @@ class ByRows:
         self.data = [*first.inputs, first.target]
         if first.weight is not None:
             self.data.append(first.weight)
+        self.resident = repeater.resident(self.data)
         self.each: int = loader.batch_size  # type: ignore[assignment]
         self.size = self.each * self.trainer.accumulate  # samples of an update
         self.done = self.handed = 0  # samples
@@ -65,7 +67,8 @@ class ByRows:
                 left = (count - self.done) // self.size
                 if not left:
                     break
-                self._many(min(left, self._pace) if self.shown else left, layout)
+                paced = self.shown and not repeater.there  # a device has one program for a number
+                self._many(min(left, self._pace) if paced else left, layout)
             while self.done < count:
                 self._one(min(self.size, count - self.done))
         except BaseException:
@@ -74,7 +77,8 @@ class ByRows:
         self.loader.end_rows(0, whole=True)
 
     def _group(self, first: int, size: int) -> list[Batch]:
-        return cut(self._taken(first, size, self.data), self.each)
+        put = self.trainer.placing.put
+        return [put(batch) for batch in cut(self._taken(first, size, self.data), self.each)]
 
     def _taken(self, first: int, size: int, data: Sequence[Tensor]) -> list[Tensor]:
         order = self.rows.order
@@ -96,7 +100,7 @@ class ByRows:
         """Some updates in one call."""
         first, samples = self.done, updates * self.size
         taken, began = self.trainer.optimizer._steps_taken, time.perf_counter()
-        order, given = self.rows.order, self.data
+        order, given = self.rows.order, self.resident
         if order is None:
             given = [t[first : first + samples] for t in given]
         else:
@@ -128,8 +132,8 @@ class ByRows:
     def _note(self, values: Tensor, layout: Layout, first: int, samples: int) -> None:
         """Adds what the updates left to the sums of the epoch."""
         if layout.shapes:
-            self.sums.outputs.append(layout.outputs(values))
-            self.sums.targets += self._taken(first, samples, self.data[1:2])
+            self.sums.outputs.append(on_host(layout.outputs(values)))
+            self.sums.targets += on_host(self._taken(first, samples, self.data[1:2]))
             self.sums.sizes.append(samples)
         names, each, numbers = layout.names, self.each, layout.numbers(values)
         if not self.shown and layout.batches == 1:  # each sum by itself, in the same order

@@ -22,22 +22,36 @@ NEEDED = {"model", "optimizer", "epoch", "random"}
 
 
 def state_of(trainer: Trainer) -> dict[str, Any]:
-    """Everything from which a run goes on bit for bit."""
+    """Everything from which a run goes on bit for bit, on the CPU.
+
+    Of several processes all call this: each has a part of what lies on their devices.
+    """
     loader, schedule, generator = trainer._loader, trainer.schedule, trainer.generator
-    return {
-        "epoch": trainer.epoch,
-        "model": dict(trainer.model.state_dict()),
-        "optimizer": trainer.optimizer.state_dict(),
-        "schedule": None if schedule is None else schedule.state_dict(),
-        "random": as_tensor(get_rng_state()),
-        "generator": None if generator is None else generator.get_state(),
-        "loader": loader.state_dict() if hasattr(loader, "state_dict") else None,
-        "history": trainer.history.rows,
-        "penalties": {k: dict(p.state_dict()) for k, p in learned(trainer.penalties).items()},
-        "best": trainer._best,
-        "stop": trainer._stop,
-        "callbacks": [c.state_dict() for c in trainer._running],
-    }
+    return _on_host(
+        {
+            "epoch": trainer.epoch,
+            "model": dict(trainer.model.state_dict()),
+            "optimizer": trainer.optimizer.state_dict(),
+            "schedule": None if schedule is None else schedule.state_dict(),
+            "random": as_tensor(get_rng_state()),
+            "generator": None if generator is None else generator.get_state(),
+            "loader": loader.state_dict() if hasattr(loader, "state_dict") else None,
+            "history": trainer.history.rows,
+            "penalties": {k: dict(p.state_dict()) for k, p in learned(trainer.penalties).items()},
+            "best": trainer._best,
+            "stop": trainer._stop,
+            "callbacks": [c.state_dict() for c in trainer._running],
+        }
+    )
+
+
+def _on_host(value: Any) -> Any:
+    """The same with all tensors on the CPU."""
+    if isinstance(value, Tensor):
+        return value if value.is_cpu else value.detach().cpu()
+    if isinstance(value, Mapping):
+        return {k: _on_host(v) for k, v in value.items()}
+    return [_on_host(v) for v in value] if value.__class__ is list else value
 
 
 def restore(trainer: Trainer, kept: Mapping[str, Any], path: str | os.PathLike[str]) -> None:

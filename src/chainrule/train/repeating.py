@@ -28,6 +28,8 @@ __all__ = ["Repeater"]
 # parameters has saved as much time as it took to record after about half of them.
 NEEDED, NEEDED_ALONE = 150, 300
 FEW = 10  # updates for which an epoch at once is not worth its beginning
+NEEDED_THERE = 6  # on a device, where every single kernel has to be called, three of them recorded
+RESIDENT = 2**30  # bytes of samples that lie on a device for an epoch at once
 MOST = 7  # forms of batches that are recorded
 
 
@@ -79,7 +81,8 @@ class Step:
 
     def of_rows(self, watched: list[Any], *data: Tensor) -> Tensor:
         """An update from the rows of one batch, or of several."""
-        return packed(self.of_batches(watched, cut(data, self.size)))
+        spread = self.trainer.placing.spread
+        return packed(self.of_batches(watched, [spread(b) for b in cut(data, self.size)]))
 
 
 class Repeater:
@@ -101,6 +104,8 @@ class Repeater:
         self._updates = 0  # of an epoch, if that is known
         self._seen: dict[Any, int] = {}  # updates of each form that ran as they are
         self._chosen: set[Any] = set()  # forms that are recorded
+        self.there = trainer.placing.place is not None  # whether updates run on a device
+        self._resident: tuple[list[Tensor], list[Tensor]] = [], []
 
     # Made when the first update is worth a record, which one of few epochs never is.
 
@@ -143,6 +148,14 @@ class Repeater:
         """The schedule that steps after each update, if there is one."""
         return self.trainer.schedule if self.trainer.schedule_each == "batch" else None
 
+    def resident(self, data: list[Tensor]) -> list[Tensor]:
+        """The samples where the model lies, moved once for all epochs."""
+        known, there = self._resident
+        if len(known) != len(data) or any([a is not b for a, b in zip(known, data, strict=True)]):
+            there = [self.trainer.placing.keep(t) for t in data]
+            self._resident = data, there
+        return there
+
     # --- an epoch ---------------------------------------------------------------------------------
 
     def one_epoch(self, loader: Any, sums: Sums, bar: Shown) -> None:
@@ -152,7 +165,8 @@ class Repeater:
         self._updates = -(-length // self.trainer.accumulate) if length is not None else 0
         rows = loader.begin_rows() if self._takes_rows(loader) else None
         if rows is None:
-            self._by_batches(batches(loader), length, sums, bar)
+            given = self.trainer.placing.batches(batches(loader), loader)
+            self._by_batches(given, length, sums, bar)
         else:
             ByRows(self, loader, rows, sums, bar).run()
         in_epochs, in_steps = self._repeated()
@@ -175,12 +189,21 @@ class Repeater:
             return False  # one that has to see the losses
         if t.metrics and (t.accumulate > 1 or (self.layout is not None and not self.layout.fits)):
             return False
-        if self._updates < FEW:
+        if self._updates < (NEEDED_THERE if self.there else FEW) or not self._fits(loader):
             return False
         events = ("on_batch_end", "on_backward_end")
         looks = any([wants(callback, event) for callback in t._running for event in events])
-        enough = self._repeated()[0] or self._updates * (self.epochs - t.epoch) >= NEEDED
+        needed = NEEDED_THERE if self.there else NEEDED
+        enough = self._repeated()[0] or self._updates * (self.epochs - t.epoch) >= needed
         return bool(enough) and not looks
+
+    def _fits(self, loader: DataLoader) -> bool:
+        """Whether the samples may lie on a device all at once."""
+        if not self.there:
+            return True
+        whole: Any = getattr(loader.dataset, "whole", tuple)()
+        size = sum([t.nbytes for t in whole or ()])
+        return size <= RESIDENT and not self.trainer.placing.has_shares(loader)
 
     def _by_batches(
         self, given: Iterable[Batch], length: int | None, sums: Sums, bar: Shown
@@ -252,7 +275,8 @@ class Repeater:
         seen = self._seen[form] = self._seen.get(form, 0) + 1
         left = self.epochs - self.trainer.epoch
         expected = left * self._updates if form == self._usual else left
-        if max(seen, expected) < NEEDED_ALONE or len(self._chosen) >= MOST:
+        needed = NEEDED_THERE if self.there else NEEDED_ALONE
+        if max(seen, expected) < needed or len(self._chosen) >= MOST:
             return False
         self._chosen.add(form)
         return True
@@ -288,7 +312,7 @@ def _why_not(trainer: Trainer) -> str:
     """Why no update of a trainer is recorded; "" if they may be."""
     if not trainer.compile:
         return "compile=False"
-    if backend.current() != "native":
+    if trainer.placing.place is None and backend.current() != "native":
         return "there are no compiled kernels"
     if calls_closures(trainer.optimizer):
         return f"{type(trainer.optimizer).__name__} looks at the loss as often as it likes"

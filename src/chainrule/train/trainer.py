@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from chainrule import nn, optim
 from chainrule.backend import processes
+from chainrule.data.sampler import DistributedSampler
 from chainrule.files import load, save
 from chainrule.inspect.health.autopsy import Autopsy, autopsy
 from chainrule.inspect.health.findings import Finding
@@ -34,11 +35,12 @@ from chainrule.train.penalties import (
     named_penalties,
     penalty_values,
 )
+from chainrule.train.placing import DevicesLike, Placing, place_modules
 from chainrule.train.progress import ProgressLike, Shown, check_progress, progress_of
 from chainrule.train.repeating import Repeater, length_of
 from chainrule.train.updates import Sums
 from chainrule.train.weights import ClassWeight, class_weights
-from chainrule.typing import Features
+from chainrule.typing import Device, Features
 
 __all__ = ["DivergedError", "Trainer"]
 
@@ -80,6 +82,12 @@ class Trainer:
             results, where one can be made and enough are to come; ``history.ran`` says what ran.
         doctor: whether to look for mistakes before and after training: see :class:`Doctor`.
         seed: for the order of the data; by default the global generator gives it.
+        device: where to move the model; by default it stays where it is. Batches follow it, and
+            updates on a device are compiled from the first on.
+        devices: several devices that share each batch, as one would compute it: "cuda" or "xla"
+            (all of that kind), a number, "auto" (all GPUs or TPUs, the CPU where there are none),
+            or names, as "cuda:0,cuda:1" or in a list. In several processes all devices of all of
+            them, which read the same batches, or each its own with a ``DistributedSampler``.
 
     >>> import chainrule
     >>> from chainrule import models, train
@@ -111,6 +119,8 @@ class Trainer:
         compile: bool = True,
         doctor: bool = False,
         seed: int | None = None,
+        device: Device | None = None,
+        devices: DevicesLike | None = None,
     ):
         if accumulate < 1:
             raise ValueError(f"Trainer: accumulate must be positive, got {accumulate}")
@@ -125,6 +135,7 @@ class Trainer:
         self.loss = WeightedLoss(loss)
         self.penalties = named_penalties(penalties)
         modules = [model, *learned(self.penalties).values()]
+        place_modules([*modules, *self._loss_modules()], device, devices)
         learnable = [p for m in modules for p in m.parameters() if p.requires_grad]
         self.optimizer = make_optimizer("Trainer", optimizer, learnable)
         check_penalties(self.penalties, self.optimizer)
@@ -145,6 +156,7 @@ class Trainer:
         self._stopping: EarlyStopping | None = None
         self._running = self.callbacks
         self._loader: Any = None
+        self.placing = Placing(model)
         self.data: tuple[Any, Any] = (None, None)  # loaders of training and validation
 
     # --- training ---------------------------------------------------------------------------------
@@ -194,8 +206,10 @@ class Trainer:
         stopping = [c for c in reversed(callbacks) if isinstance(c, EarlyStopping)]
         self._stopping = stopping[0] if stopping else None
         self._running, self._loader = callbacks, loader
+        self.placing = Placing(self.model)
+        self.placing.begin(self.optimizer)
         # Before the random state is restored: counting the classes draws an order, too.
-        self._weights = class_weights(self.class_weight, loader)
+        self._weights = self.placing.keep_all(class_weights(self.class_weight, loader))
         self._stop = ""
         if resume is not None:
             self.load_checkpoint(resume)
@@ -253,6 +267,9 @@ class Trainer:
         if self._best is not None:
             self.model.load_state_dict(self._best["model"])
 
+    def _loss_modules(self) -> list[nn.Module]:
+        return [self.loss.loss] if isinstance(self.loss.loss, nn.Module) else []
+
     def _call(self, event: str) -> None:
         for callback in self._running:
             getattr(callback, event)(self)
@@ -278,6 +295,9 @@ class Trainer:
         """One pass over the training data; the means of its losses, and its metrics."""
         if not all([m.training for m in self.model.modules()]):
             self.model.train()
+        sampler = getattr(loader, "sampler", None)
+        if isinstance(sampler, DistributedSampler):
+            sampler.set_epoch(self.epoch)
         sums = Sums(self.metrics, list(self.penalties))
         self._repeater.one_epoch(loader, sums, bar)
         return sums.means()

@@ -14,6 +14,7 @@ from chainrule.optim.minimizer import Minimizer
 from chainrule.tensor import Tensor
 from chainrule.train.batches import Batch
 from chainrule.train.evaluation import measure
+from chainrule.train.placing import on_host
 from chainrule.train.penalties import after_backward, changes_gradient
 from chainrule.train.structures import on_tensors
 
@@ -118,8 +119,8 @@ class Sums:
                 own[name] = own.get(name, 0.0) + float(value) * size
         self.add_values(own, count)
         if parts.outputs:
-            self.outputs += parts.outputs
-            self.targets += [batch.target for batch in group]
+            self.outputs += on_host(parts.outputs)
+            self.targets += [on_host(batch.target) for batch in group]
             self.sizes += [batch.size for batch in group]
         return own["loss"] / max(1, count)
 

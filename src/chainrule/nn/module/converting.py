@@ -8,13 +8,13 @@ from typing import Any, Self
 
 from chainrule.attributes import memory_format
 from chainrule.autograd.modes import no_grad
-from chainrule.backend import dtypes
+from chainrule.backend import devices, dtypes
 from chainrule.nn.module.walking import Tree
 from chainrule.nn.parameter import is_lazy
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.creation.patterns import empty_like
 from chainrule.placement import device
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Device, DType
 
 __all__ = ["Convertible"]
@@ -26,6 +26,12 @@ def _is_place(value: object) -> bool:
 
 
 _TYPES = {name for d in dtypes.DTYPES for name in (d.name, f"chainrule.{d.name}")}
+
+
+def _moved(t: Tensor, to: device) -> Tensor:
+    """On a device; unlike a batch, the same in all processes that compute together."""
+    home = to.home()
+    return t.to(to) if home is None or not t.is_cpu else of_array(devices.put(t.array, home))
 
 
 class Convertible(Tree):
@@ -61,9 +67,9 @@ class Convertible(Tree):
                 if is_lazy(tensor):
                     tensor.set_device(to)
                 else:
-                    tensor.data = tensor.detach().to(to)
+                    tensor.data = _moved(tensor.detach(), to)
                     if tensor.grad is not None:
-                        tensor.grad = tensor.grad.detach().to(to)
+                        tensor.grad = _moved(tensor.grad.detach(), to)
         return self
 
     def _arrange(self, format: memory_format) -> None:

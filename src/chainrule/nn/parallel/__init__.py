@@ -1,4 +1,7 @@
-"""Modules on several devices: there is one, so :class:`DataParallel` passes everything through."""
+"""Modules on several devices: :class:`DistributedDataParallel`, in one process or many.
+
+:class:`DataParallel`, which PyTorch advises against, passes everything through.
+"""
 
 from typing import Any
 
@@ -10,7 +13,7 @@ __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
 
 ABSENT = dict.fromkeys(
     ("gather", "parallel_apply", "replicate", "scatter"),
-    "there is one device, so nothing is shared out; call the module",
+    "DistributedDataParallel shares batches out; call the module",
 )
 
 

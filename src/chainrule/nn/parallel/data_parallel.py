@@ -12,17 +12,17 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
-    """y = module(x): there is one device, so nothing is shared out.
+    """y = module(x), where the module is: nothing is shared out.
 
-    As in PyTorch without a GPU. The module is ``.module``, and its parameters have ``module.``
-    before their names.
+    As in PyTorch without a GPU; :class:`DistributedDataParallel` shares batches. The module is
+    ``.module``, and its parameters have ``module.`` before their names.
 
     Shape: that of the module.
 
     Args:
         module: the module to call.
-        device_ids: the GPUs to share a batch among; there are none.
-        output_device: the GPU to gather the result on; there is none.
+        device_ids: the GPUs that PyTorch shares a batch among.
+        output_device: the GPU that it gathers the result on.
         dim: the dimension along which PyTorch cuts the batch.
 
     >>> from chainrule import nn
@@ -54,6 +54,6 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """``module(*inputs, **module_kwargs)``: there is one device, so nothing is shared out."""
+    """``module(*inputs, **module_kwargs)``: nothing is shared out."""
     given = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
     return module(*given, **(module_kwargs or {}))

@@ -15,7 +15,7 @@ from chainrule.ops.core.primitive import Linear
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Device
 
-__all__ = ["DistributedDataParallel", "spread_batch"]
+__all__ = ["DistributedDataParallel", "lay_module", "same_stream", "spread_batch"]
 
 
 class _Cut(Linear):
@@ -27,7 +27,8 @@ class _Cut(Linear):
         self.name, self.batch, self.is_view = "cut_batch", "carry", False
 
     def raw(self, a: Any, mesh: meshes.Mesh) -> Any:
-        return compute.lay(a, mesh, mesh.names[:1], "DistributedDataParallel")
+        whole = a.shape[0] % mesh.parts(mesh.names[0])
+        return compute.lay(a, mesh, () if whole else mesh.names[:1], "DistributedDataParallel")
 
     def transpose(self, g: Any, shape_in: Any, mesh: meshes.Mesh) -> Any:
         return g
@@ -37,14 +38,33 @@ _cut = _Cut()
 
 
 def spread_batch(tree: Any, mesh: meshes.Mesh) -> Any:
-    """Tensors, also in lists and dictionaries, whose first dimension is cut among the devices."""
+    """Tensors, also in lists and dictionaries, whose first dimension is cut among the devices.
+
+    Where it cannot be cut into equal parts, each device has all of it.
+    """
     if isinstance(tree, Tensor):
         return tree if tree.ndim == 0 or tree.is_cpu else _cut(tree, mesh=mesh)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*[spread_batch(part, mesh) for part in tree])
     if isinstance(tree, (list, tuple)):
         return type(tree)([spread_batch(part, mesh) for part in tree])
     if isinstance(tree, dict):
         return {key: spread_batch(part, mesh) for key, part in tree.items()}
     return tree
+
+
+def lay_module(module: Module, mesh: meshes.Mesh) -> None:
+    """Puts copies of a module that is on a device on all devices of a mesh: that of process 0.
+
+    What lies on a mesh already stays as it is.
+    """
+    with no_grad():
+        for t in [*module.parameters(), *module.buffers()]:
+            array = t.array
+            if meshes.mesh_of(array.raw) is None:
+                numbers = processes.from_first(compute.read(array))
+                cell: Placed = devices.put(numbers, array.place)
+                t.data = of_array(compute.lay(cell, mesh, (), "DistributedDataParallel"))
 
 
 class DistributedDataParallel(Module):
@@ -57,7 +77,8 @@ class DistributedDataParallel(Module):
 
     The module is ``.module``, and its parameters have ``module.`` before their names.
 
-    Shape: that of the module; the first dimension has to be divisible by the number of devices.
+    Shape: that of the module. A batch that cannot be cut into equal parts is computed whole by each
+    device; where each process brings its share, these have to divide.
 
     Args:
         module: a module on a device.
@@ -101,20 +122,9 @@ class DistributedDataParallel(Module):
         self.module = module
         kind = tensors[0].device.type
         self.mesh = mesh.raw if mesh is not None else _row(kind)
-        with no_grad():
-            for t in tensors:
-                self._copy(t)
-        _same_stream()
+        lay_module(module, self.mesh)
+        same_stream()
         meshes.share_batches(self.mesh)
-
-    def _copy(self, t: Tensor) -> None:
-        """Lays a tensor on all devices: that of process 0, unless it lies on a mesh already."""
-        array = t.array
-        if meshes.mesh_of(array.raw) is not None:
-            return
-        numbers = processes.from_first(compute.read(array))
-        cell: Placed = devices.put(numbers, array.place)
-        t.data = of_array(compute.lay(cell, self.mesh, (), "DistributedDataParallel"))
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         return self.module(*spread_batch(inputs, self.mesh), **spread_batch(kwargs, self.mesh))
@@ -139,7 +149,7 @@ def _row(kind: str) -> meshes.Mesh:
     return meshes.Mesh(kind, (meshes.all_devices(kind),), ("data",))
 
 
-def _same_stream() -> None:
+def same_stream() -> None:
     """Has all processes draw the random numbers of process 0."""
     if processes.size() > 1:
         state = processes.from_first(random.get_rng_state().numpy())

@@ -33,6 +33,7 @@ from chainrule.train.automatic.members import (
 from chainrule.train.automatic.parts import Parts
 from chainrule.train.automatic.settings import Settings
 from chainrule.train.callbacks import Callback
+from chainrule.train.placing import DevicesLike
 from chainrule.train.progress import ProgressLike
 from chainrule.train.trainer import Trainer
 
@@ -208,6 +209,7 @@ def train_members(
     callbacks: list[Callback],
     progress: ProgressLike,
     resume: Path | None = None,
+    devices: DevicesLike | None = None,
 ) -> Trained:
     """Trains all members, stopped by the rows they hold out, and weighs them and linear models."""
     linear = pool.set_linear(model)
@@ -225,9 +227,11 @@ def train_members(
         callbacks=callbacks,
         progress=progress,
         seed=settings.seed,
+        devices=devices,
     )
     held_out = HeldOutBatches(rows, pool.held_out)
     trainer.fit(loader, held_out, epochs=plan.epochs, early_stopping=plan.patience, resume=resume)
+    model.to("cpu")
     if not len(trainer.history):  # interrupted before there was anything to keep
         raise KeyboardInterrupt
     share, seen = weigh(model, pool.whole_held_out(), pool.careful_loss)

@@ -18,6 +18,7 @@ from chainrule.train.automatic.parts import EXAMPLES, Parts
 from chainrule.train.automatic.settings import Settings
 from chainrule.train.automatic.tables import finish
 from chainrule.train.fitted import FittedNetwork
+from chainrule.train.placing import DevicesLike
 from chainrule.train.progress import ProgressLike
 from chainrule.train.run_folder import RunFolder
 
@@ -74,6 +75,7 @@ def fit_images(
     augment: bool | None = None,
     progress: ProgressLike = True,
     checkpoints: RunFolder | None = None,
+    devices: DevicesLike | None = None,
 ) -> FittedNetwork:
     """Trains a convolutional network on a folder with one subfolder of images for each class.
 
@@ -89,6 +91,8 @@ def fit_images(
             default from 16 by 16 pixels on. They are not mirrored: a digit would be another one.
         progress: whether to show a bar, or "plot" for curves.
         checkpoints: where they are kept from which the training can be resumed.
+        devices: which devices share each batch: see :class:`~chainrule.train.Trainer`. The fitted
+            network computes on the CPU.
     """
     settings = (settings or IMAGES).as_plain()
     if settings.effort != "normal":
@@ -130,7 +134,7 @@ def fit_images(
     with fork_rng():
         manual_seed(settings.seed)
         model = small_convnet(c, h, w, goal.outputs, settings, shifted)
-        return finish(model, parts, settings, "class", about, progress, checkpoints)
+        return finish(model, parts, settings, "class", about, progress, checkpoints, devices)
 
 
 def _pixels(inputs: ImageEncoder, channels: int, height: int, width: int) -> str:

@@ -19,6 +19,7 @@ from chainrule.train.automatic.settings import Settings
 from chainrule.train.automatic.training import make_network, train_network
 from chainrule.train.automatic.warnings import warnings_of
 from chainrule.train.fitted import FittedNetwork
+from chainrule.train.placing import DevicesLike
 from chainrule.train.progress import ProgressLike
 from chainrule.train.run_folder import RunFolder
 from chainrule.train.scoring import intervals_of, scores_of
@@ -42,6 +43,7 @@ def fit_table(
     source: str = "table",
     progress: ProgressLike = True,
     checkpoints: RunFolder | None = None,
+    devices: DevicesLike | None = None,
 ) -> FittedNetwork:
     """Trains a network on a table: detects, encodes, splits, trains, evaluates.
 
@@ -60,6 +62,8 @@ def fit_table(
         source: what the data is called in the report.
         progress: whether to show a bar, or "plot" for curves.
         checkpoints: where they are kept from which the training can be resumed.
+        devices: which devices share each batch: see :class:`~chainrule.train.Trainer`. The fitted
+            network computes on the CPU.
 
     >>> from chainrule import data, train
     >>> settings = train.Settings(hidden=(16,), lr=0.02, epochs=60)
@@ -96,7 +100,7 @@ def fit_table(
     with fork_rng():
         manual_seed(settings.seed)
         model = make_network(parts, settings)
-        return finish(model, parts, settings, name, about, progress, checkpoints)
+        return finish(model, parts, settings, name, about, progress, checkpoints, devices)
 
 
 def finish(
@@ -107,10 +111,11 @@ def finish(
     about: dict[str, Any],
     progress: ProgressLike,
     checkpoints: RunFolder | None,
+    devices: DevicesLike | None = None,
 ) -> FittedNetwork:
     """Trains, evaluates on the test part, and puts everything together."""
     facts = {"target": target, "task": parts.target.task, "features": about["features"]}
-    learned = train_network(model, parts, settings, progress, checkpoints, **facts)
+    learned = train_network(model, parts, settings, progress, checkpoints, devices, **facts)
     model, trainer, norms, found = learned
     model.eval()
     output, weight = learned.predict(parts.test[0]), parts.weights[2]

@@ -24,6 +24,7 @@ from chainrule.train.automatic.search import search
 from chainrule.train.automatic.settings import Settings
 from chainrule.train.callbacks import Callback, GradientNorms
 from chainrule.train.evaluation import predict
+from chainrule.train.placing import DevicesLike, check_devices
 from chainrule.train.progress import ProgressLike
 from chainrule.train.run_folder import RunFolder, digest_of, facts_of
 from chainrule.train.trainer import Trainer
@@ -96,12 +97,14 @@ def train_network(
     settings: Settings,
     progress: ProgressLike = True,
     checkpoints: RunFolder | None = None,
+    devices: DevicesLike | None = None,
     **facts: Any,
 ) -> Learned:
     """Trains with early stopping on held-out rows; the best weights are restored.
 
     Checkpoints are those of the run that the settings, the data and ``facts`` tell.
     """
+    _check_devices(devices, settings)
     norms = GradientNorms(every=8 if isinstance(model, TabularNetwork) else 1)
     callbacks: list[Callback] = [norms]
     if settings.doctor:
@@ -119,15 +122,27 @@ def train_network(
             together, found = search(model, pool, settings, callbacks, progress, kept)
             return _learned(together, found, norms, pool)
         recipe = RECIPES[settings.effort]
-        found = train_members(model, pool, settings, recipe, callbacks, progress, resume)
+        found = train_members(model, pool, settings, recipe, callbacks, progress, resume, devices)
         return _learned(model, found, norms, pool)
-    trainer = _train_plain(model, parts, settings, callbacks, progress, resume)
+    trainer = _train_plain(model, parts, settings, callbacks, progress, resume, devices)
     x, y = parts.validation
     seen = HeldOut(trainer.predict(x), y, None)
     told = facts_of_errors(seen, parts.target)
     if parts.target.task == "classification":
         told["temperature"] = soften(model, seen, parts.target.loss)
     return Learned(model, trainer, norms, {"calibration": told})
+
+
+def _check_devices(devices: DevicesLike | None, settings: Settings) -> None:
+    """Before anything is computed: whether the devices are there."""
+    if devices is None:
+        return
+    if not settings.is_plain and settings.effort == "high":
+        raise ValueError(
+            f"devices={devices!r}: the effort 'high' trains many networks at once, on the CPU; "
+            "leave devices out, or take the effort 'normal'"
+        )
+    check_devices(devices)
 
 
 def _learned(model: nn.Module, found: Trained, norms: GradientNorms, pool: Pool) -> Learned:
@@ -143,6 +158,7 @@ def _train_plain(
     callbacks: list[Callback],
     progress: ProgressLike,
     resume: Any,
+    devices: DevicesLike | None,
 ) -> Trainer:
     """One network, stopped by the validation part."""
     plain, optimizer = settings.as_plain(), optimizer_of(settings, model)
@@ -157,6 +173,7 @@ def _train_plain(
         callbacks=callbacks,
         progress=progress,
         seed=settings.seed,
+        devices=devices,
     )
     trainer.fit(
         (*parts.train, parts.weights[0]),
@@ -166,6 +183,7 @@ def _train_plain(
         early_stopping=plain.patience,
         resume=resume,
     )
+    model.to("cpu")
     if not len(trainer.history):  # interrupted before there was anything to keep
         raise KeyboardInterrupt
     return trainer
