@@ -39,6 +39,7 @@ __all__ = [
     "together",
     "tracing",
     "view_of",
+    "yes",
 ]
 
 Array = Any
@@ -66,6 +67,14 @@ def on(value: Any, place: Place) -> Array:
 def empty(shape: tuple[int, ...], dtype: Any, place: Place) -> Placed:
     """A cell whose array is still to come."""
     return Placed(jax().ShapeDtypeStruct(shape, dtype), place)
+
+
+def yes(place: Place) -> Any:
+    """True on a device."""
+    truth = np.True_
+    if meshes.are_in_use():
+        return truth
+    return jax().device_put(truth, of_kind(place.kind)[place.number])
 
 
 def on_meshes() -> bool:

@@ -70,7 +70,7 @@ class Lowered(Traced):
         self.ahead = Ahead(program.updates, self._foreseen)
         self.at: Any = None  # the row of the table for the next step, on the device
         self.lowerings = 0
-        self.alive: Any = True
+        self.alive: Any = xla.yes(self.place)
         self.open: list[Call] = []
         self.errors: list[Any] = []  # of the checks inside kernels, in their order
         self.out: dict[int, Any] = {}
@@ -81,27 +81,37 @@ class Lowered(Traced):
         """Has small states and gradients go in and out as one array of each type."""
         self.state: Together | None = None
         self.gradients: Together | None = None
+        self.apart = len(self.changing)
         slots = self.program.slots
         cells = [slots[i].value for i in self.changing]
-        if xla.on_meshes() or not worth_packing(cells):
+        packed = [] if xla.on_meshes() else worth_packing(cells)
+        if not packed:
             return
-        place_of = {slot: k for k, slot in enumerate(self.changing)}
+        # Those that lie together come last.
+        self.changing = [
+            *[i for k, i in enumerate(self.changing) if k not in packed],
+            *[self.changing[k] for k in packed],
+        ]
+        self.apart = len(self.changing) - len(packed)
+        place_of = {slot: k for k, slot in enumerate(self.changing[self.apart :])}
         columns: list[list[int]] = []
+        order: list[int] = []
         for step in self.counted:
             if step.update is None:
                 continue
             _, params, grads, _, states, _ = step.args
+            small = [ref.slot in place_of for ref in _refs(params)]
             for column in (params, *states):
                 found = [place_of.pop(ref.slot) for ref in _refs(column) if ref.slot in place_of]
                 columns.append(found)
-            # In the order in which the update takes them.
-            mine = [ref.slot for ref in _refs(grads) if ref.slot in self.grads]
-            self.grads = [*mine, *[i for i in self.grads if i not in mine]]
-        self.outs = [*self.results, *self.grads]
-        self.state = Together(cells, columns)
-        if len(self.grads) >= FEWEST:
-            forms = [slots[i] for i in self.grads]
+            mine = zip(_refs(grads), small, strict=True)
+            order += [ref.slot for ref, one in mine if one and ref.slot in self.grads]
+        self.state = Together([slots[i].value for i in self.changing[self.apart :]], columns)
+        if len(order) >= FEWEST:  # in the order in which the update takes them
+            self.grads = [*[i for i in self.grads if i not in order], *order]
+            forms = [slots[i] for i in order]
             self.gradients = Together([xla.empty(s.shape, s.dtype, self.place) for s in forms])
+        self.outs = [*self.results, *self.grads]
 
     def _refuse_what_stays_on_the_host(self) -> None:
         program = self.program
@@ -187,20 +197,19 @@ class Lowered(Traced):
         """
         slots = self.program.slots
         fixed = [xla.raw_of(slots[i].value) for i in self.fixed]
-        if self.state is not None:
-            return self.state.take(), fixed
         changing = []
-        for i in self.changing:
+        for i in self.changing[: self.apart]:
             raw = slots[i].value.raw
             changing.append(raw if getrefcount(raw) <= ALONE else xla.copied(raw))
             raw = None
-        return changing, fixed
+        return changing + (self.state.take() if self.state is not None else []), fixed
 
     def _apart(self) -> None:
         """Where arrays lie on several devices, each goes in and out by itself."""
         if self.state is not None and xla.on_meshes():
             self.state.hand_out()
             self.state = self.gradients = self.fast = None
+            self.apart = len(self.changing)
 
     def run(self) -> int:
         """A step. -1: what fails shows later, see :meth:`failed`."""
@@ -229,22 +238,22 @@ class Lowered(Traced):
         return -1
 
     def _put_back(self, new: Sequence[Any]) -> None:
-        if self.state is not None:
-            self.state.put(new)
-            return
         slots = self.program.slots
-        for i, raw in zip(self.changing, new, strict=True):
+        for i, raw in zip(self.changing[: self.apart], new, strict=False):
             slots[i].value.write(raw)
+        if self.state is not None:
+            self.state.put(new[self.apart :])
 
     def _hand_on(self, out: Sequence[Any]) -> None:
         """What a step hands out, in cells."""
         results, grads = out[: len(self.results)], out[len(self.results) :]
         self.out = {i: Placed(a, self.place) for i, a in zip(self.results, results, strict=True)}
-        if self.gradients is None:
-            cells = [Placed(a, self.place) for a in grads]
-        else:
-            self.gradients.put(list(grads))
-            cells = self.gradients.cells
+        together = self.gradients
+        alone = len(self.grads) - (0 if together is None else len(together.cells))
+        cells = [Placed(a, self.place) for a in grads[:alone]]
+        if together is not None:
+            together.put(grads[alone:])
+            cells += together.cells
         self.out.update(zip(self.grads, cells, strict=True))
 
     def later(self, arguments: Any, results: list[Placed]) -> bool:
@@ -269,7 +278,7 @@ class Lowered(Traced):
             return []
         first = next(i for i, call in enumerate(self.open) if not bool(call.held))
         found, self.open = self.open[first:], []
-        self.alive = True
+        self.alive = xla.yes(self.place)
         for call in reversed(found):
             for u, key in zip(reversed(self.program.updates), reversed(call.keys), strict=True):
                 u.back(key)
@@ -309,7 +318,7 @@ class Lowered(Traced):
         done = xla.count(held)
         self.steps_done = done
         if done < times:
-            self.alive = True
+            self.alive = xla.yes(self.place)
         for i, (_, u) in enumerate(self.updates):
             u.skip(done)
             if numbers is not None:

@@ -8,7 +8,7 @@ gets its own when somebody asks for it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from chainrule.backend import xla_programs as xla
@@ -16,15 +16,22 @@ from chainrule.backend.placed import Placed
 
 __all__ = ["FEWEST", "Together", "update_joined", "worth_packing"]
 
-PACKED = 1 << 25  # bytes: of larger ones a copy costs more than the arguments
+PACKED = 1 << 25  # bytes: of a larger state only small arrays lie together,
+SMALL = 1 << 15  # those up to so many bytes
 FEWEST = 4
 
 
-def worth_packing(cells: Sequence[Placed]) -> bool:
-    """Whether cells are many and small, and have memory of their own."""
-    if len({id(c) for c in cells}) < max(len(cells), FEWEST):
-        return False
-    return all([c.base is None for c in cells]) and sum([c.nbytes for c in cells]) <= PACKED
+def worth_packing(cells: Sequence[Placed]) -> list[int]:
+    """Which of some cells are many and small enough that copies cost less than arguments."""
+    seen: dict[int, int] = {}
+    for k, c in enumerate(cells):
+        seen.setdefault(id(c), k)
+    own = [k for k in seen.values() if cells[k].base is None]
+    if len(own) < len(cells):
+        return []
+    small = [k for k in own if cells[k].nbytes <= SMALL]
+    found = own if sum([c.nbytes for c in cells]) <= PACKED else small
+    return found if len(found) >= FEWEST else []
 
 
 class Together:
@@ -65,18 +72,31 @@ class Together:
 
 
 def update_joined(
-    write: Callable[..., Any], rule: Any, params: Any, grads: Any, rates: Any, states: Any,
+    small: Container[int],
+    write: Callable[..., Any],
+    rule: Any,
+    params: Sequence[Placed],
+    grads: Sequence[Placed],
+    rates: Any,
+    states: Sequence[Sequence[Placed]],
     constants: Any,
-) -> None:  # fmt: skip
-    """``write_updates`` of all parameters as one: its rule works element by element."""
-    alike = len({c.dtype for c in (*params, *grads)}) == 1 and params[0].dtype.kind != "c"
-    if not alike or isinstance(rates, (list, tuple)):
+) -> None:
+    """``write_updates`` with those parameters as one whose cells are ``small``, by their identity:
+    its rule works element by element."""
+    packed = [k for k, c in enumerate(params) if id(c) in small]
+    alike = len({params[k].dtype for k in packed} | {grads[k].dtype for k in packed}) == 1
+    if not alike or params[packed[0]].dtype.kind == "c" or isinstance(rates, (list, tuple)):
         write(rule, params, grads, rates, states, constants)
         return
-    pack, place = xla.Pack(params), params[0].place
     columns = [params, grads, *states]
+    large = [[column[k] for k in range(len(params)) if k not in packed] for column in columns]
+    if large[0]:
+        write(rule, large[0], large[1], rates, large[2:], constants)
+    columns = [[column[k] for k in packed] for column in columns]
+    pack, place = xla.Pack(columns[0]), columns[0][0].place
     joined = [Placed(pack.pack([c.raw for c in column])[0], place) for column in columns]
     write(rule, joined[:1], joined[1:2], rates, [[state] for state in joined[2:]], constants)
-    for column, whole in zip([params, *states], [joined[0], *joined[2:]], strict=True):
+    del columns[1], joined[1]
+    for column, whole in zip(columns, joined, strict=True):
         for cell, raw in zip(column, pack.unpack([whole.raw]), strict=True):
             cell.write(raw)

@@ -20,7 +20,8 @@ class Traced(Values):
     program: Program
     place: Any
     changing: list[int]  # slots of the state that is written to,
-    fixed: list[int]  # and of what is only read
+    apart: int  # how many of these come before those that lie together
+    fixed: list[int]  # slots of what is only read
     results: list[int]  # slots that a step hands out
     outs: list[int]  # and gradients
     moving: list[list[str]]  # names of the numbers of each update that move
@@ -63,18 +64,21 @@ class Traced(Values):
         """The same on a state that may lie together, which stays where a check does not hold; with
         gradients together as well."""
         slots = self.program.slots
+        apart = changing[: self.apart]
+        cells: list[Any] = [slots[i].value for i in self.changing[: self.apart]]
         if self.state is None:
-            new, out, held = self._traced(changing, *given)
-            cells = [slots[i].value for i in self.changing]
+            new, out, held = self._traced(apart, *given)
         else:
-            new, out, held = self._traced(self.state.pack.unpack(changing), *given)
-            new = self.state.pack.pack(new)
-            cells = [None] * len(new)
+            pack = self.state.pack
+            new, out, held = self._traced([*apart, *pack.unpack(changing[self.apart :])], *given)
+            new = [*new[: self.apart], *pack.pack(new[self.apart :])]
+            cells += [None] * len(pack.groups)
         rows = zip(new, changing, cells, strict=True)
         state = [xla.chosen(held, after, before, cell) for after, before, cell in rows]
         if self.gradients is not None:
-            n = len(self.results)
-            out = [*out[:n], *self.gradients.pack.pack(out[n:])]
+            pack = self.gradients.pack
+            alone = len(out) - len(pack.shapes)
+            out = [*out[:alone], *pack.pack(out[alone:])]
         return state, out, held
 
     def _step(
@@ -95,7 +99,8 @@ class Traced(Values):
             if self.state is None:
                 step.function(*values)
             else:
-                update_joined(step.function, *values)
+                cells = [self.arrays[i] for i in self.changing[self.apart :]]
+                update_joined({id(c) for c in cells}, step.function, *values)
         elif step.effect == "draws":
             self._keep(xla.drawn(step, next(draws), self.place), step.out)
         elif step.effect == "checks":

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from chainrule.backend.xla_kernels.reduce import sum_to
@@ -29,14 +28,14 @@ def _moments(x: Array, dim: Dims, n: int) -> tuple[Array, Array]:
     """The mean and the variance.
 
     Over other dimensions than the last ones, where every pass reads all of x from memory, both come
-    from one pass: the sums of x - s and of (x - s)^2, with the mean of one sample as the shift s,
-    which is so near that little cancels.
+    from one pass: the sums of x - s and of (x - s)^2, with the first number as the shift s. That is
+    one of those whose variance is asked for, so that little cancels.
     """
-    last = tuple(range(x.ndim - len(dim), x.ndim))
-    if tuple(sorted([d % x.ndim for d in dim])) == last or 0 not in dim or not x.size:
+    dims = sorted([d % x.ndim for d in dim])
+    if dims == list(range(x.ndim - len(dims), x.ndim)) or not x.size:
         mean = _mean(x, dim, n)
         return mean, _mean(jnp.square(x - mean), dim, n)
-    shift = jax.lax.stop_gradient(jnp.mean(x[:1], dim, keepdims=True))
+    shift = x[tuple([slice(1) if d in dims else slice(None) for d in range(x.ndim)])]
     d = x - shift
     first, second = _mean(d, dim, n), _mean(jnp.square(d), dim, n)
     return shift + first, jnp.maximum(second - jnp.square(first), 0)
