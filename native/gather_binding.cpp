@@ -49,7 +49,7 @@ bool plan_of(PyArrayObject* a, PyObject* dims, PyObject* keepdim, Plan* plan) {
 // The sum of everything, from the sums of blocks of a fixed size.
 template <class T>
 T sum_of_all(std::int64_t n, const T* x) {
-    constexpr std::int64_t BLOCK = PART;
+    constexpr std::int64_t BLOCK = 1 << 16;
     const auto f = gather_of<T>().row_sums;
     T few[64];
     const std::int64_t blocks = (n + BLOCK - 1) / BLOCK;
