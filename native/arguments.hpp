@@ -241,21 +241,26 @@ static inline PyObject* tuple_of(PyObject* const (&items)[N]) {
 
 // --- threads -------------------------------------------------------------------------------------
 
-// A part for a thread has at least this many simple operations: some 5 microseconds, or as long as
-// it takes to wake the thread.
-constexpr std::int64_t PART = 65536;
+// A part for a thread has at least this many simple operations, one to two microseconds: kernels
+// follow each other closely, and a thread that looks for work begins at once. Letting other Python
+// threads run may mean waiting for them: that takes more.
+constexpr std::int64_t PART = 1 << 14, WITHOUT_GIL = 1 << 16;
 
 // Calls work(begin, end) for parts of [0, count), each element costing about `cost` simple ones;
 // other Python threads run meanwhile where it takes long enough.
 template <class F>
 static inline void share(std::int64_t count, std::int64_t cost, const F& work) {
-    if (count * cost < PART) {
+    if (count * cost < 2 * PART) {
         work(std::int64_t(0), count);
         return;
     }
-    const std::int64_t grain = PART / cost;
+    const std::int64_t grain = cost < PART ? PART / cost : 1;
+    if (count * cost < WITHOUT_GIL) {
+        parallel_for(count, grain, work);
+        return;
+    }
     WithoutGil released;
-    parallel_for(count, grain > 0 ? grain : 1, work);
+    parallel_for(count, grain, work);
 }
 
 }  // namespace chainrule

@@ -108,9 +108,9 @@ struct Heads {
     }
 };
 
-// A part for a thread has at least this many multiplications, some 20 microseconds. Fewer than
+// A part for a thread has at least this many multiplications, some 5 microseconds. Fewer than
 // FEW_UNITS heads are cut into rows of queries, too.
-constexpr double PART_OF_HEADS = 1 << 20;
+constexpr double PART_OF_HEADS = 1 << 18;
 constexpr std::int64_t FEW_UNITS = 8, ROWS = 120;
 
 // work(unit, end, memory) for parts of all units, each with memory of its own; false if there is

@@ -435,7 +435,7 @@ PyObject* pow(const Call& call) {
 // Blocks of one size, so that the sum does not depend on who adds them. False without memory.
 template <class T>
 bool compute_squared_error(std::int64_t n, const T* xs, const T* ys, double scale, T* out) {
-    constexpr std::int64_t BLOCK = PART / 2;
+    constexpr std::int64_t BLOCK = 1 << 15;
     const auto f = elementwise_of<T>().squared_error;
     const std::int64_t blocks = (n + BLOCK - 1) / BLOCK;
     const Scratch memory(0, static_cast<std::size_t>(blocks) * sizeof(double));

@@ -1,5 +1,5 @@
 // Sums, embeddings and dropout: the twins of sum and mean in backend/numpy_kernels/reduce.py, index
-// and index_place in index.py, and random_mask in random.py.
+// and index_place in index.py, bag_rows and its gradient in bags.py, and random_mask in random.py.
 #include "arguments.hpp"
 
 namespace chainrule {
@@ -49,7 +49,7 @@ bool plan_of(PyArrayObject* a, PyObject* dims, PyObject* keepdim, Plan* plan) {
 // The sum of everything, from the sums of blocks of a fixed size.
 template <class T>
 T sum_of_all(std::int64_t n, const T* x) {
-    constexpr std::int64_t BLOCK = PART;
+    constexpr std::int64_t BLOCK = 1 << 16;
     const auto f = gather_of<T>().row_sums;
     T few[64];
     const std::int64_t blocks = (n + BLOCK - 1) / BLOCK;
@@ -262,6 +262,139 @@ PyObject* index(const Call& call) {
     return done ? out.release() : call.by_reference();
 }
 
+// The arguments from `rows` on that say what is in which bag, and by which factors.
+struct BagCall {
+    Bags bags;
+    std::int64_t number;  // of bags
+    PyArrayObject* weights;
+    Pooling pooling;
+};
+
+bool pooling_of(PyObject* mode, Pooling* out) {
+    if (!PyUnicode_Check(mode)) return false;
+    static const char* const names[] = {"sum", "mean", "max"};
+    for (int i = 0; i < 3; ++i)
+        if (PyUnicode_CompareWithASCIIString(mode, names[i]) == 0) {
+            *out = static_cast<Pooling>(i);
+            return true;
+        }
+    return false;
+}
+
+bool bags_of(PyObject* rows, PyObject* offsets, PyObject* weights, PyObject* mode,
+             PyObject* padding, PyObject* last, int type, BagCall* out) {
+    PyArrayObject *at = rows_of(rows), *starts = nullptr;
+    if (at == nullptr || !PyBool_Check(last) || !pooling_of(mode, &out->pooling)) return false;
+    Bags& bags = out->bags;
+    if (!as_integer(padding, &bags.left_out)) return false;
+    bags.rows = data<std::int64_t>(at);
+    bags.count = PyArray_SIZE(at);
+    bags.given = bags.each = 0;
+    bags.offsets = nullptr;
+    if (offsets == Py_None) {
+        if (PyArray_NDIM(at) != 2 || last == Py_True) return false;
+        out->number = PyArray_DIM(at, 0);
+        bags.each = PyArray_DIM(at, 1);
+    } else {
+        starts = rows_of(offsets);
+        if (starts == nullptr || PyArray_NDIM(at) != 1 || PyArray_NDIM(starts) != 1) return false;
+        bags.given = PyArray_DIM(starts, 0);
+        bags.offsets = data<std::int64_t>(starts);
+        out->number = bags.given - (last == Py_True);
+    }
+    out->weights = nullptr;
+    if (weights == Py_None) return out->number > 0;
+    PyArrayObject* factors = out->weights = as_array(weights);
+    return out->number > 0 && factors != nullptr && PyArray_TYPE(factors) == type &&
+           is_plain(factors) && PyArray_SAMESHAPE(factors, at);
+}
+
+// Whether there are all rows that are named, and each bag begins where the one before it ends.
+bool is_right(const Bags& bags, std::int64_t table) {
+    if (!are_within(bags.count, bags.rows, table)) return false;
+    if (bags.offsets == nullptr) return true;
+    bool ordered = bags.start(0) == 0;
+    for (std::int64_t b = 0; b < bags.given; ++b) ordered &= bags.start(b) <= bags.start(b + 1);
+    return ordered;
+}
+
+template <class T>
+bool run_bag_rows(PyArrayObject* table, const BagCall& call, PyArrayObject* out) {
+    const T* from = data<T>(table);
+    const T* weights = call.weights == nullptr ? nullptr : data<T>(call.weights);
+    const std::int64_t height = PyArray_DIM(table, 0), width = PyArray_DIM(table, 1);
+    const std::int64_t number = call.number;
+    const Bags bags = call.bags;
+    const Pooling pooling = call.pooling;
+    T* to = data<T>(out);
+    return run([=] {
+        if (!is_right(bags, height)) return false;
+        const auto f = gather_of<T>().bag_rows;
+        share(number, 2 * width * (bags.count / number + 1),
+              [=, &bags](std::int64_t b, std::int64_t end) {
+                  f(bags, pooling, width, b, end, from, weights, to);
+              });
+        return true;
+    });
+}
+
+// (table, rows, offsets, weights, mode, padding, last)
+PyObject* bag_rows(const Call& call) {
+    BagCall given;
+    PyArrayObject* table = call.has(7) ? plain_real(call[0]) : nullptr;
+    if (table == nullptr || PyArray_NDIM(table) != 2 || PyArray_SIZE(table) == 0 ||
+        !bags_of(call[1], call[2], call[3], call[4], call[5], call[6], PyArray_TYPE(table), &given))
+        return call.by_reference();
+    const npy_intp shape[2] = {given.number, PyArray_DIM(table, 1)};
+    Kept out;
+    out.a = new_array(2, shape, PyArray_TYPE(table));
+    if (out.a == nullptr) return nullptr;
+    const bool done = PyArray_TYPE(table) == NPY_FLOAT ? run_bag_rows<float>(table, given, out.a)
+                                                       : run_bag_rows<double>(table, given, out.a);
+    return done ? out.release() : call.by_reference();
+}
+
+template <class T>
+bool run_bag_rows_backward(PyArrayObject* g, const BagCall& call, PyArrayObject* out) {
+    const T* from = data<T>(g);
+    const T* weights = call.weights == nullptr ? nullptr : data<T>(call.weights);
+    const std::int64_t height = PyArray_DIM(out, 0), width = PyArray_DIM(g, 1);
+    const std::int64_t number = call.number;
+    const Bags bags = call.bags;
+    const bool mean = call.pooling == Pooling::mean;
+    T* to = data<T>(out);
+    return run([=] {
+        if (!is_right(bags, height)) return false;
+        share(height, width, [=](std::int64_t i, std::int64_t end) {
+            std::memset(to + i * width, 0, static_cast<std::size_t>((end - i) * width) * sizeof(T));
+        });
+        const auto f = gather_of<T>().bag_rows_backward;
+        share(width, bags.count, [=, &bags](std::int64_t i, std::int64_t end) {
+            f(bags, number, mean, width, i, end, weights, from, to);
+        });
+        return true;
+    });
+}
+
+// (g, rows, offsets, weights, count, mode, padding, last)
+PyObject* bag_rows_backward(const Call& call) {
+    BagCall given;
+    std::int64_t count;
+    PyArrayObject* g = call.has(8) ? plain_real(call[0]) : nullptr;
+    if (g == nullptr || PyArray_NDIM(g) != 2 || PyArray_SIZE(g) == 0 ||
+        !as_integer(call[4], &count) || count < 1 ||
+        !bags_of(call[1], call[2], call[3], call[5], call[6], call[7], PyArray_TYPE(g), &given) ||
+        given.pooling == Pooling::max || given.number != PyArray_DIM(g, 0))
+        return call.by_reference();
+    const npy_intp shape[2] = {count, PyArray_DIM(g, 1)};
+    Kept out;
+    out.a = new_array(2, shape, PyArray_TYPE(g));
+    if (out.a == nullptr) return nullptr;
+    const bool done = PyArray_TYPE(g) == NPY_FLOAT ? run_bag_rows_backward<float>(g, given, out.a)
+                                                   : run_bag_rows_backward<double>(g, given, out.a);
+    return done ? out.release() : call.by_reference();
+}
+
 // --- dropout -------------------------------------------------------------------------------------
 
 // (g, shape, dtype, p, value)
@@ -359,6 +492,8 @@ PyMethodDef gather_methods[] = {
     CHAINRULE_METHOD(mean, "The mean along dimensions."),
     CHAINRULE_METHOD(index, "The elements at a subscript."),
     CHAINRULE_METHOD(index_place, "Zeros with g added at a subscript."),
+    CHAINRULE_METHOD(bag_rows, "The sums, means or maxima of the rows that bags of integers name."),
+    CHAINRULE_METHOD(bag_rows_backward, "The gradient of a table from that of its bags' sums."),
     CHAINRULE_METHOD(random_mask, "A value with probability p, else 0."),
     {nullptr, nullptr, 0, nullptr},
 };

@@ -44,9 +44,9 @@ bool matrix_of(PyArrayObject* a, Matrix* out) {
     return false;
 }
 
-// A part for a thread has at least this many multiplications, some 50 microseconds; to write an
-// element of the result takes as long as so many of them.
-constexpr std::int64_t PRODUCT = 1 << 21, WRITE = 16;
+// A part for a thread has at least this many multiplications, some 5 to 10 microseconds; to write
+// an element of the result takes as long as so many of them.
+constexpr std::int64_t PRODUCT = 1 << 19, WRITE = 16;
 
 bool is_small(std::int64_t m, std::int64_t n, std::int64_t k) {
     return k <= SMALL_DEPTH && m * n * k <= SMALL_PRODUCT;
@@ -126,9 +126,10 @@ void multiply(const Matrix& a, const Matrix& b, const T* start, T* c, After<T> a
         });
         return;
     }
-    // Parts of whole tiles, so that an element is computed the same way in any of them.
-    constexpr std::int64_t TILE = 64;
-    const bool own = has_panels(m, n), by_rows = own ? n < 2 * TILE : m > n;
+    // Parts of whole tiles, so that an element is computed the same way in any of them. With panels
+    // those of columns are preferred, as each part of the rows packs all columns again.
+    const bool own = has_panels(m, n), by_rows = own ? n < 128 && m >= 2 * n : m > n;
+    const std::int64_t TILE = own && !by_rows ? 32 : 64;
     const std::int64_t size = by_rows ? m : n, tiles = (size + TILE - 1) / TILE;
     const std::int64_t tile = TILE * (by_rows ? n : m) * (k + WRITE), grain = PRODUCT / tile + 1;
     const std::int64_t b_row = b.turned ? 1 : b.ld, b_col = b.turned ? b.ld : 1;

@@ -108,7 +108,7 @@ void multiply_rows(const Product& p, std::int64_t layer, std::int64_t begin, std
 
 // A part for a thread has at least this many multiplications; an element of the result is as many
 // as `WRITE`. Threads share layers and, of large ones, blocks of rows.
-constexpr double PART_OF_PRODUCT = 1 << 21, WRITE = 16;
+constexpr double PART_OF_PRODUCT = 1 << 19, WRITE = 16;
 constexpr std::int64_t ROWS = 256;
 
 template <class T>

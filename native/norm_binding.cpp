@@ -109,7 +109,7 @@ void share_units(std::int64_t units, std::int64_t elements, const Work& work) {
     if (elements < GRAIN / 4) return work(0, units);
     WithoutGil released;
     const std::int64_t each = elements / units;
-    parallel_for(units, GRAIN / (each + 1) + 1, work);
+    parallel_for(units, GRAIN / 4 / (each + 1) + 1, work);
 }
 
 // Channels with little space are shared in blocks that lie together.

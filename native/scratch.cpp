@@ -5,7 +5,7 @@
 namespace chainrule {
 namespace {
 
-constexpr std::size_t LINE = 64, KEPT = std::size_t{4} << 20;
+constexpr std::size_t LINE = 64, KEPT = std::size_t{8} << 20;
 constexpr int SLOTS = 2;
 
 struct Kept {

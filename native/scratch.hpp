@@ -1,5 +1,5 @@
 // Memory for the length of one call. What a thread used is kept for its next call, unless it is
-// large.
+// large: given back, its place would soon hold small arrays, and the next call would take another.
 #pragma once
 
 #include <cstddef>

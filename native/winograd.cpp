@@ -16,7 +16,7 @@ using Int = std::int64_t;
 
 constexpr Int P = WINOGRAD_PLACES;
 // What the tiles of a block become takes about so much, and the rows of one part so much.
-constexpr Int BLOCK_BYTES = 4 << 20, GRADIENT_BYTES = 12 << 20, STRIP_BYTES = 192 << 10;
+constexpr Int BLOCK_BYTES = 4 << 20, GRADIENT_BYTES = 6 << 20, STRIP_BYTES = 192 << 10;
 // Tiles whose products are turned into results at a time.
 constexpr Int TOGETHER = 64;
 // A cache line between places, lest they all lie in the same part of the cache.
@@ -274,13 +274,14 @@ ConvResult winograd_by_w(const ConvShape& s, const T* x, const T* y, T* w) {
     const Int down = ceil_div(s.out_channels, width), across = ceil_div(s.in_channels, width);
     const Int each = P * width * width;
     const Int row_bytes = P * p.across * (down + across) * width * size;
-    const Int rows = least(p.rows_of_tiles, most(GRADIENT_BYTES / row_bytes, 1));
-    const bool whole = rows == p.rows_of_tiles;
+    // Sums that wait for the next block of tiles take memory, too.
+    const Int waiting = down * across * each * size;
+    const bool whole = p.rows_of_tiles * row_bytes <= GRADIENT_BYTES + waiting;
+    const Int rows = whole ? p.rows_of_tiles : most(GRADIENT_BYTES / row_bytes, 1);
     Tiles<T> v, u;
     v.by_blocks(rows * p.across, s.in_channels);
     u.by_blocks(rows * p.across, s.out_channels);
-    Scratch memory(0, v.bytes() + u.bytes() +
-                          (whole ? 0 : static_cast<std::size_t>(down * across * each * size)));
+    Scratch memory(0, v.bytes() + u.bytes() + (whole ? 0 : static_cast<std::size_t>(waiting)));
     if (memory.get() == nullptr) return ConvResult::no_memory;
     v.memory = static_cast<T*>(memory.get());
     u.memory = v.memory + P * v.place;

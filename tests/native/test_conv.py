@@ -290,7 +290,9 @@ def test_a_huge_dilation_takes_no_time(dilation: int) -> None:
         np.testing.assert_array_equal(
             native.convolution(x, w, size=(3,), **padded), [[[10, 10, 10]]]
         )
-    assert time.process_time() - began < 1
+    # The NumPy kernel has zeros that nobody touches; AddressSanitizer marks them all.
+    sanitized = "asan" in os.environ.get("LD_PRELOAD", "")
+    assert time.process_time() - began < (10 if sanitized else 1)
 
 
 def test_several_python_threads() -> None:

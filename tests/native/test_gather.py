@@ -105,6 +105,58 @@ def test_rows_added_from_anywhere(dtype: Any) -> None:
         )
 
 
+BAGS = {
+    "offsets": (np.array([0, 3, 3, 170]), False),
+    "last offset": (np.array([0, 40, 40, 200, 290]), True),
+    "rows": (None, False),
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("width", [1, 7, 64, 300])
+@pytest.mark.parametrize("kind", BAGS)
+def test_bags(kind: str, width: int, dtype: Any) -> None:
+    offsets, last = BAGS[kind]
+    rows = np.random.default_rng(0).integers(0, 11, (12, 25) if offsets is None else 300)
+    table, factors = numbers(1, (11, width), dtype), numbers(2, rows.shape, dtype)
+    bags = 12 if offsets is None else offsets.size - last
+    g = numbers(3, (bags, width), dtype)
+    for weights in (None, factors):
+        for mode in ("sum", "mean", "max"):
+            for padding in (-1, 5):
+                others = (rows, offsets, weights)
+                call: Any = (table, *others, mode, padding, last)
+                agree(native.bag_rows(*call), reference("bag_rows")(*call), 4.0, 100.0)
+                if mode != "max":
+                    call = (g, *others, 11, mode, padding, last)
+                    found = native.bag_rows_backward(*call)
+                    agree(found, reference("bag_rows_backward")(*call), 4.0, 100.0)
+
+
+def test_the_largest_of_a_bag_may_be_nan_or_infinite() -> None:
+    table = numbers(0, (4, 70), np.float32)
+    table[0], table[1] = -np.inf, np.nan
+    rows = np.array([[0, 0], [0, 2], [1, 2], [2, 1], [3, 3]])
+    found = native.bag_rows(table, rows, None, None, "max", 3, False)
+    agree(found, reference("bag_rows")(table, rows, None, None, "max", 3, False))
+    assert np.isneginf(found[0]).all()
+    assert np.isnan(found[2:4]).all()
+    assert not found[4].any()
+
+
+def test_bags_that_are_none_are_refused() -> None:
+    table, rows = np.ones((3, 2), "f"), np.array([0, 1, 2])
+    for offsets in ([1, 2], [0, 4], [0, 2, 1], [0, -1]):
+        with pytest.raises(RuntimeError, match="offsets must begin with 0"):
+            native.bag_rows(table, rows, np.array(offsets), None, "sum", -1, False)
+    for bad in (3, -1, 2**62):
+        with pytest.raises(IndexError, match=f"index {bad} is out of bounds"):
+            native.bag_rows(table, np.array([[0, bad]]), None, None, "sum", -1, False)
+        at = np.array([[0, bad]])
+        with pytest.raises(IndexError, match=f"index {bad} is out of bounds"):
+            native.bag_rows_backward(np.ones((1, 2)), at, None, None, 3, "sum", -1, False)
+
+
 def test_rows_out_of_range_are_refused() -> None:
     a = np.zeros((3, 2), "f")
     given: dict[str, Any] = {"entries": (..., FULL), "tail": 1, "distinct": False}

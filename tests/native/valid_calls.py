@@ -272,6 +272,26 @@ def _index(d: Draw, name: str) -> Call:
     return (g, at), {**named, "shape": shape, "distinct": distinct}
 
 
+@makes("bag_rows", "bag_rows_backward")
+def _bags(d: Draw, name: str) -> Call:
+    d.odd = [-0.0, 0.0, 1e-40]  # NaN times the zeros of a sparse product is another NaN
+    count, width, bags = d.size(9), d.pick(d.size(), 20, 70), d.size()
+    last = d.flag()
+    if d.flag() or not bags:
+        rows, offsets, last = d.whole(count, bags, d.size() if count else 0), None, False
+    else:
+        rows = d.whole(count, d.size(30) if count else 0)
+        offsets = np.sort(d.whole(rows.size + 1, bags + last))
+        offsets[0] = 0
+    weights = d.pick(None, d.array(*rows.shape))
+    padding = d.pick(-1, -1, 0, 1)
+    if name == "bag_rows":
+        mode = d.pick("sum", "mean", "max")
+        return (d.array(count, width), rows, offsets, weights, mode, padding, last), {}
+    g = d.array(bags, width)
+    return (g, rows, offsets, weights, count, d.pick("sum", "mean"), padding, last), {}
+
+
 @makes("state_weight_gradient")
 def _state_weight_gradient(d: Draw, name: str) -> Call:
     steps, batch, n = _steps(d)

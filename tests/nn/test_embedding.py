@@ -120,6 +120,25 @@ def test_weights_of_a_sum() -> None:
     assert_close(out.detach(), np.stack([v[0] + 2 * v[3], 2 * v[4]]))
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding_idx", [None, 3])
+def test_what_follows_the_last_offset_is_in_no_bag(mode: str, padding_idx: int | None) -> None:
+    """In one operation, and in those that transformations see."""
+    w, x = table().detach(), chainrule.tensor([0, 3, 4, 2, 1])
+    offsets = chainrule.tensor([0, 2, 2, 4])
+
+    def bags(w: Any) -> Any:
+        return embedding_bag(
+            x, w, offsets, mode=mode, include_last_offset=True, padding_idx=padding_idx
+        )
+
+    first = bags(w)
+    cut = embedding_bag(x[:4], w, offsets[:3], mode=mode, padding_idx=padding_idx)
+    assert_close(first, cut)
+    assert_close(chainrule.func.vmap(bags)(w[None])[0], cut)
+    assert_close(chainrule.func.jacrev(bags)(w), chainrule.func.jacfwd(bags)(w))
+
+
 # --- errors ---------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from chainrule.backend.placed import Placed
 from chainrule.backend.numpy_kernels import (
     activation,
     attention,
+    bags,
     cells,
     conv,
     ctc,
@@ -91,6 +92,7 @@ _IMPLEMENTATIONS: dict[str, tuple[ModuleType, ...]] = {
         slopes,
         reduce,
         index,
+        bags,
         rearrange,
         sort,
         lapack,

@@ -12,6 +12,7 @@ from typing import Any
 
 from chainrule.backend.xla_kernels import (
     attention,
+    bags,
     conv,
     elementwise,
     index,
@@ -40,6 +41,7 @@ FAMILIES = (
     slopes,
     reduce,
     index,
+    bags,
     rearrange,
     sort,
     linalg,

@@ -11,6 +11,7 @@ from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import arange, empty, ones, zeros
 from chainrule.ops.elementwise.logic import eq, ne, where
 from chainrule.ops.elementwise.options import clamp
+from chainrule.ops.index.bags import bag_rows
 from chainrule.ops.index.reading import check_range, choose, index_select, integer_index, one_hot
 from chainrule.ops.reduce.order import amax
 from chainrule.ops.core.promotion import cast
@@ -265,6 +266,16 @@ def embedding_bag(
     _check_bag(input, weight, offsets, mode, per_sample_weights, scale_grad_by_freq)
     input = _indices("embedding_bag", input, weight)
     padding_idx = _row("embedding_bag", "padding_idx", padding_idx, weight.shape[0])
+    if not sparse and not scale_grad_by_freq:
+        if max_norm is not None:
+            _shorten_rows(weight, input, max_norm, norm_type)
+            max_norm = None
+        starts = None if offsets is None else integer_index("embedding_bag", offsets)
+        out = bag_rows(
+            weight, input, starts, per_sample_weights, mode, padding_idx, include_last_offset
+        )
+        if out is not None:
+            return out
     if offsets is None and padding_idx is None and input.shape[1]:
         rows = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
         if per_sample_weights is not None:
@@ -274,6 +285,9 @@ def embedding_bag(
     flat = reshape(input, (-1,))
     rows = embedding(flat, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
     kept = None if padding_idx is None else ne(flat, padding_idx)
+    if include_last_offset:  # what follows the last offset is in no bag
+        within = bag < bags
+        kept, bag = within if kept is None else kept & within, where(within, bag, 0)
     return _pooled(rows, bag, bags, mode, per_sample_weights, kept)
 
 
@@ -332,7 +346,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
                 f"of input ({n}), got {offsets.tolist()}"
             )
     offsets = integer_index("embedding_bag", offsets)
-    return bags, searchsorted(offsets[:bags], arange(n), right=True) - 1
+    return bags, searchsorted(offsets, arange(n), right=True) - 1
 
 
 def _pooled(

@@ -218,7 +218,16 @@ def _attention(x: Tensors, params: dict[str, Any], out: Tensors) -> Cost:
     return _of(scores * (d + x[2].shape[-1]), more)
 
 
+def _bag_rows(x: Tensors, params: dict[str, Any], out: Tensors) -> Cost:
+    """Each row named is added, or compared; first it is multiplied by its weight."""
+    count, features = x[1].numel(), x[0].shape[-1]
+    weighted = len(x) > 2 + params["offset"]
+    more = out[0].numel() if params["mode"] == "mean" else 0
+    return _of(count * features, more) if weighted else _flops(count * features + more)
+
+
 RULES["attention"] = _attention
+RULES["bag_rows"] = _bag_rows
 RULES["sparse_product"] = lambda x, p, out: _of(x[0].numel() * x[1].shape[-1])
 RULES["sparse_sampled"] = lambda x, p, out: _of(out[0].numel() * x[0].shape[-1])
 
