@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 TORCH := torch==2.13.0
 PEERS := .venv-peers
 WORKERS ?= auto
+# Who has no tests left takes some of another's.
+PYTEST = -m pytest -n $(WORKERS) --dist worksteal
 NATIVE := $(wildcard native/*.cpp native/*.hpp native/*.inc)
 
 # Hundreds of processes that the tests start import the package: compiled once, not by each.
@@ -18,7 +20,7 @@ mkdir $(1)
 tar --exclude=./.git --exclude='./.venv*' --exclude='./.*_cache' --exclude=./.hypothesis --exclude=./.fallback --exclude=./.sanitize --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
-.PHONY: demo test fallback sanitize xla faults browser parity bench bench-kernels mnist doctor house stub lint style types suite format clean
+.PHONY: demo test fallback sanitize xla faults browser parity bench bench-kernels mnist doctor house stub gpu-bench lint style types suite format clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -68,7 +70,7 @@ test: style
 
 # With the comparisons with PyTorch where it is installed.
 suite: $(VENV)/.tools
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python $(PYTEST)
 
 # What is the same with any kernels. It reads the sources alone:
 OF_SOURCES := test_contributing test_coverage_doc test_errata_doc test_house test_names test_rooms \
@@ -86,7 +88,7 @@ fallback:
 	$(call copy_tree,.fallback)
 	$(MAKE) -C .fallback VENV=../.venv-numpy CC=false CXX=false ../.venv-numpy/.tools
 	.venv-numpy/bin/chainrule info | grep "kernels   numpy"
-	cd .fallback && ../.venv-numpy/bin/python -m pytest -n $(WORKERS) $(if $(WHOLE),,$(SAME))
+	cd .fallback && ../.venv-numpy/bin/python $(PYTEST) $(if $(WHOLE),,$(SAME))
 
 # The kernels with checks of every address and of undefined behavior (GCC's), in a tree of their own.
 # Python is not built with them, so they are loaded before it. What it never gives back (interned
@@ -98,7 +100,7 @@ sanitize: $(VENV)/.tools
 	$(call copy_tree,.sanitize)
 	CHAINRULE_SANITIZE=1 CC=gcc CXX=g++ $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target .sanitize/site ./.sanitize
 	cd .sanitize && $(SANITIZED) -c 'import sys; from chainrule import backend; sys.exit(backend.why_not_native or None)'
-	cd .sanitize && $(SANITIZED) -m pytest -n $(WORKERS) tests/native tests/compiler
+	cd .sanitize && $(SANITIZED) $(PYTEST) tests/native tests/compiler
 
 # The kernels for devices on JAX's arrays, against their NumPy twins, and processes that compute
 # together, and four devices that JAX makes of the CPU; JAX in an environment of its own.
@@ -108,8 +110,8 @@ sanitize: $(VENV)/.tools
 	touch $@
 
 xla: .venv-xla/.ready
-	.venv-xla/bin/python -m pytest -n $(WORKERS) tests/backend/test_xla_kernels.py tests/amp tests/devices tests/distributed
-	XLA_FLAGS=--xla_force_host_platform_device_count=4 .venv-xla/bin/python -m pytest -n $(WORKERS) tests/meshes
+	.venv-xla/bin/python $(PYTEST) tests/backend/test_xla_kernels.py tests/amp tests/devices tests/distributed
+	XLA_FLAGS=--xla_force_host_platform_device_count=4 .venv-xla/bin/python $(PYTEST) tests/meshes
 
 # Damaged files, kills, random calls of kernels, an hour of mixed load: some hours, and writes
 # docs/reliability.md. ONLY="folders of models" CASES=1000 tries one kind again.
@@ -128,7 +130,7 @@ browser: $(VENV)/.tools
 
 # The comparisons with PyTorch, and the files elsewhere that have some.
 parity: $(VENV)/.torch
-	$(BIN)/python -m pytest -n $(WORKERS) tests/parity $$(grep -rl --include='test_*.py' --exclude-dir=parity 'importorskip("torch")' tests)
+	$(BIN)/python $(PYTEST) tests/parity $$(grep -rl --include='test_*.py' --exclude-dir=parity 'importorskip("torch")' tests)
 
 bench: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/overhead.py
@@ -145,6 +147,11 @@ bench: $(PEERS)/.ready
 bench-kernels: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/networks.py --kernels numpy
 	$(PEERS)/bin/python benchmarks/networks.py --isa avx2
+
+# Training on a GPU beside hand-written JAX and PyTorch, on a machine that has all three and where
+# nothing is installed: the package runs from its sources.
+gpu-bench:
+	$(PYTHON) benchmarks/gpu.py
 
 # All rows of the table of MNIST errors, from the files in $$CHAINRULE_DATA: hours.
 mnist: $(VENV)/.tools

@@ -125,8 +125,9 @@ def place_asked_for(wanted: object) -> Place | None:
 
 def device_of_array(array: Any) -> device:
     """Where an array lives, also one inside a transformation."""
-    while array.__class__ is not Placed and hasattr(array, "detached"):
-        array = array.detached()
+    while array.__class__ is not Placed and hasattr(array, "held"):
+        inside = array.held()
+        array = inside[0].array if inside else None
     return device(array.place.kind, array.place.number) if array.__class__ is Placed else _CPU
 
 

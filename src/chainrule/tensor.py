@@ -440,7 +440,7 @@ def of_array(array: Any) -> Tensor:
 
 def _rebuild(cls: type[Tensor], array: Any, state: tuple[bool, Any, dict[str, Any]]) -> Tensor:
     out = object.__new__(cls)
-    out._hold(K.asarray(array))
+    out._hold(dtypes.with_own_dtype(K.asarray(array)))
     out.needs_grad, out._grad = state[0], state[1]
     out.__dict__.update(state[2])
     return out

@@ -436,3 +436,16 @@ def test_functional_forms() -> None:
     w = x.clone().requires_grad_()
     assert F.hvp(mixed, w, v, create_graph=True)[1].requires_grad
     assert not F.hvp(mixed, w, v)[1].requires_grad
+
+
+def test_where_a_transformed_tensor_lives() -> None:
+    places: list[str] = []
+
+    def f(v: Tensor) -> Tensor:
+        places.append(v.device.type)
+        return (v.to("cpu") ** 3).sum()
+
+    x = chainrule.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=chainrule.float64)
+    found = jacfwd(vmap(grad(f)))(x)
+    assert chainrule.allclose(found.sum((2, 3)), 6 * x)
+    assert set(places) == {"cpu"}

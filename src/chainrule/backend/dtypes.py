@@ -39,6 +39,7 @@ __all__ = [
     "promote_types",
     "set_default_dtype",
     "to_array_dtype",
+    "with_own_dtype",
     "uint8",
     "as_dtype",
 ]
@@ -213,6 +214,15 @@ def from_array_dtype(array_dtype: np.dtype) -> dtype:
             f"a tensor cannot hold elements of type {array_dtype}; the types it can hold are "
             f"{names}"
         ) from None
+
+
+def with_own_dtype(array: np.ndarray) -> np.ndarray:
+    """The array, with the one object that stands for its type here: kernels are chosen by identity.
+
+    What was unpickled or read from a file has an equal object of its own.
+    """
+    known = from_array_dtype(array.dtype).array_dtype
+    return array if array.dtype is known else array.view(known)
 
 
 def to_array_dtype(d: dtype | npt.DTypeLike) -> np.dtype:

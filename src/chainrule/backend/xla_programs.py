@@ -34,6 +34,7 @@ __all__ = [
     "on_meshes",
     "on",
     "raw_of",
+    "send",
     "stacked",
     "table",
     "together",
@@ -75,6 +76,12 @@ def yes(place: Place) -> Any:
     if meshes.are_in_use():
         return truth
     return jax().device_put(truth, of_kind(place.kind)[place.number])
+
+
+def send(a: Array) -> None:
+    """Begins to copy an array to the host, if it is on a device alone."""
+    if a.is_fully_addressable:
+        a.copy_to_host_async()
 
 
 def on_meshes() -> bool:

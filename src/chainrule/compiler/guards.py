@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -64,7 +66,7 @@ class Guards:
     def __init__(self, function: Callable[..., Any], program: Program, arguments: Any):
         self.names = Names(function, _others(arguments))
         self.flags = (mode.flags, backend.current(), dtypes.get_default_dtype())
-        self.values = self.names.values()
+        self.values = [*self.names.values()]
         self.modules = _all_below([*self.names.modules(), *program.modules])
         self.settings = _settings(self.modules)
         self.containers = [*self.names.containers(), *_containers_of(self.modules)]
@@ -78,8 +80,7 @@ class Guards:
         ]
         self.without_grads = program.without_grads
         self.updates = program.updates
-        self.groups = [[*map(Same, o.param_groups)] for o in program.optimizers]
-        self.optimizers = program.optimizers
+        self.groups = [(o, [*o.param_groups]) for o in program.optimizers]
 
     def _still_held(self, value: Any) -> bool:
         """Whether a tensor holds an array of the state; those that are gone were passing by."""
@@ -100,19 +101,35 @@ class Guards:
                 return "a tensor that the step uses was frozen, or asks for a gradient now"
         if any([leaf._grad is not None for leaf in self.without_grads]):
             return "there is a gradient that the step would add to"
-        if [[*map(Same, o.param_groups)] for o in self.optimizers] != self.groups:
-            return "the groups of an optimizer"
+        for optimizer, groups in self.groups:
+            if not _same(optimizer.param_groups, groups):
+                return "the groups of an optimizer"
         if not all([u.is_current() for u in self.updates]):
             return "the states of an optimizer were replaced"
         if changes.count != self.changes:
             if _settings(self.modules) != self.settings:
                 return "a module was changed: its mode, a setting or its hooks"
             self.changes = changes.count
-        if self.values != self.names.values():
+        if not _alike([*self.names.values()], self.values):
             return "a number or text that the step names"
         if [_told(c) for c in self.containers] != self.contents:
             return "what a list or dictionary holds that the step uses"
         return ""
+
+
+def _same(now: Sequence[Any], before: Sequence[Any]) -> bool:
+    """Whether a list holds the very same objects."""
+    return len(now) == len(before) and all(map(operator.is_, now, before))
+
+
+def _alike(now: Sequence[Any], before: Sequence[Any]) -> bool:
+    """Whether values are the same: plain ones are equal, others the very same objects."""
+    if len(now) != len(before):
+        return False
+    for a, b in zip(now, before, strict=True):
+        if a is not b and not (isinstance(a, PLAIN) and isinstance(b, PLAIN) and a == b):
+            return False
+    return True
 
 
 def _told(value: Any, levels: int = LEVELS) -> Any:
@@ -199,11 +216,11 @@ class Names:
             for value in attributes.values():
                 yield from _containers_in(value)
 
-    def values(self) -> list[Any]:
-        """Plain values as they are, other objects by identity; attributes too."""
-        objects = [*self._objects()]
-        objects += [v for attributes in self.dicts() for v in attributes.values()]
-        return [v if isinstance(v, PLAIN) else Same(v) for v in objects]
+    def values(self) -> Iterator[Any]:
+        """The objects, and their attributes."""
+        yield from self._objects()
+        for attributes in self.dicts():
+            yield from attributes.values()
 
     def modules(self) -> Iterator[nn.Module]:
         """The modules among them."""
@@ -225,10 +242,16 @@ def _others(tree: Any) -> list[Any]:
 
 def _has_attributes(value: Any) -> bool:
     """Whether it is an object of a user's class: the library's own have guards of their own."""
+    return _of_user(type(value)) and hasattr(value, "__dict__")
+
+
+@functools.lru_cache(1024)
+def _of_user(kind: type) -> bool:
     known = (nn.Module, Optimizer, Tensor, type, types.FunctionType, types.ModuleType)
-    if isinstance(value, known) or not hasattr(value, "__dict__"):
-        return False
-    return type(value).__module__.partition(".")[0] != __name__.partition(".")[0]
+    return not issubclass(kind, known) and kind.__module__.partition(".")[0] != _LIBRARY
+
+
+_LIBRARY = __name__.partition(".")[0]
 
 
 def _all_below(modules: list[nn.Module]) -> list[nn.Module]:

@@ -26,7 +26,7 @@ from chainrule.compiler.traced import Traced
 
 __all__ = ["LATE", "Call", "Lowered"]
 
-LATE = 16  # steps whose checks may still be open
+LATE = 64  # steps whose checks may still be open
 HELD = 1 << 28  # bytes of inputs that open steps may hold
 MOST = 8  # functions of one program
 
@@ -72,6 +72,7 @@ class Lowered(Traced):
         self.lowerings = 0
         self.alive: Any = xla.yes(self.place)
         self.open: list[Call] = []
+        self.asked = 0  # of how many of these steps the answer is on its way
         self.errors: list[Any] = []  # of the checks inside kernels, in their order
         self.out: dict[int, Any] = {}
         self.steps_done = 0
@@ -259,8 +260,16 @@ class Lowered(Traced):
     def later(self, arguments: Any, results: list[Placed]) -> bool:
         """Notes the step that was just done, to look at its checks later; whether that is due."""
         self.open.append(Call(self.alive, arguments, self.keys, results))
-        held = sum([a.nbytes for a in self._inputs])
-        return len(self.open) > LATE or held * len(self.open) > HELD
+        count = len(self.open)
+        if count == LATE // 2:
+            self._ask()
+        return count >= LATE or sum([a.nbytes for a in self._inputs]) * count > HELD
+
+    def _ask(self) -> None:
+        """Has the answer of the last step's checks sent, to be there when it is looked at: to wait
+        for one takes as long as some steps."""
+        xla.send(self.open[-1].held)
+        self.asked = len(self.open)
 
     def failed(self, wait: bool) -> list[Call]:
         """The steps from the first one on whose checks did not hold; none, if all did.
@@ -269,12 +278,12 @@ class Lowered(Traced):
         """
         if not self.open:
             return []
-        if wait:
-            known = len(self.open)
-        else:
-            known = max(len(self.open) - LATE // 2, 0)
-        if not known or bool(self.open[known - 1].held):
+        known = len(self.open) if wait else self.asked or (len(self.open) + 1) // 2
+        self.asked = 0
+        if bool(self.open[known - 1].held):
             del self.open[:known]
+            if len(self.open) >= LATE // 2:
+                self._ask()
             return []
         first = next(i for i, call in enumerate(self.open) if not bool(call.held))
         found, self.open = self.open[first:], []

@@ -62,6 +62,7 @@ def _converted(array: Array, target: dtypes.dtype | None, copy: bool) -> Array:
     """An array with elements of the target's type (or of its own, if a tensor can hold it)."""
     source = dtypes.from_array_dtype(array.dtype)
     if target is None or target is source:
+        array = dtypes.with_own_dtype(array)
         return K.copy(array) if copy else array
     if target.category <= dtypes.INTEGER:
         return K.cast_to_integer(array, target.array_dtype)
