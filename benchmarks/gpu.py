@@ -157,9 +157,14 @@ def _batch(*tensors: Any) -> tuple[Any, ...]:
 
 
 def _beside(
-    setting: Setting, make: Callable[[Any], Any], optimizer: str, options: Any, narrow: bool = False
+    setting: Setting,
+    make: Callable[[Any], Any],
+    optimizer: str,
+    options: Any,
+    narrow: bool = False,
+    short: bool = False,
 ) -> dict[str, Steps]:
-    """Our steps and PyTorch's of the same task."""
+    """Our steps and PyTorch's of the same task; those of ``short`` steps also as CUDA's graphs."""
     lib = chainrule
     task = make(lib)
     found: dict[str, Steps] = {}
@@ -172,6 +177,8 @@ def _beside(
     if torch is None:
         return found
     modes = [None, "compiled", "reduce-overhead"] if setting.compiles else [None]
+    if not short:
+        modes = modes[:2]
     for mode in modes:
         torch.manual_seed(0)
         theirs = make(torch)
@@ -201,7 +208,7 @@ def _mlp(batch: int) -> Callable[[Setting], dict[str, Steps]]:
         task = Classifier(chainrule, rows, **sizes)
         theirs = gpu_jax.mlp(_weights(task))
         given = _batch(task.x, task.y)
-        found = _beside(setting, lambda lib: Classifier(lib, rows, **sizes), "Adam", {})
+        found = _beside(setting, lambda lib: Classifier(lib, rows, **sizes), "Adam", {}, short=True)
         return {**found, "JAX by hand": lambda times: theirs.steps(given, times)}
 
     return make
