@@ -33,6 +33,8 @@ MODULES = (
     "cuda",
     "cuda.amp",
     "distributed",
+    "distributed.device_mesh",
+    "distributed.tensor",
     "fx",
     "hub",
     "jit",

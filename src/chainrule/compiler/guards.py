@@ -242,11 +242,12 @@ def _others(tree: Any) -> list[Any]:
 
 def _has_attributes(value: Any) -> bool:
     """Whether it is an object of a user's class: the library's own have guards of their own."""
-    return _of_user(type(value)) and hasattr(value, "__dict__")
+    kind: Any = type(value)
+    return _of_user(kind) and hasattr(value, "__dict__")
 
 
 @functools.lru_cache(1024)
-def _of_user(kind: type) -> bool:
+def _of_user(kind: Any) -> bool:
     known = (nn.Module, Optimizer, Tensor, type, types.FunctionType, types.ModuleType)
     return not issubclass(kind, known) and kind.__module__.partition(".")[0] != _LIBRARY
 

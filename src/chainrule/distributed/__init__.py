@@ -47,6 +47,7 @@ from chainrule.distributed.collectives import (
     reduce_scatter_tensor,
     scatter,
 )
+from chainrule.distributed.device_mesh import DeviceMesh, init_device_mesh
 from chainrule.distributed.groups import (
     Backend,
     GroupMember,
@@ -74,16 +75,6 @@ from chainrule.distributed.groups import (
     is_xccl_available,
     reduce_op,
 )
-from chainrule.distributed.meshes import (
-    DeviceMesh,
-    Placement,
-    Replicate,
-    Shard,
-    distribute_module,
-    distribute_tensor,
-    init_device_mesh,
-    placements_of,
-)
 from chainrule.distributed.objects import (
     all_gather_object,
     broadcast_object_list,
@@ -98,6 +89,14 @@ from chainrule.distributed.starting import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
+)
+from chainrule.distributed.tensor import (
+    Placement,
+    Replicate,
+    Shard,
+    distribute_module,
+    distribute_tensor,
+    placements_of,
 )
 from chainrule.distributed.work import Work
 
@@ -223,7 +222,6 @@ ABSENT = {
             "shrink_group",
             "split_group",
             "supports_complex",
-            "tensor",
             "utils",
         ),
         MISSING,

@@ -6,6 +6,7 @@ the result, keeps its own type, and no gradient flows through it.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -43,7 +44,6 @@ def into(
     inputs: Sequence[object] = (),
     exact: bool = False,
     apart: bool = False,
-    stacklevel: int = 3,
 ) -> Any:
     """``out`` with the result in it, or several of both.
 
@@ -58,10 +58,7 @@ def into(
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{op}(): argument 'out' must be a tuple of {len(result)} Tensors")
-        parts = [
-            into(op, o, r, inputs, exact, apart, stacklevel + 2)
-            for o, r in zip(out, result, strict=True)
-        ]
+        parts = [into(op, o, r, inputs, exact, apart) for o, r in zip(out, result, strict=True)]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
     if not isinstance(out, Tensor):
         raise TypeError(f"{op}(): argument 'out' must be Tensor, not {type(out).__name__}")
@@ -73,12 +70,23 @@ def into(
                 f"{op}: an output with one or more elements was resized since it had shape "
                 f"{tuple(out.shape)}, which does not match the required output shape "
                 f"{tuple(result.shape)}; give one of that shape, or an empty one",
-                stacklevel=stacklevel,
+                stacklevel=_caller(),
             )
         out.data = of_array(K.empty(result.array.shape, out.array.dtype))
     out.array = K.write(out.array, result.array)
     touch(out)
     return out
+
+
+def _caller() -> int:
+    """How far above the function that asks the one is that called an operation."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(_OPERATIONS):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+_OPERATIONS = __name__.rpartition("core.")[0]
 
 
 def _check(

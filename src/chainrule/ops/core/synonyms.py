@@ -92,7 +92,7 @@ def takes_out(exact: bool = True, typed: bool = False, apart: bool = False) -> C
             if typed and kwargs.get("dtype") is None and isinstance(out, Tensor):
                 kwargs["dtype"] = out.dtype
             inputs = (*args, *kwargs.values())
-            return into(op, out, call(*args, **kwargs), inputs, exact, apart, 4)
+            return into(op, out, call(*args, **kwargs), inputs, exact, apart)
 
         return _called(declared, words, write)
 
