@@ -16,6 +16,9 @@ import numpy as np
 __all__ = ["Network", "Task", "classifying", "integers", "normal", "same_weights"]
 
 
+PIECE = 1 << 16  # numbers that are drawn at once: memory of ours is not to be measured
+
+
 @dataclass
 class Task:
     """A model, the losses that a step minimizes one after the other, and an inference."""
@@ -77,7 +80,7 @@ class Network:
 def normal(lib: Any, *shape: int, seed: int = 0) -> Any:
     """Normal random numbers, the same ones in every library, in its default dtype."""
     values = np.random.default_rng(seed).standard_normal(shape, np.float32)
-    return lib.tensor(values, dtype=lib.get_default_dtype())
+    return lib.from_numpy(values).to(lib.get_default_device(), lib.get_default_dtype())
 
 
 def integers(lib: Any, below: int, *shape: int, seed: int = 0) -> Any:
@@ -92,10 +95,11 @@ def same_weights(lib: Any, model: Any) -> Any:
         for name, p in model.named_parameters():
             if p.ndim > 1:
                 bound = 1 / math.sqrt(math.prod(p.shape[1:]))
-                drawn = r.random(tuple(p.shape), np.float32)
-                drawn -= 0.5
-                drawn *= 2 * bound
-                p.copy_(lib.from_numpy(drawn))
+                values = p.detach().cpu().numpy()
+                for part in np.split(values.reshape(-1), range(PIECE, p.numel(), PIECE)):
+                    part[:] = (r.random(part.size, np.float32) - 0.5) * np.float32(2 * bound)
+                if p.device.type != "cpu":
+                    p.copy_(lib.from_numpy(values))
             elif "bias" in name:
                 p.zero_()
     return model

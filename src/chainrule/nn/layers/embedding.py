@@ -131,8 +131,8 @@ class _Table(Module):
                 )
             self.weight = Parameter(weight, requires_grad=not freeze)
         else:
-            table = empty(shape, device=device, dtype=dtype)
-            self.weight = Parameter(table, requires_grad=not freeze)
+            self.weight = Parameter(empty(shape, device=device, dtype=dtype))
+            self.weight.requires_grad = not freeze
             self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -100,7 +100,7 @@ def _fill(
         )
     g = stream(op, generator)
     value = draw(tuple(input.shape), lambda shape: kernel(g, shape, target, *params))
-    return assign(input, value, op)
+    return assign(input, value, op, fresh=True)
 
 
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
@@ -109,7 +109,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     if not 0 < value < 1:
         raise RuntimeError(f"geometric_: expects p to be in (0, 1), but got p={value}")
     out = draw(tuple(input.shape), lambda shape: K.random_geometric(g, shape, d, value))
-    return assign(input, out, "geometric_")
+    return assign(input, out, "geometric_", fresh=True)
 
 
 def bernoulli_(
