@@ -130,3 +130,19 @@ def test_layer(layer: Layer) -> None:
         assert_close(plain(there(*y)), plain(host(*x)), rtol=1e-8, atol=1e-10)
         if grads:
             assert_close(there.gradients(y), gradients_on_host(host, x), rtol=1e-6, atol=1e-8)
+
+
+def test_large_parameters_stay_where_they_were_made() -> None:
+    """What fills a large tensor is drawn on the host, but does not become its memory."""
+    with chainrule.device(PLACE):
+        layer = chainrule.nn.Linear(784, 64)
+        filled = chainrule.nn.init.orthogonal_(chainrule.empty(256, 256))
+    for p in (layer.weight, filled):
+        assert p.device.type == PLACE
+        assert not isinstance(p.array, np.ndarray)
+    assert layer(chainrule.ones(2, 784, device=PLACE)).device.type == PLACE
+    chainrule.manual_seed(3)
+    with chainrule.device(PLACE):
+        drawn = chainrule.nn.Linear(784, 64).weight
+    chainrule.manual_seed(3)
+    assert_close(to_array(drawn), to_array(chainrule.nn.Linear(784, 64).weight), 0.0)

@@ -175,6 +175,8 @@ def _can_move(x: Tensor, value: Tensor) -> bool:
     """Whether nobody could tell that x gets the memory of the value, instead of a copy of it."""
     if isinstance(x.array, Box) or isinstance(value.array, Box) or x.array.nbytes < LARGE:
         return False
+    if x.array.__class__ is not value.array.__class__:  # drawn on the host, for a device
+        return False
     if not (_is_alone(x) and _is_alone(value)):
         return False
     old, new = x.array, value.array
