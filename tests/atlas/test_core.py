@@ -15,9 +15,11 @@ import pytest
 import chainrule
 from chainrule import nn
 from chainrule.atlas import (
+    NOT_KEPT,
     Entry,
     Failed,
     Forms,
+    Keep,
     Number,
     Outcome,
     Refuted,
@@ -344,6 +346,53 @@ def test_training_that_an_interrupt_ends_is_no_result(
     with pytest.raises(KeyboardInterrupt):
         run(choose(["ERR002", "M22"]), tmp_path)
     assert [running.kept_record(tmp_path, id) is None for id in ("ERR002", "M22")] == [False, True]
+
+
+TOLD: list[str] = []
+
+
+def slow(name: str) -> list[str]:
+    """A result that takes long."""
+    TOLD.append(name)
+    if name == "second" and len(TOLD) == 2:  # training ends in order, and gives back what it has
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    return [name]
+
+
+def in_parts(keep: Keep = NOT_KEPT) -> Outcome:
+    """Two results that take long."""
+    for name in ("first", "second"):
+        assert keep(name, slow, name) == [name]
+    return Outcome({"least slope": 1.0, "least value": 0.0})
+
+
+@pytest.mark.usefixtures("listed")
+def test_results_that_take_long_are_kept_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full run that was interrupted goes on behind them, and other entries take them, too."""
+    TOLD.clear()
+    made = dataclasses.replace(entries()["ERR002"], function=in_parts)
+    ENTRIES["ERR002"] = made
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt):
+        run([made], tmp_path, full=True)
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["first.json"]
+    (record,) = run([made], tmp_path, full=True)
+    assert (record.error, TOLD) == ("", ["first", "second", "second"])
+    again = Keep(tmp_path / running.SHARED)
+    assert again("first", slow, "first") == ["first"]
+    assert len(TOLD) == 3
+    # Another source, and a file that is damaged: computed again.
+    monkeypatch.setattr("chainrule.atlas.core.keep.key_of_function", lambda function: "new")
+    again("first", slow, "first")
+    (tmp_path / running.SHARED / "first.json").write_text("{")
+    again("first", slow, "first")
+    assert TOLD[3:] == ["first", "first"]
+    # A quick run keeps nothing.
+    run([made], tmp_path / "quick")
+    assert not (tmp_path / "quick" / running.SHARED).exists()
 
 
 @pytest.mark.usefixtures("listed")

@@ -71,7 +71,8 @@ class Entry:
         title: what it is, in a few words.
         claims: what the course says of it.
         function: what computes and draws it. Its docstring explains it to a student. Its defaults
-            are the quick settings; it takes ``data``, a folder, if it reads files.
+            are the quick settings; it takes ``data``, a folder, if it reads files, and ``keep``
+            (``Keep``) if a full run has results that take long, or that others need as well.
         full: settings of the size that the course has, instead of the defaults.
         data: the data sets that the full settings read from files.
     """
@@ -89,7 +90,7 @@ class Entry:
     def settings(self, full: bool = False) -> dict[str, Any]:
         """The settings of a quick or of a full run."""
         taken = inspect.signature(self.function).parameters
-        quick = {n: p.default for n, p in taken.items() if n != "data"}
+        quick = {n: p.default for n, p in taken.items() if n not in ("data", "keep")}
         return {**quick, **self.full} if full else quick
 
     @property
@@ -101,6 +102,11 @@ class Entry:
     def reads_files(self) -> bool:
         """Whether a full run reads files, if they are there."""
         return "data" in inspect.signature(self.function).parameters
+
+    @property
+    def keeps_results(self) -> bool:
+        """Whether a full run keeps results one by one."""
+        return "keep" in inspect.signature(self.function).parameters
 
     @property
     def explanation(self) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 from chainrule import random
 from chainrule.atlas.core.claims import Judged
+from chainrule.atlas.core.keep import NOT_KEPT, Keep
 from chainrule.atlas.core.pictures import close_all, files_of
 from chainrule.atlas.core.registry import Entry, Outcome, entries
 from chainrule.atlas.core.sources import key_of
@@ -32,6 +33,7 @@ from chainrule.inspect.core.results import plain
 __all__ = ["Record", "compute", "kept_record", "run"]
 
 FILES = "files"  # the folder with what entries computed and drew
+SHARED = "kept"  # the folder with what takes long, and entries share
 RECORD = "record.json"
 
 
@@ -56,14 +58,19 @@ class Record:
     error: str = ""
 
 
-def compute(entry: Entry, full: bool = False, data: Path | None = None) -> Outcome:
+def compute(
+    entry: Entry, full: bool = False, data: Path | None = None, keep: Keep = NOT_KEPT
+) -> Outcome:
     """Runs an entry from the seed 0, silently; the random numbers of others are not touched.
 
-    Files, in the folder ``data``, are read by full runs alone.
+    Files, in the folder ``data``, are read by full runs alone; ``keep`` has
+    what takes long.
     """
     settings = entry.settings(full)
     if entry.reads_files:
         settings["data"] = data if full else None
+    if entry.keeps_results:
+        settings["keep"] = keep
     # Programs of the courses print their tables.
     with random.fork_rng(), contextlib.redirect_stdout(io.StringIO()):
         random.manual_seed(0)
@@ -137,7 +144,8 @@ def _kept(
     _draw_without_window()
     start = time.perf_counter()
     try:
-        outcome = compute(entry, full, data)
+        keep = Keep(out / SHARED, interrupts) if full else NOT_KEPT
+        outcome = compute(entry, full, data, keep)
         if interrupts:
             raise KeyboardInterrupt  # it may be half trained
         return _write(entry, outcome, full, out, time.perf_counter() - start)

@@ -17,7 +17,7 @@ from typing import Any
 from chainrule.atlas.core.registry import Entry
 from chainrule.version import __version__
 
-__all__ = ["code_of", "key_of", "public_names"]
+__all__ = ["code_of", "key_of", "key_of_function", "public_names"]
 
 FORMAT = 1  # of what is written for an entry: another number computes all again
 
@@ -134,7 +134,16 @@ def key_of(entry: Entry, full: bool) -> str:
     key computes it again."""
     settings = json.dumps(entry.settings(full), sort_keys=True, default=str)
     files = "files" if full and entry.reads_files else ""
-    text = "\n".join([str(FORMAT), __version__, settings, files, code_of(entry)])
+    return _digest(settings, files, code_of(entry))
+
+
+def key_of_function(function: Callable[..., Any]) -> str:
+    """The same for a function by itself, whatever its arguments."""
+    return _digest(*_parts_of(function.__module__, function.__name__).values())
+
+
+def _digest(*texts: str) -> str:
+    text = "\n".join([str(FORMAT), __version__, *texts])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from chainrule import charts
-from chainrule.atlas import Outcome, Spread, Statement, entry
+from chainrule.atlas import NOT_KEPT, Keep, Outcome, Spread, Statement, entry
 from chainrule.atlas.course.x05_mnist import (
     EPOCHS,
     MANY,
@@ -35,7 +35,13 @@ STAND_IN = "Small digits in place of MNIST"
 Errors = dict[str, dict[str, list[tuple[float, float]]]]
 
 
-def table(parts: Parts, seeds: int, epochs: int | None, names: tuple[str, ...]) -> Errors:
+def table(
+    parts: Parts,
+    seeds: int,
+    epochs: int | None,
+    names: tuple[str, ...],
+    keep: Keep,
+) -> Errors:
     """Errors of all cells of these networks: as many epochs as each needs, or on the stand-in."""
     found: Errors = {}
     for name in names:
@@ -44,7 +50,9 @@ def table(parts: Parts, seeds: int, epochs: int | None, names: tuple[str, ...]) 
             long = epochs or EPOCHS[name][regularizer]
             count = seeds if long <= MANY else 2
             shrink = 8 if epochs else 1
-            found[name][regularizer] = errors_of(name, regularizer, parts, long, count, shrink)
+            cell = f"mnist-{name}-{regularizer}-{long}-epochs-{count}-seeds"
+            args = (name, regularizer, parts, long, count, shrink)
+            found[name][regularizer] = keep(cell, errors_of, *args)
     return found
 
 
@@ -130,7 +138,9 @@ def _claims() -> list[Statement]:
     full={"seeds": 5, "epochs": None},
     data=("mnist",),
 )
-def mnist_table(seeds: int = 2, epochs: int | None = 5, data: Path | None = None) -> Outcome:
+def mnist_table(
+    seeds: int = 2, epochs: int | None = 5, data: Path | None = None, keep: Keep = NOT_KEPT
+) -> Outcome:
     """Thirteen networks learn to read digits: without regularizer, with weight decay, with dropout.
 
     Each is trained on nine tenths of the training images; the epoch is chosen by its error on the
@@ -140,7 +150,7 @@ def mnist_table(seeds: int = 2, epochs: int | None = 5, data: Path | None = None
     """
     real = epochs is None
     parts = read(data) if real else stand_in()
-    errors = table(parts, seeds, epochs, tuple(PRINTED))
+    errors = table(parts, seeds, epochs, tuple(PRINTED), keep)
     means = {name: [mean(pairs) for pairs in cells.values()] for name, cells in errors.items()}
     obtained: dict[str, Any] = {
         "error of the linear classifier over the best network's": means["linear"][0]

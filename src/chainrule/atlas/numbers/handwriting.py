@@ -8,7 +8,7 @@ from typing import Any
 
 import chainrule
 from chainrule import charts, data as datasets, inspect, models
-from chainrule.atlas import Number, Outcome, Refuted, Statement, entry
+from chainrule.atlas import NOT_KEPT, Keep, Number, Outcome, Refuted, Statement, entry
 from chainrule.atlas.course.x05_mnist import Parts, errors_of, read, stand_in
 from chainrule.atlas.errata.images004 import counted
 from chainrule.atlas.experiments.mnist import (
@@ -96,7 +96,9 @@ def mnist_classes(data: Path | None = None) -> Outcome:
     full={"seeds": 5, "epochs": None},
     data=("mnist",),
 )
-def mnist_convnet(seeds: int = 2, epochs: int | None = 5, data: Path | None = None) -> Outcome:
+def mnist_convnet(
+    seeds: int = 2, epochs: int | None = 5, data: Path | None = None, keep: Keep = NOT_KEPT
+) -> Outcome:
     """Convolution, pooling, convolution, pooling, two dense layers: ReLU throughout.
 
     The kernels see strokes wherever they lie, and pooling forgives small shifts. That halves the
@@ -104,7 +106,7 @@ def mnist_convnet(seeds: int = 2, epochs: int | None = 5, data: Path | None = No
     """
     real = epochs is None
     parts = read(data) if real else stand_in()
-    errors = table(parts, seeds, epochs, ("linear", "convnet"))
+    errors = table(parts, seeds, epochs, ("linear", "convnet"), keep)
     net = models.MnistConvNet()
     kinds = [type(m).__name__ for m in net]
     cells = [mean(pairs) for pairs in errors["convnet"].values()]
