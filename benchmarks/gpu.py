@@ -5,9 +5,13 @@
     python benchmarks/gpu.py --device xla --small    tiny sizes on JAX's CPU: does everything run?
 
 Products of float32 are computed in TF32 in all libraries, as the header says. Each candidate runs a
-number of steps without waiting, then waits for the last loss; candidates take turns. The best mode
-of PyTorch is the better one of eager (fused optimizer, channels last for images) and compiled
-(``torch.compile``, the better one of two modes where the steps are short).
+number of steps without waiting, then waits for the last loss. The best mode of PyTorch is the
+better one of eager (fused optimizer, channels last for images) and compiled (``torch.compile``, the
+better one of two modes where the steps are short).
+
+Compilers take most of the time, so that several processes compile at once, PyTorch's candidates
+apart from those of JAX and chainrule; when all have done, one row is measured after another, by one
+process at a time, whose candidates take turns.
 """
 
 from __future__ import annotations
@@ -15,12 +19,15 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import itertools
+import json
 import os
 import platform
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,11 +41,21 @@ from architectures import residual, sequences
 from architectures.task import integers, normal, same_weights
 from chainrule import func
 
-__all__ = ["measured"]
+__all__ = ["table"]
 
 PAGE = Path(__file__).parent / "gpu.md"
 EPOCH = 16  # steps in one call
 Steps = Callable[[int], float]
+Candidates = dict[str, Steps]
+
+
+class Setting(NamedTuple):
+    """What the rows are run with; ``torch`` in the processes that run PyTorch."""
+
+    device: str
+    small: bool
+    compiles: bool
+    torch: Any = None
 
 
 class Case(NamedTuple):
@@ -46,32 +63,28 @@ class Case(NamedTuple):
 
     title: str
     steps: int
-    make: Callable[[Any], dict[str, Steps]]
     aim: float  # the time in units of hand-written JAX's that is wanted
-
-
-class Setting(NamedTuple):
-    """What the rows are run with."""
-
-    device: str
-    small: bool
-    torch: Any
-    compiles: bool
+    ours: Callable[[Setting], Candidates]  # with those of JAX
+    torch: Callable[[Setting], Candidates]
 
 
 # --- the candidates of a training -----------------------------------------------------------------
 
 
-def _ours(setting: Setting, task: Any, optimizer: Any, context: Any = nullcontext) -> Steps:
+def _ours(setting: Setting, task: Any, optimizer: str, options: Any, narrow: bool = False) -> Steps:
     """Compiled steps of a task, whose loss takes no arguments."""
     task.model.train()
+    update = getattr(chainrule.optim, optimizer)(task.model.parameters(), lr=1e-3, **options)
+    context: Any = nullcontext
+    if narrow:
+        context = lambda: chainrule.autocast(setting.device, dtype=chainrule.bfloat16)  # noqa: E731
 
     def step() -> Any:
-        optimizer.zero_grad()
+        update.zero_grad()
         with context():
             loss = task.loss()
         loss.backward()
-        optimizer.step()
+        update.step()
         return loss
 
     compiled = chainrule.compile(step)
@@ -84,9 +97,10 @@ def _ours(setting: Setting, task: Any, optimizer: Any, context: Any = nullcontex
     return steps
 
 
-def _theirs(setting: Setting, task: Any, optimizer: Any, mode: str | None, context: Any) -> Steps:
+def _theirs(task: Any, optimizer: Any, mode: str | None, context: Any) -> Steps:
     """PyTorch's steps: eager, or with the loss compiled."""
-    torch = setting.torch
+    import torch
+
     task.model.train()
     loss_of = task.loss
     if mode is not None:
@@ -121,7 +135,7 @@ class Classifier:
         return self.criterion(self.model(self.x), self.y)
 
 
-class Sequence:
+class Recurrent:
     """An LSTM whose last state predicts a number."""
 
     def __init__(self, lib: Any, batch: int = 64, length: int = 100, width: int = 256):
@@ -156,72 +170,70 @@ def _batch(*tensors: Any) -> tuple[Any, ...]:
     return tuple([jnp.asarray(t.cpu().numpy()) for t in tensors])
 
 
-def _beside(
+def _torch(
     setting: Setting,
     make: Callable[[Any], Any],
     optimizer: str,
     options: Any,
     narrow: bool = False,
     short: bool = False,
-) -> dict[str, Steps]:
-    """Our steps and PyTorch's of the same task; those of ``short`` steps also as CUDA's graphs."""
-    lib = chainrule
-    task = make(lib)
-    found: dict[str, Steps] = {}
-    ours = getattr(lib.optim, optimizer)(task.model.parameters(), lr=1e-3, **options)
-    context: Any = nullcontext
-    if narrow:
-        context = lambda: lib.autocast(setting.device, dtype=lib.bfloat16)  # noqa: E731
-    found["chainrule"] = _ours(setting, task, ours, context)
-    torch = setting.torch
-    if torch is None:
-        return found
+) -> Candidates:
+    """PyTorch's steps of a task in all modes; those of ``short`` steps also as CUDA's graphs."""
+    torch, found = setting.torch, {}
+    on_gpu = setting.device == "cuda"
     modes = [None, "compiled", "reduce-overhead"] if setting.compiles else [None]
-    if not short:
-        modes = modes[:2]
-    for mode in modes:
+    for mode in modes if short else modes[:2]:
         torch.manual_seed(0)
         theirs = make(torch)
         if any(p.ndim == 4 for p in theirs.model.parameters()):
             theirs.model.to(memory_format=torch.channels_last)
-        fused = {"fused": True} if setting.device == "cuda" else {}
-        update = getattr(torch.optim, optimizer)(
-            theirs.model.parameters(), lr=1e-3, **options, **fused
-        )
+        fused = {"fused": True} if on_gpu else {}
+        update = getattr(torch.optim, optimizer)
+        update = update(theirs.model.parameters(), lr=1e-3, **options, **fused)
+        context: Any = nullcontext
         if narrow:
-            kind = setting.device if setting.device == "cuda" else "cpu"
-            context = lambda kind=kind: torch.autocast(kind, dtype=torch.bfloat16)  # noqa: E731
+            context = lambda: torch.autocast("cuda" if on_gpu else "cpu", dtype=torch.bfloat16)  # noqa: E731
         name = {None: "PyTorch eager", "compiled": "compiled"}.get(mode, f"compiled, {mode}")
-        found[name] = _theirs(setting, theirs, update, mode, context)
+        found[name] = _theirs(theirs, update, mode, context)
     return found
 
 
 # --- the rows -------------------------------------------------------------------------------------
 
 
-def _mlp(batch: int) -> Callable[[Setting], dict[str, Steps]]:
-    def make(setting: Setting) -> dict[str, Steps]:
+def _perceptron(lib: Any, setting: Setting, batch: int) -> Classifier:
+    if setting.small:
+        return Classifier(lib, 8, width=16, inputs=20)
+    return Classifier(lib, batch)
+
+
+def _mlp(batch: int) -> Callable[[Setting], Candidates]:
+    def make(setting: Setting) -> Candidates:
         import gpu_jax
 
-        sizes = {"width": 16, "inputs": 20} if setting.small else {}
-        rows = 8 if setting.small else batch
-        task = Classifier(chainrule, rows, **sizes)
+        task = _perceptron(chainrule, setting, batch)
         theirs = gpu_jax.mlp(_weights(task))
         given = _batch(task.x, task.y)
-        found = _beside(setting, lambda lib: Classifier(lib, rows, **sizes), "Adam", {}, short=True)
-        return {**found, "JAX by hand": lambda times: theirs.steps(given, times)}
+        return {
+            "chainrule": _ours(setting, task, "Adam", {}),
+            "JAX by hand": lambda times: theirs.steps(given, times),
+        }
 
     return make
 
 
-def _mlp_epoch(batch: int) -> Callable[[Setting], dict[str, Steps]]:
-    def make(setting: Setting) -> dict[str, Steps]:
+def _mlp_torch(batch: int) -> Callable[[Setting], Candidates]:
+    return lambda setting: _torch(
+        setting, lambda lib: _perceptron(lib, setting, batch), "Adam", {}, short=True
+    )
+
+
+def _mlp_epoch(batch: int) -> Callable[[Setting], Candidates]:
+    def make(setting: Setting) -> Candidates:
         import gpu_jax
         import jax.numpy as jnp
 
-        sizes = {"width": 16, "inputs": 20} if setting.small else {}
-        rows = 8 if setting.small else batch
-        task = Classifier(chainrule, rows, **sizes)
+        task = _perceptron(chainrule, setting, batch)
         theirs = gpu_jax.mlp(_weights(task))
         x, y = [jnp.stack([a] * EPOCH) for a in _batch(task.x, task.y)]
         optimizer = chainrule.optim.Adam(task.model.parameters(), lr=1e-3)
@@ -235,12 +247,10 @@ def _mlp_epoch(batch: int) -> Callable[[Setting], dict[str, Steps]]:
 
         compiled = chainrule.compile(step)
         many = task.x.repeat(EPOCH, 1), task.y.repeat(EPOCH)
-        for _ in range(4):
-            compiled(task.x, task.y)
 
         def ours(times: int) -> float:
             for _ in range(times // EPOCH):
-                losses = compiled.epoch(*many, batch_size=rows)
+                losses = compiled.epoch(*many, batch_size=len(task.y))
             return losses[-1].item()
 
         def by_hand(times: int) -> float:
@@ -253,65 +263,90 @@ def _mlp_epoch(batch: int) -> Callable[[Setting], dict[str, Steps]]:
     return make
 
 
-def _resnet(narrow: bool) -> Callable[[Setting], dict[str, Steps]]:
-    def make(setting: Setting) -> dict[str, Steps]:
+def _residual(lib: Any, setting: Setting) -> Any:
+    return residual.resnet18(lib, *((4, 8) if setting.small else (256, 32)))
+
+
+def _resnet(narrow: bool) -> Callable[[Setting], Candidates]:
+    def make(setting: Setting) -> Candidates:
         import gpu_jax
         import jax.numpy as jnp
 
         batch, size = (4, 8) if setting.small else (256, 32)
-        task = residual.resnet18(chainrule, batch, size)
+        task = _residual(chainrule, setting)
         theirs = gpu_jax.resnet18(_weights(task), jnp.bfloat16 if narrow else None)
         given = _batch(normal(chainrule, batch, 3, size, size), integers(chainrule, 10, batch))
-        found = _beside(
-            setting,
-            lambda lib: residual.resnet18(lib, batch, size),
-            "SGD",
-            {"momentum": 0.9},
-            narrow,
-        )
-        return {**found, "JAX by hand": lambda times: theirs.steps(given, times)}
+        return {
+            "chainrule": _ours(setting, task, "SGD", {"momentum": 0.9}, narrow),
+            "JAX by hand": lambda times: theirs.steps(given, times),
+        }
 
     return make
 
 
-def _lstm(setting: Setting) -> dict[str, Steps]:
+def _resnet_torch(narrow: bool) -> Callable[[Setting], Candidates]:
+    return lambda setting: _torch(
+        setting, lambda lib: _residual(lib, setting), "SGD", {"momentum": 0.9}, narrow
+    )
+
+
+def _sequence(lib: Any, setting: Setting) -> Recurrent:
+    return Recurrent(lib, batch=3, length=5, width=8) if setting.small else Recurrent(lib)
+
+
+def _lstm(setting: Setting) -> Candidates:
     import gpu_jax
 
-    sizes = {"batch": 3, "length": 5, "width": 8} if setting.small else {}
-    task = Sequence(chainrule, **sizes)
+    task = _sequence(chainrule, setting)
     theirs = gpu_jax.lstm(_weights(task))
     given = _batch(task.x, task.y)
-    found = _beside(setting, lambda lib: Sequence(lib, **sizes), "Adam", {})
-    return {**found, "JAX by hand": lambda times: theirs.steps(given, times)}
+    return {
+        "chainrule": _ours(setting, task, "Adam", {}),
+        "JAX by hand": lambda times: theirs.steps(given, times),
+    }
 
 
-def _gpt(narrow: bool) -> Callable[[Setting], dict[str, Steps]]:
-    def make(setting: Setting) -> dict[str, Steps]:
+def _lstm_torch(setting: Setting) -> Candidates:
+    return _torch(setting, lambda lib: _sequence(lib, setting), "Adam", {})
+
+
+def _sizes(setting: Setting) -> dict[str, int]:
+    if setting.small:
+        return {"batch": 2, "length": 9, "layers": 2, "width": 24, "heads": 2}
+    return {"batch": 32, "length": 256, "layers": 6, "width": 384, "heads": 6}
+
+
+def _gpt(narrow: bool) -> Callable[[Setting], Candidates]:
+    def make(setting: Setting) -> Candidates:
         import gpu_jax
         import jax.numpy as jnp
 
-        sizes: dict[str, Any] = {"batch": 32, "length": 256, "layers": 6, "width": 384, "heads": 6}
-        if setting.small:
-            sizes = {"batch": 2, "length": 9, "layers": 2, "width": 24, "heads": 2}
+        sizes = _sizes(setting)
         task = sequences.gpt(chainrule, **sizes)
-        theirs = gpu_jax.gpt(
-            _weights(task), sizes["layers"], sizes["heads"], jnp.bfloat16 if narrow else None
-        )
+        kind = jnp.bfloat16 if narrow else None
+        theirs = gpu_jax.gpt(_weights(task), sizes["layers"], sizes["heads"], kind)
         text = integers(chainrule, 65, sizes["batch"], sizes["length"] + 1)
         given = _batch(text[:, :-1], text[:, 1:])
-        found = _beside(setting, lambda lib: sequences.gpt(lib, **sizes), "AdamW", {}, narrow)
-        return {**found, "JAX by hand": lambda times: theirs.steps(given, times)}
+        return {
+            "chainrule": _ours(setting, task, "AdamW", {}, narrow),
+            "JAX by hand": lambda times: theirs.steps(given, times),
+        }
 
     return make
 
 
-def _hessian(setting: Setting) -> dict[str, Steps]:
+def _gpt_torch(narrow: bool) -> Callable[[Setting], Candidates]:
+    return lambda setting: _torch(
+        setting, lambda lib: sequences.gpt(lib, **_sizes(setting)), "AdamW", {}, narrow
+    )
+
+
+def _hessian(setting: Setting) -> Candidates:
     """The product of the MLP's Hessian with a vector."""
     import gpu_jax
+    import jax.numpy as jnp
 
-    sizes = {"width": 16, "inputs": 20} if setting.small else {}
-    rows = 8 if setting.small else 128
-    task = Classifier(chainrule, rows, **sizes)
+    task = _perceptron(chainrule, setting, 128)
     names = [name for name, _ in task.model.named_parameters()]
     values = tuple([p.detach() for p in task.model.parameters()])
 
@@ -330,8 +365,6 @@ def _hessian(setting: Setting) -> dict[str, Steps]:
             out = compiled(*tangents)
         return out[0][0, 0].item()
 
-    import jax.numpy as jnp
-
     by_hand = gpu_jax.hessian_product(_weights(task), *_batch(task.x, task.y))
     ones = [jnp.ones(tuple(p.shape), jnp.float32) for p in values]
 
@@ -340,20 +373,20 @@ def _hessian(setting: Setting) -> dict[str, Steps]:
             out = by_hand(ones)
         return float(out[0][0, 0])
 
-    found = {"chainrule": ours, "JAX by hand": jitted}
+    return {"chainrule": ours, "JAX by hand": jitted}
+
+
+def _hessian_torch(setting: Setting) -> Candidates:
     torch = setting.torch
-    if torch is None:
-        return found
-    theirs = Classifier(torch, rows, **sizes)
-    given = {k: v.detach() for k, v in theirs.model.named_parameters()}
+    task = _perceptron(torch, setting, 128)
+    given = {k: v.detach() for k, v in task.model.named_parameters()}
     vector = {k: torch.ones_like(v) for k, v in given.items()}
 
-    def torch_loss(values: Any) -> Any:
-        call = torch.func.functional_call
-        return theirs.criterion(call(theirs.model, values, (theirs.x,)), theirs.y)
+    def loss(values: Any) -> Any:
+        return task.criterion(torch.func.functional_call(task.model, values, (task.x,)), task.y)
 
-    def torch_product(vector: Any) -> Any:
-        return torch.func.jvp(torch.func.grad(torch_loss), (given,), (vector,))[1]
+    def product(vector: Any) -> Any:
+        return torch.func.jvp(torch.func.grad(loss), (given,), (vector,))[1]
 
     def run_of(function: Any) -> Steps:
         def run(times: int) -> float:
@@ -363,49 +396,150 @@ def _hessian(setting: Setting) -> dict[str, Steps]:
 
         return run
 
-    found["PyTorch eager"] = run_of(torch_product)
+    found = {"PyTorch eager": run_of(product)}
     if setting.compiles:
-        found["compiled"] = run_of(torch.compile(torch_product))
+        found["compiled"] = run_of(torch.compile(product))
     return found
 
 
 ROWS: dict[str, Case] = {
-    "mlp128": Case("MLP 784-512x3-10, Adam, batch 128, a step", 200, _mlp(128), 1.15),
-    "epoch128": Case("the same, 16 steps in one call", 320, _mlp_epoch(128), 1.05),
-    "mlp4096": Case("MLP 784-512x3-10, Adam, batch 4096, a step", 100, _mlp(4096), 1.15),
-    "epoch4096": Case("the same, 16 steps in one call", 160, _mlp_epoch(4096), 1.05),
-    "resnet18": Case("ResNet-18, 3x32x32, batch 256, SGD", 10, _resnet(False), 1.05),
-    "resnet18-bf16": Case("the same, products in bfloat16", 10, _resnet(True), 1.05),
-    "lstm": Case("LSTM 64-256, 100 steps, batch 64, Adam", 20, _lstm, 1.15),
-    "gpt": Case("GPT, 6 layers of 384, 32 x 256 letters, AdamW", 10, _gpt(False), 1.05),
-    "gpt-bf16": Case("the same, products in bfloat16", 10, _gpt(True), 1.05),
-    "hessian": Case("Hessian-vector product of the MLP, batch 128", 100, _hessian, 1.15),
+    "mlp128": Case(
+        "MLP 784-512x3-10, Adam, batch 128, a step", 200, 1.15, _mlp(128), _mlp_torch(128)
+    ),
+    "epoch128": Case("the same, 16 steps in one call", 320, 1.05, _mlp_epoch(128), _mlp_torch(128)),
+    "mlp4096": Case(
+        "MLP 784-512x3-10, Adam, batch 4096, a step", 100, 1.15, _mlp(4096), _mlp_torch(4096)
+    ),
+    "epoch4096": Case(
+        "the same, 16 steps in one call", 160, 1.05, _mlp_epoch(4096), _mlp_torch(4096)
+    ),
+    "resnet18": Case(
+        "ResNet-18, 3x32x32, batch 256, SGD", 10, 1.05, _resnet(False), _resnet_torch(False)
+    ),
+    "resnet18-bf16": Case(
+        "the same, products in bfloat16", 10, 1.05, _resnet(True), _resnet_torch(True)
+    ),
+    "lstm": Case("LSTM 64-256, 100 steps, batch 64, Adam", 20, 1.15, _lstm, _lstm_torch),
+    "gpt": Case(
+        "GPT, 6 layers of 384, 32 x 256 letters, AdamW", 10, 1.05, _gpt(False), _gpt_torch(False)
+    ),
+    "gpt-bf16": Case("the same, products in bfloat16", 10, 1.05, _gpt(True), _gpt_torch(True)),
+    "hessian": Case(
+        "Hessian-vector product of the MLP, batch 128", 100, 1.15, _hessian, _hessian_torch
+    ),
 }
+# The epochs have PyTorch's steps beside them, which are the same.
+STEPS_OF = {"epoch128": "mlp128", "epoch4096": "mlp4096"}
+# Which rows of PyTorch's are compiled by one process: those of a kind share what is compiled.
+TOGETHER = [("mlp128", "mlp4096", "hessian"), ("resnet18",), ("resnet18-bf16",), ("lstm",)]
+TOGETHER += [("gpt",), ("gpt-bf16",)]
 
 
-# --- measuring ------------------------------------------------------------------------------------
+# --- one process ----------------------------------------------------------------------------------
 
 
-def measured(case: Case, setting: Setting, seconds: float) -> dict[str, Times]:
-    """Seconds per step of each candidate of a row."""
-    made = case.make(setting)
-    times = max(EPOCH, case.steps // 10) if setting.small else case.steps
-    first: dict[str, float] = {}
-    for name in list(made):
-        start = time.perf_counter()
-        try:
-            first[name] = made[name](EPOCH)
-        except Exception as error:  # another library's, on this machine
-            if name == "chainrule":
-                raise
-            print(f"    {name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
-            del made[name]
-            continue
-        spent = time.perf_counter() - start
-        print(f"    {name}: {first[name]:.6g} after {EPOCH} steps, {spent:.1f} s", flush=True)
-    turns = {name: lambda run=run: run(times) for name, run in made.items()}
-    found = take_turns(turns, repeats=2 if setting.small else 7, seconds=seconds)
-    return {name: Times(t.best / times, t.median / times) for name, t in found.items()}
+def _set_up(asked: argparse.Namespace) -> tuple[Setting, str]:
+    """The libraries of this process, with products in TF32; and their versions."""
+    setting = Setting(asked.device, asked.small, not asked.no_compile)
+    if asked.worker == "torch":
+        import torch
+
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cudnn.benchmark = True
+        if asked.device == "cuda":
+            torch.set_default_device("cuda")
+        cuda = f", CUDA {torch.version.cuda}" if asked.device == "cuda" else ""
+        return setting._replace(torch=torch), f"PyTorch {torch.__version__}{cuda}"
+    import jax
+
+    jax.config.update("jax_default_matmul_precision", "tensorfloat32")
+    chainrule.set_float32_matmul_precision("high")
+    chainrule.set_default_device(asked.device)
+    return setting, (
+        f"{jax.devices()[0].device_kind}; chainrule {chainrule.__version__}, JAX "
+        f"{jax.__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
+    )
+
+
+def _say(**told: Any) -> None:
+    print(json.dumps(told), flush=True)
+
+
+def work(asked: argparse.Namespace) -> None:
+    """Compiles the rows; then measures each that is asked for by a line. Tells in lines of JSON."""
+    setting, versions = _set_up(asked)
+    _say(versions=versions)
+    made: dict[str, Candidates] = {}
+    for row in asked.rows:
+        case = ROWS[row]
+        made[row] = (case.ours if asked.worker == "ours" else case.torch)(setting)
+        for name in list(made[row]):
+            _begin(row, name, made[row])
+    _say(ready=True)
+    for asked_for in sys.stdin:
+        row = asked_for.strip()
+        times = max(EPOCH, ROWS[row].steps // 10) if setting.small else ROWS[row].steps
+        turns = {name: partial(run, times) for name, run in made[row].items()}
+        found = take_turns(turns, repeats=2 if setting.small else 7, seconds=asked.seconds)
+        _say(row=row, times={k: (t.best / times, t.median / times) for k, t in found.items()})
+
+
+def _begin(row: str, name: str, made: Candidates) -> None:
+    """The first steps of a candidate, which compile; one of another library that fails is left out
+    and told."""
+    start = time.perf_counter()
+    try:
+        value = made[name](EPOCH)
+    except Exception as error:  # another library's, on this machine
+        if name == "chainrule":
+            raise
+        _say(told=f"{row}, {name}: {type(error).__name__}: {str(error)[:300]}")
+        del made[name]
+        return
+    spent = time.perf_counter() - start
+    _say(told=f"{row}, {name}: {value:.6g} after {EPOCH} steps, {spent:.1f} s")
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+class Worker:
+    """A process that compiles some rows, and measures them when it is asked to."""
+
+    def __init__(self, kind: str, rows: Sequence[str], options: Sequence[str]) -> None:
+        self.kind, self.rows, self.versions = kind, rows, ""
+        command = [sys.executable, __file__, "--worker", kind, *options, "--rows", *rows]
+        env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ}
+        self.process: Any = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+        )
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """What it tells, without what libraries print."""
+        for text in self.process.stdout:
+            if not text.startswith("{"):
+                continue
+            told = json.loads(text)
+            if "told" in told:
+                print(f"    {told['told']}", flush=True)
+            self.versions = told.get("versions", self.versions)
+            yield told
+
+    def is_ready(self) -> bool:
+        """Waits until it has compiled everything; False if it could not."""
+        return any("ready" in told for told in self)
+
+    def measure(self, row: str) -> dict[str, Times]:
+        """The times of its candidates of this row, none if it has not got it."""
+        if row not in self.rows or self.process.poll() is not None:
+            return {}
+        print(row, file=self.process.stdin, flush=True)
+        found = next((told["times"] for told in self if "times" in told), {})
+        return {name: Times(*times) for name, times in found.items()}
+
+    def end(self) -> None:
+        """Closes its input, at which it ends."""
+        self.process.communicate()
 
 
 def line(case: Case, times: dict[str, Times]) -> str:
@@ -428,16 +562,40 @@ HEAD = [
 ]
 
 
-def _versions(setting: Setting) -> str:
-    import jax
+def _workers(asked: argparse.Namespace) -> list[Worker]:
+    options = ["--device", asked.device, "--seconds", str(asked.seconds)]
+    options += ["--small"] * asked.small + ["--no-compile"] * asked.no_compile
+    workers = [Worker("ours", asked.rows, options)]
+    if importlib.util.find_spec("torch"):
+        wanted = {STEPS_OF.get(row, row) for row in asked.rows}
+        kinds = [[row for row in kind if row in wanted] for kind in TOGETHER]
+        workers += [Worker("torch", kind, options) for kind in kinds if kind]
+    return workers
 
-    names = [f"chainrule {chainrule.__version__}", f"JAX {jax.__version__}"]
-    if setting.torch is not None:
-        names.append(f"PyTorch {setting.torch.__version__}")
-        if setting.device == "cuda":
-            names.append(f"CUDA {setting.torch.version.cuda}")
-    names += [f"NumPy {np.__version__}", f"Python {platform.python_version()}"]
-    return f"- {jax.devices()[0].device_kind}; {', '.join(names)}"
+
+def table(asked: argparse.Namespace) -> Iterator[str]:
+    """The lines of the page, each as soon as it is known."""
+    workers = _workers(asked)
+    ours, *theirs = workers
+    if not ours.is_ready():
+        for worker in workers:
+            worker.process.kill()
+        sys.exit("chainrule's rows could not be compiled")
+    theirs = [worker for worker in theirs if worker.is_ready()]
+    yield "- " + ", ".join(dict.fromkeys(w.versions for w in (ours, *theirs)))
+    yield ""
+    yield from HEAD
+    seen: dict[str, dict[str, Times]] = {}
+    for row in asked.rows:
+        times = ours.measure(row)
+        same = STEPS_OF.get(row, row)
+        if same not in seen:
+            seen[same] = {}
+            for worker in theirs:
+                seen[same].update(worker.measure(same))
+        yield line(ROWS[row], {**seen[same], **times})
+    for worker in workers:
+        worker.end()
 
 
 def main() -> None:
@@ -449,31 +607,19 @@ def main() -> None:
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--seconds", type=float, default=0.3, help="of a turn")
     parser.add_argument("--out", type=Path, help="a page to write, instead of benchmarks/gpu.md")
+    parser.add_argument("--worker", choices=["ours", "torch"], help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    torch = None
-    if importlib.util.find_spec("torch"):
-        import torch
-
-        torch.set_float32_matmul_precision("high")
-        torch.backends.cudnn.benchmark = True
-        if asked.device == "cuda":
-            torch.set_default_device("cuda")
-    setting = Setting(asked.device, asked.small, torch, not asked.no_compile)
-    import jax
-
-    jax.config.update("jax_default_matmul_precision", "tensorfloat32")
-    chainrule.set_float32_matmul_precision("high")
-    chainrule.set_default_device(asked.device)
-    lines = [_versions(setting), "", *HEAD]
-    print("\n".join(lines), flush=True)
-    for name in asked.rows:
-        lines.append(line(ROWS[name], measured(ROWS[name], setting, asked.seconds)))
-        print(lines[-1], flush=True)
-        if asked.out is not None:
-            asked.out.write_text("\n".join(lines) + "\n")
-    if asked.rows == list(ROWS) and not asked.small and asked.out is None:
-        PAGE.write_text("\n".join(["# Training on a GPU", "", *lines]) + "\n")
+    if asked.worker is not None:
+        work(asked)
+        return
+    whole = asked.rows == list(ROWS) and not asked.small
+    page = asked.out or (PAGE if whole else None)
+    lines = ["# Training on a GPU", ""]
+    for text in table(asked):
+        lines.append(text)
+        print(text, flush=True)
+        if page is not None:
+            page.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
