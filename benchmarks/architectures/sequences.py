@@ -83,7 +83,7 @@ def gpt(
             self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
 
         def forward(self, x: Any) -> Any:
-            x = self.words(x) + self.places(lib.arange(x.shape[1]))
+            x = self.words(x) + self.places(lib.arange(x.shape[1], device=x.device))
             return self.head(self.norm(self.blocks(x)))
 
     model = same_weights(lib, GPT())

@@ -206,13 +206,25 @@ def called(function: Any, program: Any, *args: Any) -> Any:
         ) from error
 
 
-def loop(step: Callable[..., Any], loss: int, times: int, batch: int) -> Any:
-    """So many steps as one function of XLA's; ``loss`` is the place of what is kept of each."""
+def loop(
+    step: Callable[..., Any],
+    loss: int,
+    times: int,
+    batch: int,
+    begin: Callable[..., Any],
+    end: Callable[..., Any],
+) -> Any:
+    """So many steps as one function of XLA's; ``loss`` is the place of what is kept of each.
+
+    ``begin(changing)`` is the state that the steps carry, and ``end(state, out)`` what goes out.
+    """
     lax, jnp = jax().lax, jax().numpy
 
     def whole(
         changing: Any, fixed: Any, sources: Any, order: Any, drawn: Any, rows: Any, alive: Any
     ) -> Any:
+        first = begin(changing)
+
         def rows_of(i: Array) -> list[Array]:
             if order is None:
                 return [lax.dynamic_slice_in_dim(s, i * batch, batch) for s in sources]
@@ -226,11 +238,12 @@ def loop(step: Callable[..., Any], loss: int, times: int, batch: int) -> Any:
             return (state, held, out), (out[loss], held)
 
         shapes = jax().eval_shape(
-            step, changing, fixed, rows_of(jnp.int32(0)), [d[0] for d in drawn], rows[0], alive
+            step, first, fixed, rows_of(jnp.int32(0)), [d[0] for d in drawn], rows[0], alive
         )
         nothing = [jnp.zeros(s.shape, s.dtype) for s in shapes[1]]
         steps = (jnp.arange(times, dtype=np.int32), drawn, rows)
-        (state, _, out), (losses, held) = lax.scan(body, (changing, alive, nothing), steps)
+        (state, _, out), (losses, held) = lax.scan(body, (first, alive, nothing), steps)
+        state, out = end(state, out)
         return state, out, losses.reshape(times, -1), jnp.sum(held)
 
     return jax().jit(whole, donate_argnums=(0,))

@@ -12,7 +12,6 @@ changes nothing, and neither do those behind it: the state is that before the er
 from __future__ import annotations
 
 from collections.abc import Sequence
-from sys import getrefcount
 from typing import Any, NamedTuple
 
 from chainrule.backend import xla_programs as xla
@@ -21,7 +20,7 @@ from chainrule.backend.tracing import NotLowered
 from chainrule.compiler.ahead import Ahead
 from chainrule.compiler.program import Program, Ref, map_arrays
 from chainrule.compiler.rates import Numbers
-from chainrule.compiler.together import FEWEST, Together, worth_packing
+from chainrule.compiler.together import FEWEST, Together, donated, worth_packing
 from chainrule.compiler.traced import Traced
 
 __all__ = ["LATE", "Call", "Lowered"]
@@ -73,27 +72,41 @@ class Lowered(Traced):
         self.alive: Any = xla.yes(self.place)
         self.open: list[Call] = []
         self.asked = 0  # of how many of these steps the answer is on its way
+        self.joined = set()
         self.errors: list[Any] = []  # of the checks inside kernels, in their order
         self.out: dict[int, Any] = {}
         self.steps_done = 0
         self._put_together()
 
     def _put_together(self) -> None:
-        """Has small states and gradients go in and out as one array of each type."""
+        """Has the state lie in a list between steps, small arrays as one of each type, and small
+        gradients, too."""
         self.state: Together | None = None
         self.gradients: Together | None = None
         self.apart = len(self.changing)
-        slots = self.program.slots
-        cells = [slots[i].value for i in self.changing]
-        packed = [] if xla.on_meshes() else worth_packing(cells)
-        if not packed:
+        if xla.on_meshes():
             return
+        slots = self.program.slots
+        packed = worth_packing([slots[i].value for i in self.changing])
         # Those that lie together come last.
         self.changing = [
             *[i for k, i in enumerate(self.changing) if k not in packed],
             *[self.changing[k] for k in packed],
         ]
         self.apart = len(self.changing) - len(packed)
+        cells = [slots[i].value for i in self.changing]
+        columns, order = self._columns() if packed else ([], [])
+        if len({id(c) for c in cells}) == len(cells) and all([c.base is None for c in cells]):
+            self.state = Together(cells, columns, self.apart)
+        if len(order) >= FEWEST:  # in the order in which the update takes them
+            self.grads = [*[i for i in self.grads if i not in order], *order]
+            forms = [slots[i] for i in order]
+            self.gradients = Together([xla.empty(s.shape, s.dtype, self.place) for s in forms])
+        self.outs = [*self.results, *self.grads]
+
+    def _columns(self) -> tuple[list[list[int]], list[int]]:
+        """What lies together by the columns of the updates: numbers of small arrays, and the slots
+        of their gradients."""
         place_of = {slot: k for k, slot in enumerate(self.changing[self.apart :])}
         columns: list[list[int]] = []
         order: list[int] = []
@@ -107,12 +120,7 @@ class Lowered(Traced):
                 columns.append(found)
             mine = zip(_refs(grads), small, strict=True)
             order += [ref.slot for ref, one in mine if one and ref.slot in self.grads]
-        self.state = Together([slots[i].value for i in self.changing[self.apart :]], columns)
-        if len(order) >= FEWEST:  # in the order in which the update takes them
-            self.grads = [*[i for i in self.grads if i not in order], *order]
-            forms = [slots[i] for i in order]
-            self.gradients = Together([xla.empty(s.shape, s.dtype, self.place) for s in forms])
-        self.outs = [*self.results, *self.grads]
+        return columns, order
 
     def _refuse_what_stays_on_the_host(self) -> None:
         program = self.program
@@ -192,18 +200,12 @@ class Lowered(Traced):
         return self.run()
 
     def _state(self) -> tuple[list[Any], list[Any]]:
-        """The arrays of the state, those that are donated first.
-
-        An array that somebody else has is copied: its memory must stay.
-        """
+        """The arrays of the state, those that are donated first."""
         slots = self.program.slots
         fixed = [xla.raw_of(slots[i].value) for i in self.fixed]
-        changing = []
-        for i in self.changing[: self.apart]:
-            raw = slots[i].value.raw
-            changing.append(raw if getrefcount(raw) <= ALONE else xla.copied(raw))
-            raw = None
-        return changing + (self.state.take() if self.state is not None else []), fixed
+        if self.state is not None:
+            return self.state.take(), fixed
+        return donated([slots[i].value for i in self.changing]), fixed
 
     def _apart(self) -> None:
         """Where arrays lie on several devices, each goes in and out by itself."""
@@ -239,11 +241,12 @@ class Lowered(Traced):
         return -1
 
     def _put_back(self, new: Sequence[Any]) -> None:
-        slots = self.program.slots
-        for i, raw in zip(self.changing[: self.apart], new, strict=False):
-            slots[i].value.write(raw)
         if self.state is not None:
-            self.state.put(new[self.apart :])
+            self.state.put(new)
+            return
+        slots = self.program.slots
+        for i, raw in zip(self.changing, new, strict=True):
+            slots[i].value.write(raw)
 
     def _hand_on(self, out: Sequence[Any]) -> None:
         """What a step hands out, in cells."""
@@ -314,7 +317,9 @@ class Lowered(Traced):
         loop = self.many.get(key)
         if loop is None:
             slot = self.outs.index(_refs(self.program.result)[0].slot)
-            loop = self.many[key] = xla.loop(self._whole, slot, times, batch)
+            loop = self.many[key] = xla.loop(
+                self._one_of_many, slot, times, batch, self._begin, self._end
+            )
         changing, fixed = self._state()
         given = [] if order is None else [order]
         changing, fixed, sources, given = xla.together(changing, fixed, sources, given)
@@ -384,20 +389,3 @@ def _refs(tree: Any) -> list[Ref]:
     found: list[Ref] = []
     map_arrays(tree, Ref, found.append)
     return found
-
-
-class _Holder:
-    def __init__(self) -> None:
-        self._raw = object()
-
-    @property
-    def raw(self) -> object:
-        return self._raw
-
-
-def _references() -> int:
-    raw = _Holder().raw
-    return getrefcount(raw)
-
-
-ALONE = _references() + 1  # of an array that only its cell has, besides who looks at it

@@ -1,24 +1,26 @@
-"""Arrays of many cells as one: the state of short steps on a device, and their gradients.
+"""The state of a program between its steps on a device, and the gradients that these hand out.
 
-A call of XLA's takes some microseconds for each argument and each result, which is most of the time
-of a short step. So all parameters and moments go in and out as one array of each type, and a cell
-gets its own when somebody asks for it.
+The arrays stay in the list in which a step gave them back, and the next one takes that list; a cell
+gets its array when somebody asks for it. Many small arrays go in and out as one array of each type:
+a call of XLA's takes some microseconds for each argument and each result, and a small array takes a
+kernel of its own. Larger ones go by themselves: to join and to part them takes longer.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container, Sequence
+from sys import getrefcount
 from typing import Any
 
 from chainrule.backend import xla_programs as xla
 from chainrule.backend.placed import Placed
 
-__all__ = ["FEWEST", "Together", "update_joined", "worth_packing"]
+__all__ = ["FEWEST", "Together", "donated", "update_joined", "worth_packing"]
 
-PACKED = 1 << 25  # bytes: of a larger state only small arrays lie together,
-SMALL = 1 << 15  # those up to so many bytes
-FEWEST = 4
+SMALL = 1 << 15  # bytes of an array that is small
+MANY = 32  # small arrays from which on they lie together
+FEWEST = 4  # gradients
 
 
 def worth_packing(cells: Sequence[Placed]) -> list[int]:
@@ -30,45 +32,85 @@ def worth_packing(cells: Sequence[Placed]) -> list[int]:
     if len(own) < len(cells):
         return []
     small = [k for k in own if cells[k].nbytes <= SMALL]
-    found = own if sum([c.nbytes for c in cells]) <= PACKED else small
-    return found if len(found) >= FEWEST else []
+    return small if len(small) >= MANY else []
 
 
 class Together:
-    """Cells whose arrays lie together between steps, and apart when one of them is looked at."""
+    """Cells whose arrays lie in a list between steps, and in them when one of them is looked at.
 
-    def __init__(self, cells: Sequence[Placed], columns: Sequence[Sequence[int]] = ()):
-        self.cells = list(cells)
-        self.pack = xla.Pack(self.cells, columns)
-        self._flats: list[Any] | None = None
+    Args:
+        cells: the first ``apart`` of them go by themselves, the others together.
+        columns: numbers of those that belong together (``Pack``).
+    """
+
+    def __init__(
+        self, cells: Sequence[Placed], columns: Sequence[Sequence[int]] = (), apart: int = 0
+    ):
+        self.cells, self.apart = list(cells), apart
+        self.pack = xla.Pack(self.cells[apart:], columns)
+        self._arrays: list[Any] | None = None
         self._lock = threading.RLock()
 
     def take(self) -> list[Any]:
-        """The arrays together."""
-        if self._flats is None:
-            return list(self.pack.packed([c.raw for c in self.cells]))
-        return self._flats
+        """The arrays, ready to be donated."""
+        if self._arrays is not None:
+            return self._arrays
+        found = donated(self.cells[: self.apart])
+        if self.pack.groups:
+            found += self.pack.packed([c.raw for c in self.cells[self.apart :]])
+        return found
 
-    def put(self, flats: Sequence[Any]) -> None:
-        """They hold this from now on."""
+    def put(self, arrays: Sequence[Any]) -> None:
+        """The cells hold this from now on."""
         with self._lock:
-            if self._flats is None:
+            if self._arrays is None:
                 for cell in self.cells:
                     if cell.owner is not None and cell.owner is not self:
                         cell.owner.hand_out()
                     cell.owner = self
-            self._flats = list(flats)
+            self._arrays = list(arrays)
 
     def hand_out(self) -> None:
         """Gives each cell its own array."""
         with self._lock:
-            flats, self._flats = self._flats, None
-            if flats is None:
+            arrays, self._arrays = self._arrays, None
+            if arrays is None:
                 return
             for cell in self.cells:
                 cell.owner = None
-            for cell, raw in zip(self.cells, self.pack.unpacked(flats), strict=True):
+            own = arrays[: self.apart]
+            if self.pack.groups:
+                own += self.pack.unpacked(arrays[self.apart :])
+            for cell, raw in zip(self.cells, own, strict=True):
                 cell.write(raw)
+
+
+class _Holder:
+    def __init__(self) -> None:
+        self._raw = object()
+
+    @property
+    def raw(self) -> object:
+        return self._raw
+
+
+def _references() -> int:
+    raw = _Holder().raw
+    return getrefcount(raw)
+
+
+def donated(cells: Sequence[Placed]) -> list[Any]:
+    """The arrays of cells, to be taken for others: one that somebody else has is copied, its memory
+    must stay."""
+    found = []
+    for cell in cells:
+        raw = cell.raw
+        found.append(raw if getrefcount(raw) <= ALONE else xla.copied(raw))
+        raw = None
+    return found
+
+
+ALONE = _references() + 1  # of an array that only its cell has, besides who looks at it
 
 
 def update_joined(

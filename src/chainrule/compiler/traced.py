@@ -29,13 +29,21 @@ class Traced(Values):
     state: Together | None
     gradients: Together | None
     out: dict[int, Any]
+    joined: set[int]  # the cells, by identity, that are updated together
     errors: list[Any]  # of the checks inside kernels, in their order
 
     def _traced(
-        self, changing: Any, fixed: Any, inputs: Any, drawn: Any, numbers: Any, alive: Any
+        self,
+        changing: Any,
+        fixed: Any,
+        inputs: Any,
+        drawn: Any,
+        numbers: Any,
+        alive: Any,
+        joins: bool = False,
     ) -> Any:
         """A step on arrays that are traced: the new state if all checks hold, what it hands out,
-        and whether they do."""
+        and whether they do. It ``joins`` what lies together for its updates."""
         program = self.program
         arrays: list[Any] = [s.value for s in program.slots]
         given = [*zip(self.changing, changing, strict=True), *zip(self.fixed, fixed, strict=True)]
@@ -45,6 +53,7 @@ class Traced(Values):
         self.arrays, self.out = arrays, {}
         checks: list[Any] = []
         self.errors = []
+        self.joined = {id(arrays[i]) for i in self.changing[self.apart :]} if joins else set()
 
         def take(ok: Any, error: Any) -> None:
             checks.append(ok)
@@ -60,26 +69,28 @@ class Traced(Values):
         self.arrays = [s.value for s in program.slots]
         return state, out, held
 
-    def _whole(self, changing: Any, *given: Any) -> Any:
-        """The same on a state that may lie together, which stays where a check does not hold; with
-        gradients together as well."""
+    def _one_of_many(self, changing: Any, *given: Any) -> Any:
+        """The same on a state that stays where a check does not hold, each array by itself."""
         slots = self.program.slots
-        apart = changing[: self.apart]
-        cells: list[Any] = [slots[i].value for i in self.changing[: self.apart]]
+        new, out, held = self._traced(changing, *given)
+        rows = zip(new, changing, [slots[i].value for i in self.changing], strict=True)
+        return [xla.chosen(held, after, before, cell) for after, before, cell in rows], out, held
+
+    def _begin(self, changing: Any) -> list[Any]:
+        """The state, each array by itself."""
         if self.state is None:
-            new, out, held = self._traced(apart, *given)
-        else:
-            pack = self.state.pack
-            new, out, held = self._traced([*apart, *pack.unpack(changing[self.apart :])], *given)
-            new = [*new[: self.apart], *pack.pack(new[self.apart :])]
-            cells += [None] * len(pack.groups)
-        rows = zip(new, changing, cells, strict=True)
-        state = [xla.chosen(held, after, before, cell) for after, before, cell in rows]
+            return list(changing)
+        return [*changing[: self.apart], *self.state.pack.unpack(changing[self.apart :])]
+
+    def _end(self, state: Any, out: Any) -> tuple[Any, Any]:
+        """The state as it goes out, and what a step hands out: small arrays together."""
+        if self.state is not None:
+            state = [*state[: self.apart], *self.state.pack.pack(state[self.apart :])]
         if self.gradients is not None:
             pack = self.gradients.pack
             alone = len(out) - len(pack.shapes)
             out = [*out[:alone], *pack.pack(out[alone:])]
-        return state, out, held
+        return state, out
 
     def _step(
         self, changing: Any, fixed: Any, inputs: Any, drawn: Any, table: Any, at: Any, alive: Any
@@ -87,8 +98,19 @@ class Traced(Values):
         """A step whose numbers are a row of a table: the new state, what it hands out, whether all
         checks held, and the next row."""
         numbers = () if table is None else table[at]
-        state, out, held = self._whole(changing, fixed, inputs, drawn, numbers, alive)
-        return state, out, held, None if at is None else at + 1
+        given = (fixed, inputs, drawn, numbers, alive)
+        next_row = None if at is None else at + 1
+        if self.state is None:
+            state, out, held = self._one_of_many(changing, *given)
+            return *self._end(state, out), held, next_row
+        # Columns that are updated as a whole are chosen as a whole.
+        new, out, held = self._traced(self._begin(changing), *given, joins=True)
+        new, out = self._end(new, out)
+        cells = [self.program.slots[i].value for i in self.changing[: self.apart]]
+        cells += [None] * len(self.state.pack.groups)
+        rows = zip(new, changing, cells, strict=True)
+        state = [xla.chosen(held, after, before, cell) for after, before, cell in rows]
+        return state, out, held, next_row
 
     def _trace(self, step: Instruction, checks: list[Any], updates: Any, draws: Any) -> None:
         if step.update is not None:
@@ -96,11 +118,10 @@ class Traced(Values):
             rate, constants = next(updates)
             rates = self.filled(rates) if rate is None else rate
             values = (rule, *self.filled((params, grads)), rates, self.filled(states), constants)
-            if self.state is None:
-                step.function(*values)
+            if self.joined:
+                update_joined(self.joined, step.function, *values)
             else:
-                cells = [self.arrays[i] for i in self.changing[self.apart :]]
-                update_joined({id(c) for c in cells}, step.function, *values)
+                step.function(*values)
         elif step.effect == "draws":
             self._keep(xla.drawn(step, next(draws), self.place), step.out)
         elif step.effect == "checks":
