@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from typing import Any
+
 import chainrule
 from chainrule import charts, data, inspect, nn, problems
 from chainrule.atlas import Number, Outcome, Refuted, entry
@@ -93,9 +95,8 @@ def closer_start() -> Outcome:
             (1, math.inf),
         ),
     ],
-    full={"steps": 10_000},
 )
-def example_16(steps: int = 400) -> Outcome:
+def example_16(steps: int = 10_000) -> Outcome:
     """Ten optimizers with a rate of 20 on a surface of many valleys.
 
     Steps of that length jump over valleys, and where a run ends depends on the last digits. Three
@@ -109,11 +110,14 @@ def example_16(steps: int = 400) -> Outcome:
     for j, start in enumerate(ex16_x06_landscape.STARTS):
         away = [ends[name, j]["distance"] for name in names]
         label = f"from ({start[0]:g}, {start[1]:g})"
-        ax.plot(away, range(len(names)), "os"[j], color=charts.COLORS[j], label=label)
+        looks: dict[str, Any] = {"color": charts.COLORS[j], "markersize": (10, 5)[j]}
+        ax.plot(
+            away, range(len(names)), "os"[j], fillstyle=("none", "full")[j], label=label, **looks
+        )
     ax.set_yticks(range(len(names)), names)
-    ax.axvline(1, color="gray", linewidth=1)
+    ax.axvline(1, color="gray", linewidth=1, label="there: 1 or nearer")
     ax.set(title=f"After {steps} steps", xlabel="distance from the minimum")
-    ax.legend(loc="center right")
+    ax.legend(loc="lower right")
     return Outcome(
         {
             "Adam from (45, 35): distance at the end": adam["distance"],
