@@ -31,7 +31,7 @@ def outcome(name: str, epochs: int) -> Outcome:
 
 
 FALLS = Statement(FALL, "the error falls", at_least=1.0)
-ARRIVES = Statement(LINE, "it comes to the best that the neuron can do", at_most=1.2)
+ARRIVES = Statement(LINE, "linear regression: it finds the best line", at_most=1.2)
 
 
 @entry(
