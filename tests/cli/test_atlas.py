@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,8 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["V10", "--jobs", "0"], "--jobs 0: at least 1"),
         (["V10", "--out", "taken"], "that is a file"),
         (["V10", "--out", "site"], "has an index.html that is no atlas"),
+        (["V10", "--out", ""], "--out: an empty name"),
+        (["V10", "--out", "half"], "half/files: that is a file"),
         (["V10", "--data", "nowhere"], "--data nowhere: no such folder"),
         (["V10", "--data", "site"], "--data site: files are read with --full alone"),
     ],
@@ -77,7 +80,9 @@ def test_mistakes_are_one_line(
     Path("taken").write_text("a file")
     Path("site").mkdir()
     Path("site", "index.html").write_text("mine")
-    assert words in refused(capsys, *arguments)
+    Path("half").mkdir()
+    Path("half", "files").write_text("a file where a folder has to be")
+    assert words in refused(capsys, *arguments).replace(os.sep, "/")
 
 
 PAGE = "# Mine\n\n<!-- summary -->\nold\n<!-- end -->\n\nThe rest.\n"
@@ -133,6 +138,25 @@ def test_without_matplotlib(
 ) -> None:
     monkeypatch.setattr(charts, "available", lambda: False)
     assert "pip install 'chainrule[plot]'" in refused(capsys, "V10")
+
+
+def test_a_matplotlib_that_cannot_be_loaded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(charts, "available", lambda: True)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "matplotlib, which cannot be loaded" in refused(capsys, "V10")
+
+
+def test_a_folder_that_cannot_be_looked_into(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(path: Path, **options: object) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", closed)
+    assert main(["atlas", "V10", "--out", "hidden/here"]) == 2
+    assert "--out hidden/here: Permission denied" in capsys.readouterr().err.replace(os.sep, "/")
 
 
 def test_missing_data(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,11 +206,14 @@ def check_writable(out: Path) -> None:
     """Before any work is done: whether the results can be written."""
     from chainrule.files import check_room
 
-    if out.exists() and not out.is_dir():
-        raise UserError(f"--out {out}: that is a file; give the name of a folder")
     parent = out
-    while not parent.exists():
-        parent = parent.parent
+    try:
+        if out.exists() and not out.is_dir():
+            raise UserError(f"--out {out}: that is a file; give the name of a folder")
+        while not parent.exists():
+            parent = parent.parent
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror}") from None
     if not parent.is_dir():
         raise UserError(f"--out {out}: {parent} is a file, not a folder")
     if not os.access(parent, os.W_OK | os.X_OK):

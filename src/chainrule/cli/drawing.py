@@ -85,12 +85,20 @@ def _listed(chosen: Sequence[Entry], options: argparse.Namespace) -> Any:
 def _checked(options: argparse.Namespace, chosen: Sequence[Entry], out: Path) -> Path | None:
     """Looks before any work is done whether it can be done; returns the folder of the data."""
     from chainrule import charts
+    from chainrule.atlas.core.running import FILES
 
     if not charts.available():
         raise UserError("pictures need matplotlib: pip install 'chainrule[plot]'")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise UserError(f"pictures need matplotlib, which cannot be loaded: {error}") from None
+    if not options.out:
+        raise UserError("--out: an empty name; give the name of a folder")
     if options.jobs is not None and options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: at least 1")
-    check_writable(out)
+    for folder in (out, out / FILES):
+        check_writable(folder)
     if (out / PAGES[0]).exists() and not (out / PAGES[1]).exists():
         raise UserError(f"--out {out}: has an {PAGES[0]} that is no atlas; give another folder")
     data = None if options.data is None else Path(options.data)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from typing import Any
+
 import chainrule
 from chainrule import charts, data, inspect, nn, problems
 from chainrule.atlas import Number, Outcome, Refuted, entry
@@ -72,11 +74,11 @@ def closer_start() -> Outcome:
     title="Which optimizers reach the minimum of example 16",
     claims=[
         Refuted(
-            "Adam from (45, 35): distance at the end",
+            "Adam from (45, 35): share of starts at the minimum",
             "reaches it",
-            (0, 1),
-            "does not",
-            (3, math.inf),
+            (0.5, 1),
+            "does not, from most of them",
+            (0, 0.25),
         ),
         Refuted(
             "RMSprop, rate 12, from (45, 35): nearest",
@@ -93,30 +95,33 @@ def closer_start() -> Outcome:
             (1, math.inf),
         ),
     ],
-    full={"steps": 10_000},
 )
-def example_16(steps: int = 400) -> Outcome:
+def example_16(steps: int = 10_000, copies: int = 50) -> Outcome:
     """Ten optimizers with a rate of 20 on a surface of many valleys.
 
-    Steps of that length jump over valleys, and where a run ends depends on the last digits. Three
-    of the printed claims fail also so: Adam and RMSprop do not come to the minimum from the nearer
-    start, and RMSprop with 0.5 and 0.5 never comes to rest.
+    Steps of that length jump over valleys, and where a run ends depends on the last digits, so each
+    start is tried many times, moved by a thousandth. Three of the printed claims fail also so: Adam
+    and RMSprop do not come to the minimum from the nearer start, and RMSprop with 0.5 and 0.5 never
+    comes to rest.
     """
-    ends = ex16_x06_landscape.run(steps, 1, chainrule.float64)
+    ends = ex16_x06_landscape.run(steps, copies, chainrule.float64)
     adam, fast = ends["Adam", 1], ends["RMSprop a=.9 lr=12", 1]
     ax = charts.axes_for(None, (6.4, 4.6))
     names = [*ex16_x06_landscape.SETTINGS]
     for j, start in enumerate(ex16_x06_landscape.STARTS):
         away = [ends[name, j]["distance"] for name in names]
         label = f"from ({start[0]:g}, {start[1]:g})"
-        ax.plot(away, range(len(names)), "os"[j], color=charts.COLORS[j], label=label)
+        looks: dict[str, Any] = {"color": charts.COLORS[j], "markersize": (10, 5)[j]}
+        ax.plot(
+            away, range(len(names)), "os"[j], fillstyle=("none", "full")[j], label=label, **looks
+        )
     ax.set_yticks(range(len(names)), names)
-    ax.axvline(1, color="gray", linewidth=1)
+    ax.axvline(1, color="gray", linewidth=1, label="there: 1 or nearer")
     ax.set(title=f"After {steps} steps", xlabel="distance from the minimum")
-    ax.legend(loc="center right")
+    ax.legend(loc="lower right")
     return Outcome(
         {
-            "Adam from (45, 35): distance at the end": adam["distance"],
+            "Adam from (45, 35): share of starts at the minimum": adam["at the minimum"],
             "RMSprop, rate 12, from (45, 35): nearest": fast["nearest"],
             "RMSprop, g = a = 0.5: its last step": ends["RMSprop g=.5 a=.5", 0]["moving"],
         },

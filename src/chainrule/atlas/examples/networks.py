@@ -151,7 +151,7 @@ def learning(kind: type[nn.Module], steps: int, rate: float) -> tuple[float, lis
     course="000",
     printed="example 7",
     title="A recurrent network learns a running mean",
-    claims=[Statement("error left after training", "it learns a sequence", at_most=0.4)],
+    claims=[Statement("error left after training", "it learns a sequence", at_most=0.1)],
     full={"steps": 600},
 )
 def recurrent(steps: int = 150) -> Outcome:
@@ -173,7 +173,7 @@ def recurrent(steps: int = 150) -> Outcome:
     printed="example 8",
     title="The same with an LSTM",
     claims=[
-        Statement("error left after training", "it learns a sequence", at_most=0.3),
+        Statement("error left after training", "it learns a sequence", at_most=0.1),
         Number("parameters over those of the RNN", 4.0, tolerance=1e-9),
     ],
     full={"steps": 600},

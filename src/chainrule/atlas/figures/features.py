@@ -139,7 +139,9 @@ def class_share(features: Tensor, labels: Tensor) -> float:
     full={"images": 60_000, "epochs": 2},
     data=("mnist",),
 )
-def higher_features(images: int = 1500, epochs: int = 4, data: Path | None = None) -> Outcome:
+def higher_features(
+    images: int = 1500, epochs: int = 4, seeds: int = 3, data: Path | None = None
+) -> Outcome:
     """The strongest unit of each layer, sent back to the pixels that drive it.
 
     A unit of the first layer answers to a stroke of a few pixels, one of the third to a good part
@@ -156,10 +158,12 @@ def higher_features(images: int = 1500, epochs: int = 4, data: Path | None = Non
     draw_mosaic(axes[0], shown, 6)
     axes[0].set_yticks([15 + 30 * k for k in range(4)], ["digit", *BLOCKS])
     axes[0].set_title("What drives the strongest unit")
-    with chainrule.no_grad():
-        shares = [class_share(net[:k](x), labels) for k in (0, 3, 6, 9, 11)]
-    names = ["pixels", *BLOCKS, "output"]
-    axes[1].plot(names, shares, "o-", color=charts.COLORS[0])
+    names, shares = ["pixels", *BLOCKS, "output"], []
+    for seed in range(seeds):
+        other = trained(images, epochs, data, seed)
+        with chainrule.no_grad():
+            shares.append([class_share(other[:k](x), labels) for k in (0, 3, 6, 9, 11)])
+        axes[1].plot(names, shares[-1], "o-", color=charts.COLORS[0], alpha=1 if seed == 0 else 0.4)
     axes[1].set(title="Variance between classes", ylabel="share of all variance", ylim=(0, 1))
     axes[1].tick_params(axis="x", rotation=45)
     fields = [
@@ -168,11 +172,14 @@ def higher_features(images: int = 1500, epochs: int = 4, data: Path | None = Non
     ]
     return Outcome(
         {
-            "least rise, from layer to layer, of the variance between classes": least_rise(shares),
+            "least rise, from layer to layer, of the variance between classes": [
+                least_rise(each) for each in shares
+            ],
             "least rise of the pixels that a unit sees": least_rise(fields),
         },
         [axes],
-        note=note + "The network of the course was trained on ImageNet.",
+        note=f"{note}{seeds} networks, each from its own start. That of the course was trained on "
+        "ImageNet.",
     )
 
 

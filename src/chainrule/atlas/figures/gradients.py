@@ -80,18 +80,17 @@ def draw_norms(ax: Any, norms: Tensor, title: str) -> None:
         Statement("ReLU: share of seeds with a gradient everywhere", "at all layers", at_least=1.0),
         Statement("ReLU: share of seeds that learn", "the loss goes to 0", at_least=0.5),
     ],
-    full={"seeds": 40, "epochs": 300},
 )
-def gradient_norms(seeds: int = 12, epochs: int = 30) -> Outcome:
+def gradient_norms(seeds: int = 40, epochs: int = 300) -> Outcome:
     """How large the gradient of each layer is, epoch by epoch, in a network of ten narrow layers.
 
     Each line is a layer, from the first (dark) to the last (light), as the median over the seeds;
     the bands hold the middle half of the seeds for the first and the last layer. A layer far below
     the others hardly learns. With tanh the first layers start a hundred times below the last. ReLU
     does not save all networks: in some seeds a layer is silent for every flower, its gradient is
-    exactly zero, drawn at the lower edge, and so it stays. Thirty epochs are too few to tell a slow
-    network from one that never learns; the course's 300 tell: of 40 seeds 27 fail with tanh and 22
-    with ReLU, so that most of the printed contrast is one of seeds.
+    exactly zero, drawn at the lower edge, and so it stays. After the 300 epochs of the course two
+    thirds of the networks have not learned with tanh, and more than half with ReLU: most of the
+    printed contrast is one of seeds.
     """
     axes = charts.grid_of_axes(None, 2, 2, (3.6, 3.6))
     norms, right = {}, {}
@@ -108,7 +107,7 @@ def gradient_norms(seeds: int = 12, epochs: int = 30) -> Outcome:
             "ReLU: share of seeds that learn": sum(a >= 0.9 for a in right["ReLU"]) / seeds,
         },
         [axes],
-        note=f"{epochs} epochs; the course has 300. To learn is an accuracy of 0.9 in training.",
+        note=f"{seeds} seeds, {epochs} epochs. To learn is an accuracy of 0.9 in training.",
     )
 
 
@@ -159,7 +158,7 @@ GROWTH = "{}: delta of the first layer over that of the last"
         Number("layers that are stable with tanh, of 10", 10, tolerance=0.5),
         Number("layers that explode with large weights, of 10", 10, tolerance=0.5),
         Statement(GROWTH.format("sigmoid"), "norm < 1: smaller each layer", at_most=1e-3),
-        Statement(GROWTH.format("tanh"), "norm about 1: similar", at_least=0.1, at_most=10),
+        Statement(GROWTH.format("tanh"), "norm about 1: similar", at_least=0.5, at_most=2),
         Statement(GROWTH.format("ReLU, large weights"), "norm > 1: it grows", at_least=1e3),
         Statement("largest growth in a layer over its norm", "the norm bounds it", at_most=1.001),
     ],

@@ -95,21 +95,41 @@ def truth_tables() -> Outcome:
     printed="fig. 27-31; 003",
     title="How recurrent layers are wired",
     claims=[
+        Number("inputs that reach the outputs 1, 2 and 3 of an RNN", (1, 2, 3), 0.5),
+        Number("inputs that reach those of one in both directions", (3, 3, 3), 0.5),
         Number("gates and candidate of an LSTM cell, rows of weights each", (5, 5, 5, 5), 0.5),
     ],
 )
 def wiring() -> Outcome:
-    """A recurrent layer over three steps of time, in both directions, and the inside of an LSTM.
+    """A recurrent layer over three steps of time, one in both directions, and an LSTM inside.
 
-    The state of each step goes into the next. Inside, three gates decide what is forgotten, what
-    is let in and what is shown.
+    The state of each step goes into the next, so an output knows the inputs so far; in both
+    directions it knows all of them, and the series has to be known to its end. Inside an LSTM,
+    three gates decide what is forgotten, what is let in and what is shown.
     """
+    one = inspect.wiring(nn.RNN(3, 5), steps=3)
     both = inspect.wiring(nn.RNN(3, 5, bidirectional=True), steps=3)
     cell = inspect.wiring(nn.LSTM(3, 5), cell=True)
     rows = [box.facts["rows"] for box in cell.boxes if "rows" in box.facts]
     sizes = [int(r.split(":")[1]) - int(r.split(":")[0]) for r in rows]
-    name = "gates and candidate of an LSTM cell, rows of weights each"
-    return Outcome({name: sizes}, [both, cell])
+    return Outcome(
+        {
+            "inputs that reach the outputs 1, 2 and 3 of an RNN": reached(nn.RNN(3, 5)),
+            "inputs that reach those of one in both directions": reached(
+                nn.RNN(3, 5, bidirectional=True)
+            ),
+            "gates and candidate of an LSTM cell, rows of weights each": sizes,
+        },
+        [one, both, cell],
+    )
+
+
+def reached(layer: nn.RNN, steps: int = 3) -> list[int]:
+    """How many inputs of a series each output depends on: where its derivative is not 0."""
+    x = chainrule.randn(steps, 3).requires_grad_()
+    outputs, _ = layer(x)
+    slopes = [chainrule.autograd.grad(y.sum(), x, retain_graph=True)[0] for y in outputs]
+    return [int((slope != 0).any(1).sum()) for slope in slopes]
 
 
 @entry(
@@ -172,7 +192,7 @@ def schedules(steps: int = 200) -> Outcome:
             "cyclic": lr_scheduler.CyclicLR(
                 sgd(), 0.01, 0.1, step_size_up=25, cycle_momentum=False
             ),
-            "warm-up": lambda t: 0.1 * min(1.0, (t + 1) / 50),
+            "warm-up": lr_scheduler.LinearLR(sgd(), 0.02, total_iters=49),
             "1 / t": lambda t: 0.1 / (1 + 0.05 * t),
         },
         steps=steps,

@@ -192,7 +192,7 @@ def coin_deviation(step: float = 1e-4) -> float:
             "(a) small information: large variance; (b) large information: small variance",
             at_least=5.0,
         ),
-        Number("efficiency of the estimates (Cramer and Rao: at most 1)", (1.0, 1.0), 0.1),
+        Number("efficiency of the estimates (Cramer and Rao: at most 1)", (1.0, 1.0), 0.05),
         Statement(
             "expected log-likelihood less its parabola, largest",
             "E l(theta) = E l(theta^) - (theta - theta^) I_F (theta - theta^) / 2",

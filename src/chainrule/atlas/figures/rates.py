@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -159,6 +160,56 @@ def standardized(x: Tensor) -> Tensor:
     return (x - x.mean()) / x.std(correction=0)
 
 
+POWERS = [2.0**k for k in range(-6, 5)]
+MOMENTA = (0.2, 0.4, 0.6, 0.8)
+# Every method with all its settings that are tried.
+METHODS: dict[str, list[Callable[[list[Tensor]], optim.Optimizer]]] = {
+    "SGD": [functools.partial(optim.SGD, lr=r) for r in POWERS],
+    "momentum": [functools.partial(optim.SGD, lr=r, momentum=m) for r in POWERS for m in MOMENTA],
+    "Nesterov": [
+        functools.partial(optim.SGD, lr=r, momentum=m, nesterov=True)
+        for r in POWERS
+        for m in MOMENTA
+    ],
+    "AdaGrad": [functools.partial(optim.Adagrad, lr=r) for r in POWERS],
+    "RMSprop": [functools.partial(optim.RMSprop, lr=r) for r in POWERS],
+    "Adam": [functools.partial(optim.Adam, lr=r) for r in POWERS],
+}
+
+
+def fewest_steps(
+    settings: list[Callable[[list[Tensor]], optim.Optimizer]],
+    x: Tensor,
+    y: Tensor,
+    to: float = 1e-3,
+    limit: int = 200,
+) -> float:
+    """The steps, at the best setting for each data set (sets, n), until what can be lost is ``to``
+    times that at the start: mean over the sets."""
+    inputs = chainrule.stack([chainrule.ones_like(x), x], -1)
+    best = chainrule.linalg.lstsq(inputs, y.unsqueeze(-1)).solution[..., 0]
+    hessian = hessian_of_line(x)
+    start = chainrule.tensor([10.0, 5.0], dtype=x.dtype).expand(len(x), 2)
+    fewest = chainrule.full((len(x),), float(limit), dtype=x.dtype)
+    for make in settings:
+        theta = start.clone().requires_grad_()
+        optimizer = make([theta])
+        arrived, first = chainrule.full_like(fewest, float(limit)), fewest
+        for step in range(limit):
+            away = theta.detach() - best
+            slope = (hessian @ away.unsqueeze(-1))[..., 0]
+            excess = (slope * away).sum(-1)
+            first = excess if step == 0 else first
+            now = chainrule.where(excess <= to * first, float(step), float(limit))
+            arrived = chainrule.minimum(arrived, now)
+            if float(arrived.max()) <= step or float(excess.max()) > 1e6 * float(first.max()):
+                break
+            theta.grad = slope
+            optimizer.step()
+        fewest = chainrule.minimum(fewest, arrived)
+    return float(fewest.mean())
+
+
 def draw_contours(ax: Any, x: Tensor, y: Tensor, title: str) -> None:
     """The loss of a line over slope and offset, with the path of a descent at its best rate."""
     net = nn.Linear(1, 1).double()
@@ -206,6 +257,11 @@ def draw_contours(ax: Any, x: Tensor, y: Tensor, title: str) -> None:
             "all gradient methods converge faster if the data are normalized",
             at_least=1.5,
         ),
+        Statement(
+            f"the same with the best settings of {', '.join(METHODS)}",
+            "all gradient methods converge faster if the data are normalized",
+            at_least=1.0,
+        ),
     ],
     full={"data_sets": 1000},
 )
@@ -216,13 +272,18 @@ def standardization(data_sets: int = 60) -> Outcome:
     contours are long, slanted ellipses, the rate has to be small for their steep side, and on the
     flat side the descent creeps. Inputs with mean 0 and standard deviation 1 make circles, and the
     gradient points to the minimum from everywhere: at the best rate one step leads there. The
-    data are the course's y = 3 x + 2 with noise in (-0.1, 0.1), thirty points each.
+    data are the course's y = 3 x + 2 with noise in (-0.1, 0.1), thirty points each. That *all*
+    methods gain does not hold: AdaGrad, RMSprop and Adam scale every direction by themselves, and
+    need as many steps after as before.
     """
     generator = Generator().manual_seed(0)
     found: dict[str, list[tuple[int, float]]] = {"before": [], "after": []}
+    inputs, targets = [], []
     for _ in range(data_sets):
         p = problems.line(generator=generator, dtype=chainrule.float64)
         x, y = p.inputs[:, 0], p.targets[:, 0]
+        inputs.append(x)
+        targets.append(y)
         found["before"].append(steps_needed(x, y))
         found["after"].append(steps_needed(standardized(x), y))
     axes = charts.grid_of_axes(None, 3, 1, (4.6, 3.5))
@@ -230,13 +291,22 @@ def standardization(data_sets: int = 60) -> Outcome:
     draw_contours(axes[1], x, y, "x between -1 and 1")
     draw_contours(axes[2], standardized(x), y, "x standardized")
     pairs = zip(found["before"], found["after"], strict=True)
+    all_x, all_y = chainrule.stack(inputs), chainrule.stack(targets)
+    after = chainrule.stack([standardized(x) for x in inputs])
+    gains = [
+        fewest_steps(settings, all_x, all_y) / fewest_steps(settings, after, all_y)
+        for settings in METHODS.values()
+    ]
     return Outcome(
         {
             "condition number before": Spread(tuple(c for _, c in found["before"])),
             "condition number after": Spread(tuple(c for _, c in found["after"])),
             "steps before over steps after": Spread(tuple(a / b for (a, _), (b, _) in pairs)),
+            f"the same with the best settings of {', '.join(METHODS)}": gains,
         },
         [axes],
         note=f"{data_sets} data sets. The course does not say where x lies: between -1 and 1 here, "
-        "which gives the numbers that it prints for such data (X01); in the first picture moved.",
+        "which gives the numbers that it prints for such data (X01); in the first picture moved. "
+        f"Each method has the best of {len(POWERS)} rates, and of {len(MOMENTA)} momenta, for each "
+        "data set, and goes to a thousandth of the loss.",
     )

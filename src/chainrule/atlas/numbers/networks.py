@@ -24,12 +24,14 @@ def _size(net: nn.Module) -> int:
     ],
     full={"points": 4000, "wide": 10_000, "steps": 5000, "seeds": 5},
 )
-def wide_and_deep(points: int = 400, wide: int = 400, steps: int = 150, seeds: int = 3) -> Outcome:
+def wide_and_deep(
+    points: int = 1000, wide: int = 1000, steps: int = 1500, seeds: int = 3
+) -> Outcome:
     """One hidden layer of 10,000 ReLU units, or two of 100: which has more, and which does better?
 
     The wide one has a hundred times as many units in a layer and four times as many parameters.
     The target is a function of the distance from 0 alone; with AdamW the deep one learns it better.
-    At quick settings the wide layer that is trained has 400 units, and the training is short.
+    At quick settings the wide layer that is trained has 1000 units, and the training is short.
     """
     pair = [models.MLP(2, hidden, 1, "relu") for hidden in ([10_000], [100, 100])]
     found = outcome(points, wide, steps, seeds)

@@ -88,12 +88,12 @@ def histograms(sums: dict[str, Tensor]) -> Any:
     printed="fig. 10.5",
     title="The sums of a self-normalizing network on Tox21",
     claims=[
-        Number("mean and variance of the sums at the start", (0.0, 1.0), tolerance=0.2),
+        Number("mean and variance of the sums at the start", (0.0, 1.0), tolerance=0.1),
         Statement(
             "distance from a normal law at the start", "close to standard normal", at_most=0.05
         ),
         Statement(
-            "distance from a normal law after learning", "close to a normal law", at_most=0.1
+            "distance from a normal law after learning", "close to a normal law", at_most=0.05
         ),
         Statement("area under the curve, mean of the tests", "it learns the tests", at_least=0.7),
     ],

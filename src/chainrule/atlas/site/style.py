@@ -15,7 +15,7 @@ border:1.5px solid currentColor;white-space:nowrap}
 form{display:flex;flex-wrap:wrap;gap:.5rem;margin:.8rem 0}
 form input,form select{font:inherit;padding:.35rem .6rem;border:1px solid var(--line);
 border-radius:6px;background:var(--ground);color:inherit;min-width:0}
-form input{flex:1 1 14rem}form select{flex:0 1 auto;max-width:100%}
+form input{flex:1 1 14rem}form select{flex:0 1 auto;max-width:min(100%,15rem)}
 select:focus-visible,a:focus-visible{outline:2px solid var(--mark);outline-offset:2px}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(15rem,1fr));gap:.9rem;
 padding:0;margin:0;list-style:none}
