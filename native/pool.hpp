@@ -26,10 +26,14 @@ struct PoolShape {
 // gather: y[i] = x[index[i]] in channels of m and n elements; false, with part of it done, at an
 // index that is outside
 // scatter: x = 0; x[index[i]] = y[i], or += if `add`
+// Indices have 64 bits, or 32 (max32, gather32, scatter32).
 #define CHAINRULE_KERNELS_pool(KERNEL)                                                             \
     KERNEL(                                                                                        \
         void, max,                                                                                 \
         (const PoolShape& s, std::int64_t from, std::int64_t to, const T* x, std::int64_t* index)) \
+    KERNEL(                                                                                        \
+        void, max32,                                                                               \
+        (const PoolShape& s, std::int64_t from, std::int64_t to, const T* x, std::int32_t* index)) \
     KERNEL(void, average,                                                                          \
            (const PoolShape& s, std::int64_t from, std::int64_t to, const T* x, T* y))             \
     KERNEL(void, average_transpose,                                                                \
@@ -37,9 +41,15 @@ struct PoolShape {
     KERNEL(bool, gather,                                                                           \
            (std::int64_t n, std::int64_t m, std::int64_t from, std::int64_t to, const T* x,        \
             const std::int64_t* index, T* y))                                                      \
+    KERNEL(bool, gather32,                                                                         \
+           (std::int64_t n, std::int64_t m, std::int64_t from, std::int64_t to, const T* x,        \
+            const std::int32_t* index, T* y))                                                      \
     KERNEL(bool, scatter,                                                                          \
            (std::int64_t n, std::int64_t m, std::int64_t from, std::int64_t to, bool add,          \
-            const T* y, const std::int64_t* index, T* x))
+            const T* y, const std::int64_t* index, T* x))                                          \
+    KERNEL(bool, scatter32,                                                                        \
+           (std::int64_t n, std::int64_t m, std::int64_t from, std::int64_t to, bool add,          \
+            const T* y, const std::int32_t* index, T* x))
 
 CHAINRULE_FAMILY(pool)
 

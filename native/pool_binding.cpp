@@ -123,7 +123,7 @@ Int window_elements(const PoolShape& s) {
     return n < 1e9 ? static_cast<Int>(n) : static_cast<Int>(1e9);
 }
 
-enum class What { max, average, transpose };
+enum class What { max, narrow_max, average, transpose };  // narrow: indices of 32 bits
 
 template <class T>
 void compute(What what, const PoolShape& s, Int channels, const void* array, void* out) {
@@ -132,6 +132,8 @@ void compute(What what, const PoolShape& s, Int channels, const void* array, voi
                     [&](const pool_functions<T>& k, Int from, Int to) {
                         if (what == What::max)
                             k.max(s, from, to, x, static_cast<Int*>(out));
+                        else if (what == What::narrow_max)
+                            k.max32(s, from, to, x, static_cast<std::int32_t*>(out));
                         else if (what == What::average)
                             k.average(s, from, to, x, static_cast<T*>(out));
                         else
@@ -168,24 +170,35 @@ bool read_windows(PyObject** given, PyArrayObject* a, int* nd, bool transposed, 
     return n < LARGEST && n * w.in[2] < LARGEST;
 }
 
-Names max_names{"", "size", "kernel", "stride", "padding", "dilation"};
+// What finds the maxima, by an optional setting `narrow`; false if that is no bool.
+bool which_maxima(PyObject* narrow, What* what) {
+    if (narrow != nullptr && !PyBool_Check(narrow)) return false;
+    *what = narrow == Py_True ? What::narrow_max : What::max;
+    return true;
+}
 
-// (x, size, kernel, stride, padding, dilation) -> index
+int type_of_indices(What what) { return what == What::narrow_max ? NPY_INT32 : NPY_INT64; }
+
+Names max_names{"", "size", "kernel", "stride", "padding", "dilation", "narrow"};
+
+// (x, size, kernel, stride, padding, dilation, narrow) -> index
 PyObject* max_pool_indices(const Call& call) {
-    PyObject* given[6];
+    PyObject* given[7];
     Windows w;
     Placed placed;
+    What what;
     int nd;
-    if (!read_arguments(call, max_names, given)) return call.by_reference();
+    if (!read_arguments(call, max_names, given) || !which_maxima(given[6], &what))
+        return call.by_reference();
     const Contiguous x(given[0]);
     if (x.get() == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
     if (!read_windows(given, x.get(), &nd, false, w)) return call.by_reference();
     if (!placed.reserve(w.out)) return nullptr;
     if (!place_windows(w, false, placed)) return call.by_reference();
-    PyArrayObject* out = with_size(x.get(), nd, w.out, NPY_INT64);
+    PyArrayObject* out = with_size(x.get(), nd, w.out, type_of_indices(what));
     if (out == nullptr) return nullptr;
     const Int channels = PyArray_SIZE(x.get()) / elements(placed.shape);
-    return pooled(What::max, placed, channels, x.get(), out);
+    return pooled(what, placed, channels, x.get(), out);
 }
 
 Names average_names{"", "size", "kernel", "stride", "padding", "dilation", "divisor", "count_pad"};
@@ -220,14 +233,11 @@ PyObject* avg_pool_transpose(const Call& call) { return averages(call, What::tra
 
 // --- adaptive windows ----------------------------------------------------------------------------
 
-Names adaptive_names{"", "size"};
-
 // (a, size) -> array
-PyObject* adaptive(const Call& call, What what) {
-    PyObject* given[2];
+PyObject* adaptive(const Call& call, PyObject* const* given, What what) {
     Int own[3], other[3];
     Placed placed;
-    if (!read_arguments(call, adaptive_names, given)) return call.by_reference();
+    const bool maxima = what == What::max || what == What::narrow_max;
     const Contiguous a(given[0]);
     if (a.get() == nullptr) return PyErr_Occurred() ? nullptr : call.by_reference();
     const int nd = dimensions(given[1]);
@@ -240,24 +250,43 @@ PyObject* adaptive(const Call& call, What what) {
     if (plane >= LARGEST || plane * in[2] >= LARGEST) return call.by_reference();
     if (!placed.reserve(out_size)) return nullptr;
     place_adaptive(in, out_size, placed);
-    const int type = what == What::max ? NPY_INT64 : PyArray_TYPE(a.get());
+    const int type = maxima ? type_of_indices(what) : PyArray_TYPE(a.get());
     PyArrayObject* out = with_size(a.get(), nd, other, type);
     if (out == nullptr) return nullptr;
     return pooled(what, placed, PyArray_SIZE(out) / product(other), a.get(), out);
 }
 
-PyObject* adaptive_avg_pool(const Call& call) { return adaptive(call, What::average); }
+Names adaptive_names{"", "size"};
 
-PyObject* adaptive_avg_pool_transpose(const Call& call) { return adaptive(call, What::transpose); }
+PyObject* adaptive_averages(const Call& call, What what) {
+    PyObject* given[2];
+    if (!read_arguments(call, adaptive_names, given)) return call.by_reference();
+    return adaptive(call, given, what);
+}
 
-PyObject* adaptive_max_pool_indices(const Call& call) { return adaptive(call, What::max); }
+PyObject* adaptive_avg_pool(const Call& call) { return adaptive_averages(call, What::average); }
+
+PyObject* adaptive_avg_pool_transpose(const Call& call) {
+    return adaptive_averages(call, What::transpose);
+}
+
+Names adaptive_max_names{"", "size", "narrow"};
+
+PyObject* adaptive_max_pool_indices(const Call& call) {
+    PyObject* given[3];
+    What what;
+    if (!read_arguments(call, adaptive_max_names, given) || !which_maxima(given[2], &what))
+        return call.by_reference();
+    return adaptive(call, given, what);
+}
 
 // --- by index ------------------------------------------------------------------------------------
 
 // An index array of the shape of `like` in all but its last `nd` dimensions.
 bool fits(PyObject* o, PyArrayObject* like, int nd, bool all) {
     PyArrayObject* index = o == nullptr ? nullptr : as_array(o);
-    if (index == nullptr || PyArray_TYPE(index) != NPY_INT64 || !is_plain(index) ||
+    if (index == nullptr || !is_plain(index) ||
+        (PyArray_TYPE(index) != NPY_INT64 && PyArray_TYPE(index) != NPY_INT32) ||
         PyArray_NDIM(index) != PyArray_NDIM(like) || PyArray_SIZE(index) == 0)
         return false;
     const int same = all ? PyArray_NDIM(like) : PyArray_NDIM(like) - nd;
@@ -277,24 +306,34 @@ bool all_channels(Int channels, Int cost, const F& work) {
 // Elements that are taken from, or put to, places that an index names; false if one is outside.
 struct ByIndex {
     const void* from;
-    const Int* index;
+    PyArrayObject* index;
     void* to;
     Int indices, elements, channels;  // indices of a channel, and elements that they name one of
+
+    bool is_narrow() const { return PyArray_TYPE(index) == NPY_INT32; }
 
     template <class T>
     bool gather() const {
         return all_channels<T>(
             channels, indices, [this](const pool_functions<T>& k, Int first, Int last) {
-                return k.gather(indices, elements, first, last, static_cast<const T*>(from), index,
-                                static_cast<T*>(to));
+                const T* x = static_cast<const T*>(from);
+                T* y = static_cast<T*>(to);
+                return is_narrow()
+                           ? k.gather32(indices, elements, first, last, x,
+                                        data<std::int32_t>(index), y)
+                           : k.gather(indices, elements, first, last, x, data<Int>(index), y);
             });
     }
     template <class T>
     bool scatter(bool add) const {
         return all_channels<T>(
             channels, indices + elements, [=](const pool_functions<T>& k, Int first, Int last) {
-                return k.scatter(indices, elements, first, last, add, static_cast<const T*>(from),
-                                 index, static_cast<T*>(to));
+                const T* y = static_cast<const T*>(from);
+                T* x = static_cast<T*>(to);
+                return is_narrow()
+                           ? k.scatter32(indices, elements, first, last, add, y,
+                                         data<std::int32_t>(index), x)
+                           : k.scatter(indices, elements, first, last, add, y, data<Int>(index), x);
             });
     }
 };
@@ -319,8 +358,8 @@ PyObject* pool_gather(const Call& call) {
     out.a = with_size(x.get(), static_cast<int>(nd), size, type);
     if (out.a == nullptr) return nullptr;
     const Int n = product(size);
-    const ByIndex by{PyArray_DATA(x.get()), data<Int>(index),       PyArray_DATA(out.a), n,
-                     product(in),           PyArray_SIZE(index) / n};
+    const ByIndex by{PyArray_DATA(x.get()),  index, PyArray_DATA(out.a), n, product(in),
+                     PyArray_SIZE(index) / n};
     if (run([=] { return type == NPY_FLOAT ? by.gather<float>() : by.gather<double>(); }))
         return out.release();
     return call.by_reference();
@@ -346,7 +385,7 @@ PyObject* pool_scatter(const Call& call) {
     if (out.a == nullptr) return nullptr;
     const Int n = product(in), channels = PyArray_SIZE(index) / n;
     const bool add = given[3] == Py_False;
-    const ByIndex by{PyArray_DATA(y.get()),          data<Int>(index), PyArray_DATA(out.a), n,
+    const ByIndex by{PyArray_DATA(y.get()),          index,   PyArray_DATA(out.a), n,
                      PyArray_SIZE(out.a) / channels, channels};
     if (run([=] { return type == NPY_FLOAT ? by.scatter<float>(add) : by.scatter<double>(add); }))
         return out.release();

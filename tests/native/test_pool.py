@@ -90,7 +90,9 @@ def test_random_windows(seed: int) -> None:
         native.set_isa(str(rng.choice(SETS)))
         native.set_num_threads(int(rng.integers(1, 4)))
         x = odd_values(rng, np.asarray(rng.standard_normal(lead + inputs), dtype))
-        index = agree("max_pool_indices", x, exact=True, **windows)
+        narrow = bool(rng.random() < 0.5)
+        index = agree("max_pool_indices", x, exact=True, narrow=narrow, **windows)
+        assert index.dtype == (np.int32 if narrow else np.int64)
         y = agree("pool_gather", x, index, nd=nd, unique=apart, exact=True)
         g = np.asarray(rng.standard_normal(y.shape), dtype)
         agree("pool_scatter", g, index, size=inputs, unique=apart)
@@ -101,7 +103,7 @@ def test_random_windows(seed: int) -> None:
         agree("avg_pool", finite, **windows, **counting)
         agree("avg_pool_transpose", g, **(windows | {"size": inputs}), **counting)
         size = tuple(int(n) for n in rng.integers(1, 8, nd))
-        agree("adaptive_max_pool_indices", x, size=size, exact=True)
+        agree("adaptive_max_pool_indices", x, size=size, narrow=narrow, exact=True)
         agree("adaptive_avg_pool", finite, size=size)
         g = np.asarray(rng.standard_normal(lead + size), dtype)
         agree("adaptive_avg_pool_transpose", g, size=inputs)
@@ -167,9 +169,12 @@ def test_repeated_indices() -> None:
     )
 
 
-@pytest.mark.parametrize("stray", [3, 1 << 40, -(1 << 40)])
-def test_indices_outside_are_refused(stray: int) -> None:
-    x, index = np.arange(3.0), np.array([0, stray])
+@pytest.mark.parametrize(
+    ("stray", "kind"),
+    [(3, "i8"), (1 << 40, "i8"), (-(1 << 40), "i8"), (3, "i4"), (-4, "i4"), (-(1 << 31), "i4")],
+)
+def test_indices_outside_are_refused(stray: int, kind: str) -> None:
+    x, index = np.arange(3.0), np.array([0, stray], kind)
     with pytest.raises(IndexError):
         native.pool_gather(x, index, nd=1, unique=True)
     with pytest.raises((IndexError, ValueError, MemoryError)):

@@ -109,7 +109,7 @@ def _pool(d: Draw, name: str) -> Call:
     s = _settings(d, d.r.randint(1, 3))
     lead, x_size, y_size = d.sizes(0, 2), s.pop("input"), s.pop("output")
     if name == "max_pool_indices":
-        return (d.array(*lead, *x_size),), {"size": y_size, **s}
+        return (d.array(*lead, *x_size),), {"size": y_size, **s, "narrow": d.flag()}
     s |= {"divisor": d.pick(None, None, 2.0, 3), "count_pad": d.flag()}
     own, other = (y_size, x_size) if "transpose" in name else (x_size, y_size)
     return (d.array(*lead, *own),), {"size": other, **s}
@@ -119,7 +119,8 @@ def _pool(d: Draw, name: str) -> Call:
 def _adaptive(d: Draw, name: str) -> Call:
     nd = d.r.randint(1, 3)
     own, other = ([d.size() for _ in range(nd)] for _ in range(2))
-    return (d.array(*d.sizes(0, 2), *own),), {"size": tuple(other)}
+    narrow = {"narrow": d.flag()} if "indices" in name else {}
+    return (d.array(*d.sizes(0, 2), *own),), {"size": tuple(other), **narrow}
 
 
 @makes("pool_gather", "pool_scatter")

@@ -170,13 +170,26 @@ def adaptive_avg_pool_transpose(g: np.ndarray, size: Ints) -> np.ndarray:
 # --- maxima ---------------------------------------------------------------------------------------
 
 
+def _type_of_indices(narrow: bool) -> Any:
+    return np.int32 if narrow else np.int64
+
+
 def max_pool_indices(
-    x: np.ndarray, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+    x: np.ndarray,
+    size: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    narrow: bool = False,
 ) -> np.ndarray:
-    """Where the maximum of each window lies: the first of equal ones, the last NaN if there are."""
-    nd = len(size)
+    """Where the maximum of each window lies: the first of equal ones, the last NaN if there are.
+
+    ``narrow`` indices have 32 bits.
+    """
+    nd, kind = len(size), _type_of_indices(narrow)
     if x.size == 0 or math.prod(size) == 0:
-        return np.zeros((*x.shape[:-nd], *size), np.int64)
+        return np.zeros((*x.shape[:-nd], *size), kind)
     spatial = x.shape[-nd:]
     least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     whole = padded(x, extents(size, kernel, stride, dilation), padding, least)
@@ -194,14 +207,16 @@ def max_pool_indices(
         # The value outside the input must not be chosen even if nothing is larger.
         outside = [~_inside(at, place, dilation, spatial) for place in places]
     index = np.array(further).take(_first(values, best, outside)) + first
-    return index if outside is None else np.clip(index, 0, math.prod(spatial) - 1)
+    if outside is not None:
+        index = np.clip(index, 0, math.prod(spatial) - 1)
+    return index.astype(kind, copy=False)
 
 
-def adaptive_max_pool_indices(x: np.ndarray, size: Ints) -> np.ndarray:
+def adaptive_max_pool_indices(x: np.ndarray, size: Ints, narrow: bool = False) -> np.ndarray:
     """The same for windows of adaptive pooling."""
-    nd = len(size)
+    nd, kind = len(size), _type_of_indices(narrow)
     if x.size == 0 or math.prod(size) == 0:
-        return np.zeros((*x.shape[:-nd], *size), np.int64)
+        return np.zeros((*x.shape[:-nd], *size), kind)
     spatial = x.shape[-nd:]
     bounds = [_bounds(n, o) for n, o in zip(spatial, size, strict=True)]
     values, indices = [], []
@@ -213,7 +228,8 @@ def adaptive_max_pool_indices(x: np.ndarray, size: Ints) -> np.ndarray:
         indices.append(np.ravel_multi_index(np.broadcast_arrays(*at), spatial))
     number = _first(values, _maximum(values), None).reshape(-1, math.prod(size))
     flat = number.astype(np.int64) * number.shape[1] + np.arange(number.shape[1])
-    return np.stack(indices).reshape(-1).take(flat).reshape(values[0].shape)
+    index = np.stack(indices).reshape(-1).take(flat).reshape(values[0].shape)
+    return index.astype(kind, copy=False)
 
 
 def _maximum(values: Sequence[np.ndarray]) -> np.ndarray:

@@ -133,12 +133,21 @@ def _least(dtype: np.dtype) -> Any:
 
 
 def max_pool_indices(
-    x: Array, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
+    x: Array,
+    size: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    narrow: bool = False,
 ) -> Array:
-    """Where the maximum of each window lies: the first of equal ones, the last NaN if there are."""
-    nd = len(size)
+    """Where the maximum of each window lies: the first of equal ones, the last NaN if there are.
+
+    ``narrow`` indices have 32 bits.
+    """
+    nd, kind = len(size), np.int32 if narrow else np.int64
     if x.size == 0 or math.prod(size) == 0:
-        return jnp.zeros((*x.shape[:-nd], *size), np.int64)
+        return jnp.zeros((*x.shape[:-nd], *size), kind)
     spatial = x.shape[-nd:]
     extent = extents(size, kernel, stride, dilation)
     whole = padded(x, extent, padding, _least(x.dtype))
@@ -153,7 +162,9 @@ def max_pool_indices(
     if any(padding) or extent != spatial:
         inside = [_inside(at, place, dilation, spatial) for place in places]
     index = jnp.asarray(np.array(further))[_first(values, inside)] + first
-    return index if inside is None else jnp.clip(index, 0, math.prod(spatial) - 1)
+    if inside is not None:
+        index = jnp.clip(index, 0, math.prod(spatial) - 1)
+    return index.astype(kind)
 
 
 def _first(values: list[Array], inside: list[np.ndarray] | None) -> Array:
@@ -171,11 +182,11 @@ def _first(values: list[Array], inside: list[np.ndarray] | None) -> Array:
     return number
 
 
-def adaptive_max_pool_indices(x: Array, size: Ints) -> Array:
+def adaptive_max_pool_indices(x: Array, size: Ints, narrow: bool = False) -> Array:
     """The same for windows of adaptive pooling."""
-    nd = len(size)
+    nd, kind = len(size), np.int32 if narrow else np.int64
     if x.size == 0 or math.prod(size) == 0:
-        return jnp.zeros((*x.shape[:-nd], *size), np.int64)
+        return jnp.zeros((*x.shape[:-nd], *size), kind)
     spatial = x.shape[-nd:]
     bounds = [_bounds(n, o) for n, o in zip(spatial, size, strict=True)]
     values, indices = [], []
@@ -187,7 +198,7 @@ def adaptive_max_pool_indices(x: Array, size: Ints) -> Array:
     number = _first(values, None)
     table = jnp.asarray(np.stack(indices).reshape(len(indices), -1))
     flat = number.reshape(-1, math.prod(size))
-    return table[flat, np.arange(math.prod(size))].reshape(number.shape)
+    return table[flat, np.arange(math.prod(size))].reshape(number.shape).astype(kind)
 
 
 def checked_indices(index: Array, elements: int) -> Array:

@@ -220,11 +220,18 @@ def _max_pool(
             found = {"size": size, **windows}, _apart(windows)
             _known.put(found, (op, x.array.shape), *given)
         settings, unique = found
-        index = _max_pool_indices(x, **settings)
+        narrow = not return_indices and _is_narrow(x, nd)
+        index = _max_pool_indices(x, **settings, narrow=narrow)
         values = _gather(x, index, nd=nd, unique=unique)
         return (values, index) if return_indices else values
 
     return batched(op, input, nd, pool)
+
+
+def _is_narrow(x: Tensor, nd: int) -> bool:
+    """Whether places in a channel fit into 32 bits: indices that nobody sees take half the memory
+    until the backward pass."""
+    return math.prod(x.shape[-nd:]) < 1 << 31
 
 
 def _apart(windows: dict[str, Ints]) -> bool:
@@ -301,7 +308,8 @@ def _adaptive_max_pool(
     def pool(x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         check_kind(op, "biuf", x.array.dtype)
         size = adapted_size(op, x, nd, output_size)
-        index = _adaptive_max_pool_indices(x, size=size)
+        narrow = not return_indices and _is_narrow(x, nd)
+        index = _adaptive_max_pool_indices(x, size=size, narrow=narrow)
         values = _gather(x, index, nd=nd, unique=divides(size, last_sizes(x.shape, size)))
         return (values, index) if return_indices else values
 
