@@ -16,7 +16,7 @@ def _graph(nodes: int, edges: int) -> np.ndarray:
     r = np.random.default_rng(3)
     a, b = r.integers(0, nodes, (2, edges))
     loops = np.arange(nodes)
-    pairs = np.stack([[*a, *b, *loops], [*b, *a, *loops]])
+    pairs = np.stack([np.concatenate([a, b, loops]), np.concatenate([b, a, loops])])
     return np.unique(pairs, axis=1)
 
 
