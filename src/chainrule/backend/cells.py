@@ -15,7 +15,7 @@ from chainrule import backend
 from chainrule.backend import meshes
 from chainrule.backend.devices import jax, out_of_memory
 from chainrule.backend.effects import WRITES
-from chainrule.backend.placed import Place, Placed, Taken, compute
+from chainrule.backend.placed import Place, Placed, Taken, compute, several_places
 from chainrule.backend.xla_kernels.checks import is_traced
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "on_raw",
     "place_of_all",
     "raw_of",
-    "several_places",
     "viewed",
     "written",
 ]
@@ -84,14 +83,6 @@ def place_of_all(kernel: str, *trees: Any) -> Place:
         elif cell.place != place:
             raise several_places(kernel, place, cell.place)
     return place
-
-
-def several_places(kernel: str, a: object, b: object) -> RuntimeError:
-    """The error for tensors on different devices."""
-    return RuntimeError(
-        f"{kernel}: Expected all tensors to be on the same device, but found at least two devices, "
-        f"{a} and {b}! Move one of them with .to(...)"
-    )
 
 
 # --- computing ------------------------------------------------------------------------------------
@@ -149,6 +140,10 @@ def checked(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
 def written(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     """Puts what a kernel returns into the cells that it writes to."""
     place = place_of_all(kernel, args, kwargs)
+    if isinstance(args[WRITES[kernel][0]], np.ndarray):
+        if kernel not in ("write_index", "write_subscript"):
+            raise several_places(kernel, place, "cpu")
+        return backend.host(kernel)(*mapped(args, compute.read), **mapped(kwargs, compute.read))
     given, named = _raws(kernel, args, kwargs)
     if kernel == "write_updates":  # its rule is written in operations, which know cells
         given = (on_raw(args[0], place), *given[1:])

@@ -36,6 +36,7 @@ __all__ = [
     "raw_of",
     "send",
     "stacked",
+    "streams",
     "table",
     "together",
     "tracing",
@@ -262,6 +263,19 @@ def table(columns: Sequence[Any], times: int) -> np.ndarray:
     for i, column in enumerate(columns):
         out[:, i] = column
     return out
+
+
+def streams(draws: Sequence[Any]) -> Callable[[], None]:
+    """What puts the streams that these calls draw from back to where they are now."""
+    found = [getattr(g, "raw", g) for g in [step.args[0] for step in draws]]
+    known = [g.bit_generator for g in found if hasattr(g, "bit_generator")]
+    before = [(bits, bits.state) for bits in dict(zip(map(id, known), known, strict=True)).values()]
+
+    def back() -> None:
+        for bits, state in before:
+            bits.state = state
+
+    return back
 
 
 def draw(step: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.autograd.modes import enable_grad
 from chainrule.backend import K
 from chainrule.backend.limits import finfo
@@ -125,7 +126,7 @@ def standard_cauchy(shape: Shape, like: Tensor) -> Tensor:
 
 def _drawn(kernel: Callable[..., Array], shape: Shape, like: Tensor) -> Tensor:
     g, dtype = stream("sample", None), _dtype(like)
-    return draw(tuple(shape), lambda shape: kernel(g, shape, dtype))
+    return placed_like(like, draw(tuple(shape), lambda shape: kernel(g, shape, dtype)))
 
 
 # --- probabilities and logits ---------------------------------------------------------------------

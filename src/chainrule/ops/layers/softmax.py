@@ -259,6 +259,8 @@ def _plain(input: Tensor, target: Tensor, ignore_index: int, reduction: str) -> 
     x, t = input.array, target.array
     if x.ndim != 2 or x.dtype not in (F32, F64) or t.dtype != _I64 or t.shape != x.shape[:1]:
         return None
+    if x.__class__ is not t.__class__:  # one of them is on a device
+        return None
     if reduction not in REDUCTIONS:
         return None
     loss, p = K.cross_entropy_and_softmax(x, t, -1, ignore_index, reduction)
