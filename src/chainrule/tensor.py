@@ -246,11 +246,7 @@ class Tensor(TensorMethods):
                 raise RuntimeError(
                     f"grad: assigned grad has dtype {value.dtype}, but the tensor has {self.dtype}"
                 )
-            if value.device != self.device:
-                raise RuntimeError(
-                    f"grad: assigned grad has data located on a different device: {value.device}, "
-                    f"and the tensor is on {self.device}; move it with .to({str(self.device)!r})"
-                )
+            self._check_beside(value)
         self._grad = value
 
     @property

@@ -38,7 +38,7 @@ def flat(tensors: Sequence[Tensor]) -> Array:
 
 
 def split(vectors: Array, models: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """A vector (or a batch of them) taken apart into leaves like the models, and where these are."""
+    """A vector (or a batch of them) taken apart into leaves like the models, where these are."""
     parts, start = [], 0
     for x in models:
         part, start = vectors[..., start : start + _size(x)], start + _size(x)

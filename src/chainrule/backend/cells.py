@@ -13,7 +13,7 @@ import numpy as np
 
 from chainrule import backend
 from chainrule.backend import meshes
-from chainrule.backend.devices import jax, out_of_memory
+from chainrule.backend.devices import is_full, jax, out_of_memory
 from chainrule.backend.effects import WRITES
 from chainrule.backend.placed import Place, Placed, Taken, compute, several_places
 from chainrule.backend.xla_kernels.checks import is_traced
@@ -111,7 +111,7 @@ def _raws(kernel: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
 
 def _translated(error: Exception, kernel: str, args: Any, kwargs: Any) -> Exception:
     """What XLA says when memory runs out, with what it was asked for."""
-    if "RESOURCE_EXHAUSTED" not in str(error):
+    if not is_full(error):
         return error
     sizes = [f"{c.dtype}{list(c.shape)}" for c in cells_in((args, kwargs))]
     return out_of_memory(f"{kernel} of {', '.join(sizes[:6])}", str(error))

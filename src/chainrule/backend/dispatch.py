@@ -27,7 +27,7 @@ from chainrule.backend.cells import (
     viewed,
     written,
 )
-from chainrule.backend.devices import jax, of_kind
+from chainrule.backend.devices import is_full, jax, of_kind, out_of_memory
 from chainrule.backend.effects import CHECKS, STATIC, WRITES
 from chainrule.backend.placed import Place, Placed, compute, several_places, unsettled
 from chainrule.backend.recorded import thread
@@ -113,7 +113,14 @@ class Engine:
             thread.recorder.refuse("it reads numbers of a tensor")
         for settle in list(unsettled.values()):
             settle()
-        return meshes.read(cell.raw)
+        raw = cell.raw
+        try:
+            return meshes.read(raw)
+        except Exception as error:  # what was computed meanwhile, and had no room
+            if not is_full(error):
+                raise
+            what = f"a tensor of {raw.dtype}{list(raw.shape)}, or what it is made of"
+            raise out_of_memory(what, str(error)) from error
 
 
 def _put(a: Any, place: Place) -> Placed:

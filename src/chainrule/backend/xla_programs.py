@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import meshes
-from chainrule.backend.devices import jax, of_kind, out_of_memory
+from chainrule.backend.devices import is_full, jax, of_kind, out_of_memory
 from chainrule.backend.placed import Place, Placed
 from chainrule.backend.tracing import NotLowered, tracing as is_traced
 
@@ -197,7 +197,7 @@ def called(function: Any, program: Any, *args: Any) -> Any:
     except (errors.JAXTypeError, errors.JAXIndexError) as error:
         raise NotLowered(str(error).partition("\n")[0]) from error
     except Exception as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
+        if not is_full(error):
             raise
         largest = sorted(program.slots, key=lambda s: s.span(), reverse=True)[:4]
         sizes = ", ".join([s.told() for s in largest])

@@ -48,7 +48,11 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
             raise ValueError(
                 f"distributions: parameters must be tensors or numbers, got {type(value).__name__}"
             )
-    return tuple(broadcast_tensors(*[to_floating(x) for x in promote(*values)]))
+    found = [to_floating(x) for x in promote(*values)]
+    places = {x.device for x in values if isinstance(x, Tensor)}
+    if len(places) == 1:  # numbers go to where the tensors are
+        found = [x.to(*places) for x in found]
+    return tuple(broadcast_tensors(*found))
 
 
 def exactly_one(family: str, **given: Tensor | float | None) -> tuple[str, Any]:
