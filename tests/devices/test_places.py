@@ -78,6 +78,19 @@ def test_derivatives_of_second_order_and_their_check() -> None:
     assert torch.autograd.gradgradcheck(lambda x: x.tanh() * x, x)
 
 
+@pytest.mark.parametrize("part", [0, 1])
+def test_an_output_that_nobody_uses(part: int) -> None:
+    """Its gradient is zeros on the device, also where it is differentiated again."""
+    found = []
+    for place in ("cpu", PLACE):
+        a = (torch.arange(12.0).reshape(4, 3) ** 0.7).double().to(place).requires_grad_()
+        y = torch.linalg.qr(a)[part]
+        (g,) = torch.autograd.grad((y**3).sum(), a, create_graph=True)
+        found.append(torch.autograd.grad((g * g).sum(), a)[0])
+    assert found[1].device.type == PLACE
+    assert torch.allclose(found[1].cpu(), found[0], rtol=1e-6, atol=1e-9)
+
+
 def test_gradients_of_rows_that_numbers_on_the_cpu_choose() -> None:
     x = there(3, 2).requires_grad_()
     x[torch.tensor([0, 2, 0])].sum().backward()
