@@ -75,7 +75,6 @@ class Bound(Protocol):
     ``free`` for bare ones, which have no place until they meet one that has."""
 
     raw: Callable[..., Any]
-    free: Callable[..., Any]
 
 
 K: Any = Kernels()
@@ -216,14 +215,14 @@ def use(name: str) -> None:
 def rebind() -> None:
     """Hands every operation the kernel that ``K`` holds now."""
     for op, kernel in _bound:
-        op.free = function = getattr(K, kernel)
+        vars(op)["free"] = function = getattr(K, kernel)
         op.raw = function if _strict is None else _strict(kernel, function)
 
 
 def bind(op: Bound, kernel: str) -> None:
     """Sets ``op.raw`` to the kernel of this name, now and whenever the backend changes."""
     _bound.append((op, kernel))
-    op.raw = op.free = getattr(K, kernel)
+    op.raw = vars(op)["free"] = getattr(K, kernel)
 
 
 def look_with(looking: Callable[[str, Any], Any], strict: Callable[[str, Any], Any]) -> None:

@@ -51,7 +51,8 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     found = [to_floating(x) for x in promote(*values)]
     places = {x.device for x in values if isinstance(x, Tensor)}
     if len(places) == 1:  # numbers go to where the tensors are
-        found = [x.to(*places) for x in found]
+        (place,) = places
+        found = [x.to(place) for x in found]
     return tuple(broadcast_tensors(*found))
 
 

@@ -32,7 +32,7 @@ __all__ = ["Bags", "bag_rows", "bags"]
 def _numbers(n: int, like: V) -> Any:
     """0 to n - 1, as a tensor or bare array."""
     numbers = K.arange(0, n, 1, dtypes.int64.array_dtype)
-    return of_array(numbers) if isinstance(like, Tensor) else numbers
+    return placed_like(like, of_array(numbers)) if isinstance(like, Tensor) else numbers
 
 
 def _entries(rows: V, others: Sequence[V], padding: int, last: bool) -> tuple[V, V, V, int]:
