@@ -109,9 +109,16 @@ sanitize: $(VENV)/.tools
 	.venv-xla/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[xla]' pytest pytest-xdist hypothesis matplotlib ml_dtypes
 	touch $@
 
+# What needs no JAX, and runs in make test:
+OF_ALL := test_alone test_launch test_messages
+# or says of another dtype, number of samples or way what a neighbor says. make xla WHOLE=1 runs all.
+AGAIN := (round_their_operands and dtype1) or (those_of_the_cpu and 90-) \
+	or (those_of_the_cpu and parts and eager) or (computed_whole and two and by)
+ONCE = $(if $(WHOLE),,$(OF_ALL:%=--ignore=tests/distributed/%.py) -k "not ($(AGAIN))")
+
 xla: .venv-xla/.ready
-	.venv-xla/bin/python $(PYTEST) tests/backend/test_xla_kernels.py tests/amp tests/devices tests/distributed
-	XLA_FLAGS=--xla_force_host_platform_device_count=4 .venv-xla/bin/python $(PYTEST) tests/meshes
+	.venv-xla/bin/python $(PYTEST) tests/backend/test_xla_kernels.py tests/amp tests/devices tests/distributed $(ONCE)
+	XLA_FLAGS=--xla_force_host_platform_device_count=4 .venv-xla/bin/python $(PYTEST) tests/meshes $(ONCE)
 
 # Damaged files, kills, random calls of kernels, an hour of mixed load: some hours, and writes
 # docs/reliability.md. ONLY="folders of models" CASES=1000 tries one kind again.

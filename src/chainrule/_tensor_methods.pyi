@@ -968,7 +968,7 @@ class TensorMethods(Located):
     def permute(self, *order: _int | Shape, dims: Shape | None = None) -> Tensor:
         """The dimensions in another order: ``x.permute(2, 0, 1)``."""
     def pin_memory(self) -> Tensor:
-        """``input`` itself: there is no GPU to pin memory for."""
+        """``input`` itself: JAX copies to a device from any memory."""
     def pinverse(self, rcond: _float = 1e-15) -> Tensor:
         """The pseudoinverse; see :func:`chainrule.linalg.pinv`."""
     def polygamma(self, n: _int) -> Tensor:

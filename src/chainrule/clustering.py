@@ -61,7 +61,9 @@ def uniform_centers(x: Tensor, k: int, generator: Random = None) -> Tensor:
     """
     _check("uniform_centers", x, k)
     low, high = amin(x.detach(), 0), amax(x.detach(), 0)
-    return low + (high - low) * rand(k, x.shape[1], dtype=x.dtype, generator=generator)
+    return low + (high - low) * rand(
+        k, x.shape[1], dtype=x.dtype, device=x.device, generator=generator
+    )
 
 
 def kmeans_plus_plus(x: Tensor, k: int, generator: Random = None) -> Tensor:

@@ -51,7 +51,10 @@ class device:
         if name in devices.KINDS:
             devices.find(name, index)
         elif name != "cpu" or index not in (None, 0):
-            raise RuntimeError(f"device: {str(type)!r} is not available; tensors live on 'cpu'")
+            raise RuntimeError(
+                f"device: {str(type)!r} is not available; tensors live on 'cpu', and with JAX on "
+                "'cuda' (or 'gpu'), 'tpu' and 'xla'"
+            )
         self.type, self.index = name, index
         self._outer: list[device | None] = []  # a stack: a block may enter itself again
 
@@ -155,6 +158,13 @@ class Located:
     @property
     def is_xla(self) -> bool:
         return self.device.type == "xla"
+
+    def _check_beside(self, grad: Any) -> None:
+        if grad.device != self.device:
+            raise RuntimeError(
+                f"grad: assigned grad has data located on a different device: {grad.device}, and "
+                f"the tensor is on {self.device}; move it with .to({str(self.device)!r})"
+            )
 
     def _check_on_host(self, op: str) -> None:
         if self.array.__class__ is Placed:

@@ -55,7 +55,10 @@ class Generator:
 
     def __init__(self, device: Device = "cpu"):
         if str(device) != "cpu":
-            raise RuntimeError(f"Generator: device {device!r} is not available; use 'cpu'")
+            raise RuntimeError(
+                f"Generator: device {device!r} has none; use 'cpu': random numbers are drawn on "
+                "the host, the same ones for all devices"
+            )
         self._seed = 67280421310721  # PyTorch's, for generators that were never seeded
         self._raw: Raw | None = None
 

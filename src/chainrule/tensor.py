@@ -246,6 +246,7 @@ class Tensor(TensorMethods):
                 raise RuntimeError(
                     f"grad: assigned grad has dtype {value.dtype}, but the tensor has {self.dtype}"
                 )
+            self._check_beside(value)
         self._grad = value
 
     @property

@@ -13,6 +13,7 @@ from compiler.nets import NETS, batches, make_step
 
 import chainrule
 from chainrule import nn, optim
+from chainrule.backend.tracing import NotLowered
 from chainrule.compiler.ahead import Ahead
 from chainrule.compiler.lowered import Lowered
 from chainrule.compiler.together import Together, worth_packing
@@ -441,3 +442,18 @@ def test_what_cannot_be_one_program_runs_as_it_is() -> None:
         with pytest.warns(UserWarning, match="reads numbers of a tensor"):
             wanted.append(compiled(x, y).item())
         assert wanted == [compiled(x, y).item()] * 2
+
+
+def test_a_program_that_xla_refuses_draws_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs kernel by kernel, with the masks that it would have had."""
+
+    def refused(*args: Any) -> Any:
+        raise NotLowered("planted")
+
+    monkeypatch.setattr("chainrule.backend.xla_programs.called", refused)
+    net = lambda: nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))  # noqa: E731
+    pair = Pair(net, momentum)
+    with pytest.warns(UserWarning, match="kernel by kernel, .* no program of XLA's: planted"):
+        eager, found = pair.run(mlp_data())
+    np.testing.assert_allclose(found, eager, rtol=1e-6, atol=1e-6)
+    pair.check()

@@ -194,7 +194,9 @@ class _Point:
     def rows_at_once(self) -> Array:
         units = split(K.eye(count(self.outputs)), self.outputs)
         grads = vmap(vjp(self, *self.inputs)[1])(units)
-        return K.cat(*[reals(g.array).reshape(len(g), -1) for g in grads if g.numel()], dim=1)
+        return K.cat(
+            *[K.to_numpy(reals(g.array)).reshape(len(g), -1) for g in grads if g.numel()], dim=1
+        )
 
     def compare(
         self, how: str, numerical: Array, analytical: Array, atol: float, rtol: float

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, overload
 
+from chainrule.ops.elementwise.functions import zeros_like_of
 from chainrule.autograd.hooks import hooks_left, run_after, run_hooks
 from chainrule.autograd.roots import Cotangents, any_boxed, recording, roots_of, sequence
 from chainrule.autograd.vmap import vmap
@@ -198,7 +199,7 @@ def grad(
                     f"{tuple(t.shape)}) appears to not have been used in the graph; set "
                     "allow_unused=True if this is the desired behavior"
                 )
-            g = of_array(K.zeros(t.array.shape, t.array.dtype)) if materialize_grads else None
+            g = zeros_like_of(t) if materialize_grads else None
         elif not isinstance(g, (Tensor, OtherLayout)):
             g = of_array(K.asarray(g))
         if g is not None:

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.autograd.forward_ad import Dual, check_tangent, tangent_of, unpack
 from chainrule.autograd.levels import new_level
 from chainrule.autograd.nested import Structure, flatten, map_tree, unflatten
@@ -57,7 +58,9 @@ def grad_and_value(
                 f"got shapes {shapes}; reduce it, or use vjp or jacrev"
             )
         out = traced.outputs[0]
-        gradients = traced.pull([of_array(K.ones((), out.array.dtype))], retain=False)
+        gradients = traced.pull(
+            [placed_like(out, of_array(K.ones((), out.array.dtype)))], retain=False
+        )
         value = traced.value()
         return unpack_single(gradients, argnums), ((value, traced.aux) if has_aux else value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.autograd import func as transforms
 from chainrule.autograd.engine import grad
 from chainrule.autograd.jacobian import hessian_of, jacfwd, jacrev
@@ -39,7 +40,7 @@ def _direction(op: str, v: Tensors | None, inputs: tuple[Any, ...]) -> tuple[Any
         return _tuple(v)
     if len(inputs) != 1 or inputs[0].numel() != 1:
         raise RuntimeError(f"{op}: the vector v can only be None if the input is a single number")
-    return (of_array(K.ones(inputs[0].array.shape, inputs[0].array.dtype)),)
+    return (placed_like(inputs[0], of_array(K.ones(inputs[0].array.shape, inputs[0].array.dtype))),)
 
 
 @overload
@@ -223,6 +224,6 @@ def vhp(
     args = _tuple(inputs)
     gradient = transforms.grad_and_value(func, tuple(range(len(args))))
     (_, value), pull, *_ = transforms.vjp(gradient, *args)
-    zero = of_array(K.zeros(value.array.shape, value.array.dtype))
+    zero = placed_like(value, of_array(K.zeros(value.array.shape, value.array.dtype)))
     product = pull((_direction("vhp", v, args), zero))
     return _finish((value, _like(product, inputs)), create_graph)

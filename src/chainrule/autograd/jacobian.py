@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.autograd.func import push_forward
 from chainrule.autograd.nested import Structure, flatten, map_tree, unflatten
 from chainrule.autograd.rows import for_units
@@ -66,8 +67,10 @@ def _pull_basis(traced: Traced, i: int, y: Tensor, chunk_size: int | None) -> An
 
     shape = y.array.shape
     if shape == ():
-        return pull(of_array(K.ones((), y.array.dtype)))  # a batch of one needs no batch
-    stacked = for_units(pull, shape, y.array.dtype, chunk_size)
+        return pull(
+            placed_like(y, of_array(K.ones((), y.array.dtype)))
+        )  # a batch of one needs no batch
+    stacked = for_units(pull, shape, y, chunk_size)
 
     def as_rows(g: Tensor) -> Tensor:
         return traced.settled(reshape(g, (*shape, *g.array.shape[1:])))
@@ -126,7 +129,7 @@ def _push_basis(
         return result[1]
 
     shape = tuple(x.shape)
-    stacked = for_units(push, shape, x.array.dtype, chunk_size)
+    stacked = for_units(push, shape, x, chunk_size)
     column = map_tree(lambda t: reshape(movedim(t, 0, -1), (*t.shape[1:], *shape)), stacked)
     return column, (outside[0] if outside else None)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.autograd.nested import flatten, map_tree, unflatten
 from chainrule.autograd.vmap import vmap
 from chainrule.backend import K
@@ -56,17 +57,21 @@ def map_rows(function: Callable[[Tensor], R], rows: Tensor, chunk_size: int) -> 
 def for_units(
     function: Callable[[Tensor], R],
     shape: tuple[int, ...],
-    dtype: ArrayDType,
+    like: Tensor | ArrayDType,
     chunk_size: int | None = None,
 ) -> R:
     """What a function makes of each unit vector of a space of tensors, along dimension 0.
 
+    They are of a type, or of the type of a tensor and where that one is.
+
     The unit vectors are made for one chunk at a time: together they are a matrix, too.
     """
     size = math.prod(shape)
+    dtype = like.array.dtype if isinstance(like, Tensor) else like
 
     def units(start: int, stop: int) -> Tensor:
         basis = K.eye(stop - start, size, start, dtype=dtype)
-        return of_array(basis.reshape((stop - start, *shape)))
+        unit = of_array(basis.reshape((stop - start, *shape)))
+        return placed_like(like, unit) if isinstance(like, Tensor) else unit
 
     return for_rows(function, units, size, chunk_size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.autograd import engine
 from chainrule.autograd.levels import innermost, lift
 from chainrule.autograd.modes import enable_grad
@@ -95,7 +96,9 @@ class Traced:
             if g is not None and edge_of(y) is not None
         ]
         if not pairs:
-            zeros = [of_array(K.zeros(x.array.shape, x.array.dtype)) for x in self.inputs]
+            zeros = [
+                placed_like(x, of_array(K.zeros(x.array.shape, x.array.dtype))) for x in self.inputs
+            ]
             return unflatten(zeros, self.structure)
         gradients = engine.grad(
             [y for y, _ in pairs],

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Array
@@ -32,19 +33,20 @@ def reals(a: Array) -> Array:
 
 
 def flat(tensors: Sequence[Tensor]) -> Array:
-    """The entries of all tensors in one array."""
-    return K.cat(*[reals(t.array).reshape(-1) for t in tensors], dim=0)
+    """The entries of all tensors in one array of the host."""
+    return K.cat(*[K.to_numpy(reals(t.array)).reshape(-1) for t in tensors], dim=0)
 
 
 def split(vectors: Array, models: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """A vector (or a batch of them) taken apart into leaves like the models."""
+    """A vector (or a batch of them) taken apart into leaves like the models, where these are."""
     parts, start = [], 0
     for x in models:
         part, start = vectors[..., start : start + _size(x)], start + _size(x)
         if x.is_complex():
             part = K.view_as_complex(part.reshape((*part.shape[:-1], x.numel(), 2)))
         part = part.reshape((*vectors.shape[:-1], *x.array.shape))
-        parts.append(of_array(K.astype(part, x.array.dtype)).requires_grad_())
+        leaf = placed_like(x, of_array(K.astype(part, x.array.dtype)))
+        parts.append(leaf.requires_grad_())
     return tuple(parts)
 
 

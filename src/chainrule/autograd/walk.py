@@ -13,13 +13,14 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.autograd.anomaly import check_gradients
 from chainrule.autograd.hooks import run_hooks
 from chainrule.backend import K
 from chainrule.graph import Edge, Mode, Node, Storage, mode
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.ops.core.recording import SELECT
-from chainrule.tensor import LayoutError, OtherLayout, of_array
+from chainrule.tensor import Tensor, LayoutError, OtherLayout, of_array
 
 __all__ = ["dense_gradient", "leading_to", "walk", "watchers", "youngest_first"]
 
@@ -162,11 +163,12 @@ def _fill_missing(node: Node, parts: list[Any], tensors: bool) -> tuple[Any, ...
     """Zeros for the outputs that were not used, unless the operation wants None for them."""
     if not node.op.materializes_grads:
         return tuple(parts)
-    filled = []
+    filled, known = [], next((part for part in parts if isinstance(part, Tensor)), None)
     for part, out in zip(parts, node.out, strict=True):
         if part is None:
             zero = K.zeros(out.shape, out.dtype)
             part = of_array(zero) if tensors else zero
+            part = part if known is None else placed_like(known, part)
         filled.append(part)
     return tuple(filled)
 

@@ -71,7 +71,8 @@ class Kernels:
 
 
 class Bound(Protocol):
-    """An operation that holds the kernel which computes it."""
+    """An operation that holds the kernel which computes it: ``raw`` for the arrays of tensors, and
+    ``free`` for bare ones, which have no place until they meet one that has."""
 
     raw: Callable[..., Any]
 
@@ -214,14 +215,14 @@ def use(name: str) -> None:
 def rebind() -> None:
     """Hands every operation the kernel that ``K`` holds now."""
     for op, kernel in _bound:
-        function = getattr(K, kernel)
+        vars(op)["free"] = function = getattr(K, kernel)
         op.raw = function if _strict is None else _strict(kernel, function)
 
 
 def bind(op: Bound, kernel: str) -> None:
     """Sets ``op.raw`` to the kernel of this name, now and whenever the backend changes."""
     _bound.append((op, kernel))
-    op.raw = getattr(K, kernel)
+    op.raw = vars(op)["free"] = getattr(K, kernel)
 
 
 def look_with(looking: Callable[[str, Any], Any], strict: Callable[[str, Any], Any]) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 
 from chainrule import backend
 from chainrule.backend import meshes
-from chainrule.backend.devices import jax, out_of_memory
+from chainrule.backend.devices import is_full, jax, out_of_memory
 from chainrule.backend.effects import WRITES
-from chainrule.backend.placed import Place, Placed, Taken, compute
+from chainrule.backend.placed import Place, Placed, Taken, compute, several_places
 from chainrule.backend.xla_kernels.checks import is_traced
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "on_raw",
     "place_of_all",
     "raw_of",
-    "several_places",
     "viewed",
     "written",
 ]
@@ -86,14 +85,6 @@ def place_of_all(kernel: str, *trees: Any) -> Place:
     return place
 
 
-def several_places(kernel: str, a: object, b: object) -> RuntimeError:
-    """The error for tensors on different devices."""
-    return RuntimeError(
-        f"{kernel}: Expected all tensors to be on the same device, but found at least two devices, "
-        f"{a} and {b}! Move one of them with .to(...)"
-    )
-
-
 # --- computing ------------------------------------------------------------------------------------
 
 
@@ -120,7 +111,7 @@ def _raws(kernel: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
 
 def _translated(error: Exception, kernel: str, args: Any, kwargs: Any) -> Exception:
     """What XLA says when memory runs out, with what it was asked for."""
-    if "RESOURCE_EXHAUSTED" not in str(error):
+    if not is_full(error):
         return error
     sizes = [f"{c.dtype}{list(c.shape)}" for c in cells_in((args, kwargs))]
     return out_of_memory(f"{kernel} of {', '.join(sizes[:6])}", str(error))
@@ -149,6 +140,10 @@ def checked(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
 def written(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     """Puts what a kernel returns into the cells that it writes to."""
     place = place_of_all(kernel, args, kwargs)
+    if isinstance(args[WRITES[kernel][0]], np.ndarray):
+        if kernel not in ("write_index", "write_subscript"):
+            raise several_places(kernel, place, "cpu")
+        return backend.host(kernel)(*mapped(args, compute.read), **mapped(kwargs, compute.read))
     given, named = _raws(kernel, args, kwargs)
     if kernel == "write_updates":  # its rule is written in operations, which know cells
         given = (on_raw(args[0], place), *given[1:])

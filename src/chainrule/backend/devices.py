@@ -27,6 +27,7 @@ __all__ = [
     "default_kind",
     "fetch",
     "find",
+    "is_full",
     "is_imported",
     "jax",
     "of_kind",
@@ -109,7 +110,10 @@ def told(kind: str) -> str:
         return f"tensors live on 'cpu' ({NO_JAX})"
     there = default_kind()
     here = "the CPU" if there == "xla" else f"'{there}'"
-    return f"tensors live on 'cpu' and on 'xla' (JAX finds no {KINDS[kind]}: its 'xla' is {here})"
+    fix = "; for GPUs of NVIDIA: pip install 'jax[cuda13]'" if kind == "cuda" else ""
+    return (
+        f"tensors live on 'cpu' and on 'xla' (JAX finds no {KINDS[kind]}: its 'xla' is {here}{fix})"
+    )
 
 
 def find(kind: str, index: int | None) -> Place:
@@ -151,6 +155,12 @@ def activate() -> None:
 def fetch(cell: Placed) -> np.ndarray:
     """A copy on the host."""
     return compute.read(cell)
+
+
+def is_full(error: Exception) -> bool:
+    """Whether XLA says that memory ran out, also in what was computed before."""
+    said = str(error)
+    return "RESOURCE_EXHAUSTED" in said or "Out of memory" in said
 
 
 def out_of_memory(what: str, said: str) -> MemoryError:

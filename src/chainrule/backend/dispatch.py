@@ -24,13 +24,12 @@ from chainrule.backend.cells import (
     into_base,
     mapped,
     place_of_all,
-    several_places,
     viewed,
     written,
 )
-from chainrule.backend.devices import jax, of_kind
+from chainrule.backend.devices import is_full, jax, of_kind, out_of_memory
 from chainrule.backend.effects import CHECKS, STATIC, WRITES
-from chainrule.backend.placed import Place, Placed, compute, unsettled
+from chainrule.backend.placed import Place, Placed, compute, several_places, unsettled
 from chainrule.backend.recorded import thread
 from chainrule.backend.xla_kernels import table
 from chainrule.backend.tracing import is_tracing
@@ -114,7 +113,14 @@ class Engine:
             thread.recorder.refuse("it reads numbers of a tensor")
         for settle in list(unsettled.values()):
             settle()
-        return meshes.read(cell.raw)
+        raw = cell.raw
+        try:
+            return meshes.read(raw)
+        except Exception as error:  # what was computed meanwhile, and had no room
+            if not is_full(error):
+                raise
+            what = f"a tensor of {raw.dtype}{list(raw.shape)}, or what it is made of"
+            raise out_of_memory(what, str(error)) from error
 
 
 def _put(a: Any, place: Place) -> Placed:
@@ -282,7 +288,8 @@ def _hosted(kernel: str, host: Any) -> Callable[..., Any]:
     return there
 
 
-INDEXED = ("index",)
+# From which argument on numbers of the host choose elements, as they may on a device, too.
+INDEXED = {"index": 1, "index_place": 1, "index_put": 2}
 
 
 def _strict(kernel: str, looking: Any) -> Any:
@@ -295,15 +302,15 @@ def _strict(kernel: str, looking: Any) -> Any:
     if host is None:
         return looking
 
-    chooses = kernel in INDEXED  # which numbers of the host may do on a device, too
+    end = INDEXED.get(kernel)
 
     def strict(*args: Any, **kwargs: Any) -> Any:
         cell = other = None
-        for a in args:
+        for a in args if end is None or args[0].__class__ is not Placed else args[:end]:
             kind = a.__class__
             if kind is Placed:
                 cell = a
-            elif kind is np.ndarray and a.shape and not (chooses and cell is not None):
+            elif kind is np.ndarray and a.shape:
                 other = a
             elif (kind is list or kind is tuple) and a:
                 for part in a:

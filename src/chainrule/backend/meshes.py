@@ -139,7 +139,7 @@ def placed(cell: Placed, mesh: Mesh, layout: Sequence[Any], op: str) -> Placed:
 
 def spread(raw: Any, sharding: Any) -> Any:
     """An array on all devices of a sharding; all processes have the same numbers."""
-    if is_tracing():
+    if is_tracing() or isinstance(raw, jax().core.Tracer):
         return jax().lax.with_sharding_constraint(raw, sharding)
     if processes.size() == 1 or not getattr(raw, "is_fully_addressable", True):
         return jax().device_put(raw, sharding)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-__all__ = ["Place", "Placed", "Taken", "compute", "row_major", "unsettled"]
+__all__ = ["Place", "Placed", "Taken", "compute", "row_major", "several_places", "unsettled"]
 
 
 class Place(NamedTuple):
@@ -227,6 +227,14 @@ class Placed:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("pickle: an array on a device; pickle that of tensor.cpu()")
+
+
+def several_places(kernel: str, a: object, b: object) -> RuntimeError:
+    """The error for tensors on different devices."""
+    return RuntimeError(
+        f"{kernel}: Expected all tensors to be on the same device, but found at least two devices, "
+        f"{a} and {b}! Move one of them with .to(...)"
+    )
 
 
 def row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import meshes
-from chainrule.backend.devices import jax, of_kind, out_of_memory
+from chainrule.backend.devices import is_full, jax, of_kind, out_of_memory
 from chainrule.backend.placed import Place, Placed
 from chainrule.backend.tracing import NotLowered, tracing as is_traced
 
@@ -36,6 +36,7 @@ __all__ = [
     "raw_of",
     "send",
     "stacked",
+    "streams",
     "table",
     "together",
     "tracing",
@@ -196,7 +197,7 @@ def called(function: Any, program: Any, *args: Any) -> Any:
     except (errors.JAXTypeError, errors.JAXIndexError) as error:
         raise NotLowered(str(error).partition("\n")[0]) from error
     except Exception as error:
-        if "RESOURCE_EXHAUSTED" not in str(error):
+        if not is_full(error):
             raise
         largest = sorted(program.slots, key=lambda s: s.span(), reverse=True)[:4]
         sizes = ", ".join([s.told() for s in largest])
@@ -275,6 +276,19 @@ def table(columns: Sequence[Any], times: int) -> np.ndarray:
     for i, column in enumerate(columns):
         out[:, i] = column
     return out
+
+
+def streams(draws: Sequence[Any]) -> Callable[[], None]:
+    """What puts the streams that these calls draw from back to where they are now."""
+    found = [getattr(g, "raw", g) for g in [step.args[0] for step in draws]]
+    known = [g.bit_generator for g in found if hasattr(g, "bit_generator")]
+    before = [(bits, bits.state) for bits in dict(zip(map(id, known), known, strict=True)).values()]
+
+    def back() -> None:
+        for bits, state in before:
+            bits.state = state
+
+    return back
 
 
 def draw(step: Any) -> np.ndarray:

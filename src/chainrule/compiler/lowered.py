@@ -195,9 +195,14 @@ class Lowered(Traced):
         self._inputs = inputs
 
     def build(self, inputs: Sequence[Any]) -> int:
-        """The first run."""
+        """The first run. What cannot become a program has drawn no random numbers."""
         self.feed(inputs)
-        return self.run()
+        back = xla.streams(self.draws)
+        try:
+            return self.run()
+        except NotLowered:
+            back()
+            raise
 
     def _state(self) -> tuple[list[Any], list[Any]]:
         """The arrays of the state, those that are donated first."""

@@ -84,7 +84,9 @@ class Derivatives:
             y, self.params, u, retain_graph=True, create_graph=create_graph, allow_unused=True
         )
         parts = [
-            zeros(p.numel(), dtype=p.dtype) if g is None else reshape(g, (p.numel(),))
+            zeros(p.numel(), dtype=p.dtype, device=p.device)
+            if g is None
+            else reshape(g, (p.numel(),))
             for p, g in zip(self.params, found, strict=True)
         ]
         return cat(parts)

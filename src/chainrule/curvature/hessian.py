@@ -102,7 +102,7 @@ def hessian_diagonal(
     together = _chunk("hessian_diagonal", chunk_size)
     if samples is None:
         diagonal = for_units(
-            lambda unit: sum_over(curved(unit)), tuple(vector.shape), vector.array.dtype, together
+            lambda unit: sum_over(curved(unit)), tuple(vector.shape), vector, together
         )
     elif samples < 1:
         raise ValueError(f"hessian_diagonal: samples should be None or at least 1, got {samples}")
@@ -191,7 +191,7 @@ def gauss_newton(
 
     _check_size("gauss_newton", flat, "curvature.GaussNewton")
     together = _chunk("gauss_newton", chunk_size)
-    return for_units(column, tuple(flat.shape), flat.array.dtype, together)
+    return for_units(column, tuple(flat.shape), flat, together)
 
 
 # --- what a Hessian says --------------------------------------------------------------------------

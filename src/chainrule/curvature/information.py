@@ -202,7 +202,7 @@ def draw_residuals(
     """
     shape = (count, *z.shape)
     if likelihood == "gaussian":
-        r = randn(shape, dtype=z.dtype, generator=generator) / variance**0.5
+        r = randn(shape, dtype=z.dtype, device=z.device, generator=generator) / variance**0.5
     elif likelihood == "bernoulli":
         p = sigmoid(z)
         r = bernoulli(expand(p, shape), generator=generator) - p

@@ -189,7 +189,9 @@ class Laplace:
     def sample(self, count: int, *, generator: Random = None) -> Any:
         """Parameters drawn from the posterior, a tree with ``count`` along dimension 0."""
         center, unravel = ravel(self.curvature.params)
-        noise = randn(count, center.numel(), dtype=center.dtype, generator=generator)
+        noise = randn(
+            count, center.numel(), dtype=center.dtype, device=center.device, generator=generator
+        )
         if self.structure == "diagonal":
             change = noise / sqrt(self._precision)
         else:

@@ -164,7 +164,7 @@ def _orthonormal(rows: Tensor, basis: Tensor | None, generator: Generator | None
     """
     for attempt in range(3):
         if attempt > 0:
-            rows = randn(rows.shape, dtype=rows.dtype, generator=generator)
+            rows = randn(rows.shape, dtype=rows.dtype, device=rows.device, generator=generator)
         lengths = vector_norm(rows, dim=1)
         rows = rows[lengths > 0] / lengths[lengths > 0][:, None]
         before = rows

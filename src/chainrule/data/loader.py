@@ -99,8 +99,8 @@ class DataLoader:
         _check_order(self._iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if pin_memory:
             warn_once(
-                "DataLoader: pin_memory=True changes nothing: there is no accelerator, and tensors "
-                "live on the CPU",
+                "DataLoader: pin_memory=True changes nothing: JAX copies batches to a device "
+                "by itself",
             )
         if generator is not None and not isinstance(generator, Generator):
             raise TypeError(

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.autograd.modes import enable_grad
 from chainrule.backend import K
 from chainrule.backend.limits import finfo
@@ -47,7 +48,12 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
             raise ValueError(
                 f"distributions: parameters must be tensors or numbers, got {type(value).__name__}"
             )
-    return tuple(broadcast_tensors(*[to_floating(x) for x in promote(*values)]))
+    found = [to_floating(x) for x in promote(*values)]
+    places = {x.device for x in values if isinstance(x, Tensor)}
+    if len(places) == 1:  # numbers go to where the tensors are
+        (place,) = places
+        found = [x.to(place) for x in found]
+    return tuple(broadcast_tensors(*found))
 
 
 def exactly_one(family: str, **given: Tensor | float | None) -> tuple[str, Any]:
@@ -125,7 +131,7 @@ def standard_cauchy(shape: Shape, like: Tensor) -> Tensor:
 
 def _drawn(kernel: Callable[..., Array], shape: Shape, like: Tensor) -> Tensor:
     g, dtype = stream("sample", None), _dtype(like)
-    return draw(tuple(shape), lambda shape: kernel(g, shape, dtype))
+    return placed_like(like, draw(tuple(shape), lambda shape: kernel(g, shape, dtype)))
 
 
 # --- probabilities and logits ---------------------------------------------------------------------

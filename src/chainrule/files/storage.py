@@ -149,7 +149,8 @@ def load(
 
     Args:
         f: the path of a file or a folder, or a file that is open for reading bytes.
-        map_location: where the tensors are to be: on the CPU; or a function of a tensor and "cpu".
+        map_location: where the tensors are to be, by default on the CPU, wherever they were saved
+            from: a device; ``{"cpu": device}``; or a function of a tensor and "cpu".
         pickle_module: refused: pickles are not read.
         weights_only: whether a pickle of PyTorch's may make other objects; none is read either way.
         mmap: whether PyTorch reads tensors when they are used; they are read at once.

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import IO, TypeAlias, TypeGuard
 
+from chainrule.backend import devices
 from chainrule.files.atomic import Buffer
-from chainrule.tensor import Tensor, device
+from chainrule.tensor import Tensor, device, of_array
 from chainrule.typing import Device
 
 __all__ = [
@@ -68,14 +69,18 @@ def check_readable(f: IO[bytes]) -> str:
 
 
 def mapped(tensors: dict[str, Tensor], location: MapLocation | None) -> dict[str, Tensor]:
-    """The tensors where ``map_location`` puts them: on the CPU, where they are."""
+    """The tensors where ``map_location`` puts them. All of a file are on the CPU at first."""
     if location is None:
         return tensors
     if callable(location):
         return {name: _called(location, t) for name, t in tensors.items()}
     for place in location.values() if isinstance(location, Mapping) else (location,):
-        device(place)  # refuses all others
-    return tensors
+        device(place)  # refuses what is not there
+    target = location.get("cpu") if isinstance(location, Mapping) else location
+    home = None if target is None else device(target).home()
+    if home is None:
+        return tensors
+    return {name: of_array(devices.put(t.array, home)) for name, t in tensors.items()}
 
 
 def _called(location: Callable[[Tensor, str], Tensor | None], t: Tensor) -> Tensor:

@@ -115,7 +115,11 @@ def cramer_rao_bound(information: ArrayLike, n: int = 1, slope: ArrayLike | None
             "cramer_rao_bound: the information is singular: some parameters cannot be known at "
             "all (see unidentifiable)"
         )
-    jacobian = eye(size, dtype=matrix.dtype) if slope is None else _slope(slope, matrix)
+    jacobian = (
+        eye(size, dtype=matrix.dtype, device=matrix.device)
+        if slope is None
+        else _slope(slope, matrix)
+    )
     bound = matmul(jacobian, solve(matrix, jacobian.mT)) / n
     return bound[0, 0] if scalar else bound
 

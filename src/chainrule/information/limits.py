@@ -98,13 +98,15 @@ def law_of_large_numbers(
         raise ValueError(f"law_of_large_numbers: tolerance must be positive, got {tolerance}")
     with no_grad():
         x = sample("law_of_large_numbers", draw, trials, max(listed))
-        paths = cumsum(x, 1) / arange(1, max(listed) + 1, dtype=x.dtype)
+        paths = cumsum(x, 1) / arange(1, max(listed) + 1, dtype=x.dtype, device=x.device)
         off = cast(abs(paths - mean) > tolerance, x.dtype)
         later = flip(cummax(flip(off, (1,)), 1)[0], (1,))
         at = tensor([n - 1 for n in listed])
         bound = None
         if variance is not None:
-            bound = tensor([variance / (n * tolerance**2) for n in listed], dtype=x.dtype)
+            bound = tensor(
+                [variance / (n * tolerance**2) for n in listed], dtype=x.dtype, device=x.device
+            )
         return LargeNumbers(listed, paths[:, at], mean_of(off, 0)[at], mean_of(later, 0)[at], bound)
 
 
@@ -125,7 +127,7 @@ def kolmogorov_distance(samples: Tensor, mean: float = 0.0, std: float = 1.0) ->
         x = sort(reshape(cast(samples.detach(), dtypes.float64), (-1,)))[0]
         phi = 0.5 * (1 + erf((x - mean) / (std * math.sqrt(2))))
         n = x.shape[0]
-        i = arange(n, dtype=x.dtype)
+        i = arange(n, dtype=x.dtype, device=x.device)
         return float(amax(maximum((i + 1) / n - phi, phi - i / n)))
 
 

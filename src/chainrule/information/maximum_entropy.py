@@ -128,7 +128,11 @@ def _arguments(
     y = y.unsqueeze(1) if y.ndim == 1 else y
     mu = moments if isinstance(moments, Tensor) else as_tensor(moments)
     mu = cast(mu.unsqueeze(0) if mu.ndim == 0 else mu, y.dtype)
-    m = ones(y.shape[0], dtype=y.dtype) if measure is None else cast(_tensor(measure), y.dtype)
+    m = (
+        ones(y.shape[0], dtype=y.dtype, device=y.device)
+        if measure is None
+        else cast(_tensor(measure), y.dtype)
+    )
     if y.ndim != 2 or tuple(mu.shape) != (y.shape[1],) or tuple(m.shape) != (y.shape[0],):
         raise RuntimeError(
             "maximum_entropy: expected features (S, M), moments (M,) and a measure (S,), got "
@@ -152,7 +156,7 @@ def _newton(
     y: Tensor, mu: Tensor, log_m: Tensor, tolerance: float, max_iter: int
 ) -> tuple[MaximumEntropy, int]:
     """Newton's method with steps that are halved until the dual function falls enough."""
-    law = MaximumEntropy(zeros(y.shape[1], dtype=y.dtype), y, log_m)
+    law = MaximumEntropy(zeros(y.shape[1], dtype=y.dtype, device=y.device), y, log_m)
     reach = y.amax(0) - y.amin(0)
     reach = reach + (reach == 0) * (1 + mu.abs())
     for step in range(max_iter):

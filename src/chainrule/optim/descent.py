@@ -293,7 +293,7 @@ class BFGS(Descent):
         if is_curved(s, y, ys):
             H = self.memory.get("inverse_hessian")
             if H is None:
-                H = eye(s.numel(), dtype=s.dtype) * (ys / dot(y, y))
+                H = eye(s.numel(), dtype=s.dtype, device=s.device) * (ys / dot(y, y))
             self.memory["inverse_hessian"] = _updated(H, s, y, ys)
 
 

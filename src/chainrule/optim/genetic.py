@@ -164,7 +164,7 @@ class GeneticAlgorithm(Minimizer[Objective]):
         shape = (group["population"] - 1, x.numel())
         others = self.memory.get("population")
         if others is None or tuple(others.shape) != (shape[0] + 1, shape[1]):
-            noise = randn(*shape, generator=self.generator, dtype=x.dtype)
+            noise = randn(*shape, generator=self.generator, dtype=x.dtype, device=x.device)
             return cat([unsqueeze(x, 0), x + group["spread"] * noise])
         return cat([unsqueeze(x, 0), others[1:]])
 

@@ -170,7 +170,7 @@ class ExtendedKalmanFilter(Optimizer):
     def _jacobian(self, y: Tensor, params: list[Tensor]) -> Tensor:
         """dy/dw, of shape (outputs, weights): one pull back for each output, all at once."""
         outputs = y.numel()
-        units = reshape(eye(outputs, dtype=y.dtype), (outputs, *y.shape))
+        units = reshape(eye(outputs, dtype=y.dtype, device=y.device), (outputs, *y.shape))
 
         def pull(unit: Tensor) -> tuple[Tensor, ...]:
             return engine.grad(y, params, unit, retain_graph=True, materialize_grads=True)
@@ -199,13 +199,13 @@ class ExtendedKalmanFilter(Optimizer):
             new = (new + transpose(new, 1, 2)) / 2  # symmetric to the last digit
             noise = group["process_noise"]
             self.state[block.owner]["covariance"] = (
-                new + noise * eye(block.size, dtype=p.dtype) if noise else new
+                new + noise * eye(block.size, dtype=p.dtype, device=p.device) if noise else new
             )
         self._move(params, cat(changes))
 
     def _inverse(self, total: Tensor) -> Tensor:
         try:
-            inverse = solve(total, eye(len(total), dtype=total.dtype))
+            inverse = solve(total, eye(len(total), dtype=total.dtype, device=total.device))
         except RuntimeError:
             inverse = None
         if inverse is None or not K.all_finite([inverse.array]):
@@ -241,7 +241,7 @@ class ExtendedKalmanFilter(Optimizer):
         shape = (block.rows, block.size, block.size)
         found = self.state[block.owner].get("covariance")
         if found is None:
-            unit = eye(block.size, dtype=block.owner.dtype)
+            unit = eye(block.size, dtype=block.owner.dtype, device=block.owner.device)
             first = self.param_groups[0]["initial_covariance"] * unit
             return clone(expand(unsqueeze(first, 0), *shape))
         if tuple(found.shape) != shape:
@@ -256,7 +256,7 @@ class ExtendedKalmanFilter(Optimizer):
         """R as a matrix."""
         noise = self.param_groups[0]["measurement_noise"]
         if not isinstance(noise, Tensor):
-            return noise * eye(outputs, dtype=like.dtype)
+            return noise * eye(outputs, dtype=like.dtype, device=like.device)
         noise = cast(noise.detach(), like.dtype)
         if tuple(noise.shape) == (outputs, outputs):
             return noise

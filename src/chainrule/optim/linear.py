@@ -131,7 +131,7 @@ class Data:
 
 def with_ones(x: Tensor) -> Tensor:
     """The inputs and a column of ones behind them."""
-    return cat([x, ones(x.shape[0], 1, dtype=x.dtype)], 1)
+    return cat([x, ones(x.shape[0], 1, dtype=x.dtype, device=x.device)], 1)
 
 
 def centered(x: Tensor) -> tuple[Tensor, Tensor]:

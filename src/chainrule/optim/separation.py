@@ -67,8 +67,13 @@ def separability_of_rows(b: Tensor) -> str:
     length = sqrt(sum(u * u, 1, keepdim=True))
     rows = u / where(length > 0, length, 1.0)
     n, p = rows.shape
-    one = ones(1, n, dtype=rows.dtype)
-    target = cat([zeros(p, dtype=rows.dtype), ones(1, dtype=rows.dtype)])
+    one = ones(1, n, dtype=rows.dtype, device=rows.device)
+    target = cat(
+        [
+            zeros(p, dtype=rows.dtype, device=rows.device),
+            ones(1, dtype=rows.dtype, device=rows.device),
+        ]
+    )
     residual = nonnegative_residual(cat([rows.mT, one]), target)
     if float(min(matmul(rows, -residual[:-1]))) > _SMALL * float(residual[-1]):
         return "complete"
@@ -97,7 +102,7 @@ def nonnegative_residual(a: Tensor, b: Tensor) -> Tensor:
         used, x = _feasible(a, b, used, x)
         if j not in used:  # it came in by rounding alone
             break
-        residual = b - matmul(a[:, used], tensor(x, dtype=b.dtype))
+        residual = b - matmul(a[:, used], tensor(x, dtype=b.dtype, device=b.device))
     return residual
 
 

@@ -279,7 +279,7 @@ def damped_motion(
     for _ in range(steps):
         w, v = _runge_kutta(change, w, v, h)
         path.append((w, v))
-    times = tensor([i * h for i in range(steps + 1)], dtype=position.dtype)
+    times = tensor([i * h for i in range(steps + 1)], dtype=position.dtype, device=position.device)
     return Motion(times, stack([w for w, _ in path]), stack([v for _, v in path]))
 
 

@@ -313,7 +313,11 @@ def _best_candidate(
 ) -> tuple[Tensor, Tensor, float]:
     """The incoming weights of the unit, of a pool trained together, that follows the error best."""
     width = features.shape[1]
-    start = rand(count, width + 1, generator=generator, dtype=features.dtype) * 2 - 1
+    start = (
+        rand(count, width + 1, generator=generator, dtype=features.dtype, device=features.device)
+        * 2
+        - 1
+    )
     weight, bias = start[:, :width].clone(), start[:, width].clone()
     params = [weight.requires_grad_(), bias.requires_grad_()]
     trained = optim.Rprop(params, lr=0.1) if optimizer is None else optimizer(params)

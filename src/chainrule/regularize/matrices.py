@@ -60,7 +60,7 @@ class Orthogonality(SumPenalty):
         w = _matrices("Orthogonality", name, weight)
         if w.shape[1] < w.shape[2]:
             w = transpose(w, 1, 2)
-        excess = matmul(transpose(w, 1, 2), w) - eye(w.shape[2], dtype=w.dtype)
+        excess = matmul(transpose(w, 1, 2), w) - eye(w.shape[2], dtype=w.dtype, device=w.device)
         return 0.5 * sum(excess * excess)
 
 

@@ -135,7 +135,9 @@ class SoftWeightSharing(Module):
             flat = cat([reshape(w.detach(), (-1,)) for w in self.weights(model).values()])
             flat = cast(flat, self.mu.dtype)
             count = self.mu.shape[0]
-            places = (linspace(0, count - 1, count, dtype=flat.dtype) + 0.5) / count
+            places = (
+                linspace(0, count - 1, count, dtype=flat.dtype, device=flat.device) + 0.5
+            ) / count
             self.mu.copy_(quantile(flat, places))
             spread = (amax(flat) - amin(flat)) / count
             self.log_sigma.fill_(math.log(max(float(spread), 2 * self.min_sigma, 1e-12)))

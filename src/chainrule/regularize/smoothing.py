@@ -156,7 +156,7 @@ def _units(shape: tuple[int, ...], like: Tensor) -> Tensor:
     size = 1
     for n in shape:
         size *= n
-    return reshape(eye(size, dtype=like.dtype), (size, 1, *shape))
+    return reshape(eye(size, dtype=like.dtype, device=like.device), (size, 1, *shape))
 
 
 def _check_output(y: object, x: Tensor) -> Tensor:

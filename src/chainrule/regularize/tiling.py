@@ -164,10 +164,10 @@ def _better_than_master(a: Tensor, labels: Tensor) -> Tensor:
     to turn that sample, and not enough to turn any other that it got right.
     """
     wrong = int(argmax(cast(a[:, 0] != labels, dtypes.int64)))
-    others = cat([a[wrong, 1:], ones(1, dtype=a.dtype)])
+    others = cat([a[wrong, 1:], ones(1, dtype=a.dtype, device=a.device)])
     m = others.shape[0]
     small = 2.0 if m == 1 else 1 / (m - 1)
-    return cat([ones(1, dtype=a.dtype), labels[wrong] * small * others])
+    return cat([ones(1, dtype=a.dtype, device=a.device), labels[wrong] * small * others])
 
 
 def _faithful(
@@ -204,7 +204,7 @@ def _outermost(a: Tensor) -> Tensor:
     heights = matmul(a, w)
     below = heights[heights < heights[far] - 1e-12 * (1 + abs(float(heights[far])))]
     border = (float(heights[far]) + float(max(below))) / 2
-    return cat([w, tensor([-border], dtype=a.dtype)])
+    return cat([w, tensor([-border], dtype=a.dtype, device=a.device)])
 
 
 def _layer(w: Tensor, dtype: Any) -> nn.Linear:

@@ -169,4 +169,6 @@ def kaiser(M: int, *, beta: float = 12.0, **options: Unpack[Options]) -> Tensor:
         raise ValueError(f"kaiser: beta must be non-negative, got {beta}")
     t = _times("kaiser", M, options)
     inside = sqrt(clamp(1 - square(2 * t - 1), min=0.0))
-    return _finished(i0(beta * inside) / i0(beta * ones((), dtype=t.dtype)), options)
+    return _finished(
+        i0(beta * inside) / i0(beta * ones((), dtype=t.dtype, device=t.device)), options
+    )

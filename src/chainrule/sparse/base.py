@@ -269,7 +269,10 @@ class Sparse(OtherLayout):
         return self.with_values(clone(self.entries))
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """In another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``."""
+        """In another type: ``x.to(dtype)``, ``x.to(device, dtype)`` or ``x.to(other)``.
+
+        Of a tensor on a device the values are there, not the indices.
+        """
         args = tuple([a.entries if isinstance(a, Sparse) else a for a in args])
         entries = to(self.entries, *args, **kwargs)
         return self if entries is self.entries else self.with_values(entries)
@@ -298,12 +301,12 @@ class Sparse(OtherLayout):
         return self
 
     def cpu(self) -> Self:
-        """This tensor: it lives on the CPU."""
-        return self
+        """This tensor with its values on the CPU."""
+        return self.to("cpu")
 
     def cuda(self, device: int | Device | None = None) -> Self:
-        """Refuses: there is no GPU."""
-        return self.to("cuda")
+        """This tensor with its values on a GPU; products of sparse matrices are the CPU's."""
+        return self.to("cuda" if device is None else device)
 
     def type_as(self, other: Any) -> Self:
         """This tensor in the type of another."""

@@ -142,9 +142,9 @@ def reduced_product(x: Any, y: Any, reduce: str) -> Tensor:
     x = x.distinct()
     rows, columns = x.structure.indices
     if reduce == "mean":
-        count = summed(ones(x._nnz(), dtype=y.dtype), rows, x.shape[0])
+        count = summed(ones(x._nnz(), dtype=y.dtype, device=y.device), rows, x.shape[0])
         return matmul(x, y) / unsqueeze(clamp(count, min=1), -1)
     terms = unsqueeze(x.entries, -1) * gathered(y, columns)
-    start = zeros(x.shape[0], y.shape[1], dtype=y.dtype)
+    start = zeros(x.shape[0], y.shape[1], dtype=y.dtype, device=y.device)
     index = expand(unsqueeze(cast(of_array(rows), dtypes.int64), -1), *terms.shape)
     return scatter_reduce(start, 0, index, terms, reduce, include_self=False)

@@ -76,7 +76,7 @@ def _shifted(x: Sparse, dim: int) -> tuple[Tensor, Array, Tensor]:
     values = x.entries
     known = values.detach()
     index = reshape(of_array(group), (-1, *[1] * (values.ndim - 1)))
-    start = zeros(count, *values.shape[1:], dtype=values.dtype)
+    start = zeros(count, *values.shape[1:], dtype=values.dtype, device=values.device)
     largest = scatter_reduce(
         start, 0, expand(index, *values.shape), known, "amax", include_self=False
     )

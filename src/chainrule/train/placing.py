@@ -17,6 +17,7 @@ from chainrule.nn.parallel.distributed import (
     spread_batch,
 )
 from chainrule.nn.parameter import is_lazy
+from chainrule.ops.core.arguments import check_device
 from chainrule.optim import Optimizer
 from chainrule.placement import device as Place
 from chainrule.tensor import Tensor, of_array
@@ -147,8 +148,9 @@ def place_modules(
             return
         device = Place(kind, *numbers)
     if device is not None:
+        check_device("Trainer", device)
         for module in modules:
-            module.to(device)
+            module.to(device=device)
 
 
 def _lay(modules: Sequence[nn.Module], kind: str, numbers: list[int]) -> None:

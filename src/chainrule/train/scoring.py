@@ -167,7 +167,7 @@ def _auc(scores: Tensor, positive: Tensor) -> Score:
     def score(w: Tensor) -> Tensor:
         w = w[:, order]
         negative = w * (1 - is_positive)
-        below = cat([zeros(len(w), 1, dtype=w.dtype), cumsum(negative, 1)], 1)
+        below = cat([zeros(len(w), 1, dtype=w.dtype, device=w.device), cumsum(negative, 1)], 1)
         ranked = (below[:, first] + below[:, last]) / 2
         hits = sum(w * is_positive * ranked, 1)
         return hits / (sum(w * is_positive, 1) * below[:, -1])

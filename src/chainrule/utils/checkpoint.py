@@ -160,7 +160,7 @@ ABSENT = {
     "CheckpointFunction": "call checkpoint(function, *args)",
     **dict.fromkeys(
         ("DefaultDeviceType", "get_device_states", "set_device_states"),
-        "there is one device, the CPU, whose random numbers checkpoint() keeps by itself",
+        "random numbers are drawn on the host, and checkpoint() keeps them by itself",
     ),
     **dict.fromkeys(
         (

@@ -47,7 +47,7 @@ class _square(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        full = zeros(value.shape[:-2]) == 0
+        full = zeros(value.shape[:-2], device=value.device) == 0
         return full if value.shape[-2] == value.shape[-1] else ~full
 
 

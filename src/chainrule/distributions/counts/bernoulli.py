@@ -67,5 +67,7 @@ class Bernoulli(Odds, ExponentialFamily):
         return softplus(self.logits) - self.probs * self.logits
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = arange(2, dtype=self._param.dtype).reshape(-1, *[1] * len(self.batch_shape))
+        values = arange(2, dtype=self._param.dtype, device=self._param.device).reshape(
+            -1, *[1] * len(self.batch_shape)
+        )
         return values.expand(-1, *self.batch_shape) if expand else values

@@ -83,5 +83,7 @@ class Binomial(Odds):
             raise NotImplementedError(
                 "Binomial: the values of distributions with different total_count differ in number"
             )
-        values = arange(n + 1, dtype=self._param.dtype).reshape(-1, *[1] * len(self.batch_shape))
+        values = arange(n + 1, dtype=self._param.dtype, device=self._param.device).reshape(
+            -1, *[1] * len(self.batch_shape)
+        )
         return values.expand(-1, *self.batch_shape) if expand else values

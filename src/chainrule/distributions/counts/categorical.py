@@ -87,7 +87,7 @@ class Categorical(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return full(self.batch_shape, math.nan, dtype=self._param.dtype)
+        return full(self.batch_shape, math.nan, dtype=self._param.dtype, device=self._param.device)
 
     @property
     def mode(self) -> Tensor:
@@ -95,7 +95,7 @@ class Categorical(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return full(self.batch_shape, math.nan, dtype=self._param.dtype)
+        return full(self.batch_shape, math.nan, dtype=self._param.dtype, device=self._param.device)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         sizes = Size(sample_shape)
@@ -113,5 +113,7 @@ class Categorical(Distribution):
         return -self.probs.xlogy(self.logits.exp()).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = arange(self._num_events).reshape(-1, *[1] * len(self.batch_shape))
+        values = arange(self._num_events, device=self._param.device).reshape(
+            -1, *[1] * len(self.batch_shape)
+        )
         return values.expand(-1, *self.batch_shape) if expand else values

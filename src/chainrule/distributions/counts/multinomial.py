@@ -87,7 +87,11 @@ class Multinomial(Distribution):
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         drawn = self._categorical.sample((self.total_count, *sample_shape)).movedim(0, -1)
-        counts = zeros(self._extended_shape(sample_shape), dtype=self._categorical._param.dtype)
+        counts = zeros(
+            self._extended_shape(sample_shape),
+            dtype=self._categorical._param.dtype,
+            device=self._categorical._param.device,
+        )
         return counts.scatter_add(-1, drawn, ones_like(drawn, dtype=counts.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -97,7 +101,7 @@ class Multinomial(Distribution):
     def entropy(self) -> Tensor:
         # E[log x!] of each count, which is binomial.
         n, p = self.total_count, self.probs
-        k = arange(n + 1, dtype=p.dtype).reshape(-1, *[1] * p.ndim)
+        k = arange(n + 1, dtype=p.dtype, device=p.device).reshape(-1, *[1] * p.ndim)
         log_ways = math.lgamma(n + 1) - (k + 1).lgamma() - (n - k + 1).lgamma()
         weight = (log_ways + k.xlogy(p) + (n - k).xlogy(1 - p)).exp()
         mean_logs = (weight * (k + 1).lgamma()).sum(0).sum(-1)

@@ -95,7 +95,9 @@ class OneHotCategorical(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self.event_shape[0]
-        values = eye(n, dtype=self._param.dtype).reshape(n, *[1] * len(self.batch_shape), n)
+        values = eye(n, dtype=self._param.dtype, device=self._param.device).reshape(
+            n, *[1] * len(self.batch_shape), n
+        )
         return values.expand(n, *self.batch_shape, n) if expand else values
 
 

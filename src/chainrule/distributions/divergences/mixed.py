@@ -207,7 +207,7 @@ def _is(end: Tensor | float, value: float) -> bool:
 
 
 def _infinite(p: Distribution, shape: tuple[int, ...]) -> Tensor:
-    return full(shape, math.inf, dtype=p.mean.dtype)
+    return full(shape, math.inf, dtype=p.mean.dtype, device=p.mean.device)
 
 
 _HALF_LINE, _INTERVAL = (Exponential, Gamma, Pareto), (Beta, ContinuousBernoulli, Uniform)

@@ -90,7 +90,9 @@ class ContinuousBernoulli(Odds, ExponentialFamily):
         return where(near, self._series(2), exact)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        u = rand(self._extended_shape(sample_shape), dtype=self._param.dtype)
+        u = rand(
+            self._extended_shape(sample_shape), dtype=self._param.dtype, device=self._param.device
+        )
         return self.icdf(u)
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -57,7 +57,9 @@ class Normal(ExponentialFamily):
         return self.scale.square()
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        noise = randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
+        noise = randn(
+            self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device
+        )
         return self.loc + self.scale * noise
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ class StudentT(Distribution):
         shape = self._extended_shape(sample_shape)
         half = 0.5 * self.df
         log_ratio = random_log_gamma(half.expand(shape)) - half.log()  # log(s / df)
-        z = randn(shape, dtype=self.df.dtype)
+        z = randn(shape, dtype=self.df.dtype, device=self.df.device)
         return self.loc + self.scale * z * (-0.5 * log_ratio).exp()
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ class Uniform(Distribution):
         return (self.high - self.low).square() / 12
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        u = rand(self._extended_shape(sample_shape), dtype=self.low.dtype)
+        u = rand(self._extended_shape(sample_shape), dtype=self.low.dtype, device=self.low.device)
         return self.low + u * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:

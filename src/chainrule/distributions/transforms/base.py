@@ -275,7 +275,7 @@ class ComposeTransform(Transform):
             total = change if total is None else total + change
             dims += part.codomain.event_dim - part.domain.event_dim
             x = after
-        return zeros(x.shape, dtype=x.dtype) if total is None else total
+        return zeros(x.shape, dtype=x.dtype, device=x.device) if total is None else total
 
     def forward_shape(self, shape: Shape) -> Size:
         for part in self.parts:
@@ -412,7 +412,7 @@ class ReshapeTransform(Transform):
         return y.reshape(self.inverse_shape(y.shape))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return zeros(x.shape[: x.ndim - len(self.in_shape)], dtype=x.dtype)
+        return zeros(x.shape[: x.ndim - len(self.in_shape)], dtype=x.dtype, device=x.device)
 
     def forward_shape(self, shape: Shape) -> Size:
         return self._exchanged(shape, self.in_shape, self.out_shape)

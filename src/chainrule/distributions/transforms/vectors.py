@@ -81,7 +81,7 @@ class StickBreakingTransform(_Vectors):
     bijective = True
 
     def _shift(self, x: Tensor, size: int) -> Tensor:
-        return arange(size, 0, -1, dtype=x.dtype).log()
+        return arange(size, 0, -1, dtype=x.dtype, device=x.device).log()
 
     def _call(self, x: Tensor) -> Tensor:
         x = x - self._shift(x, x.shape[-1])
@@ -175,7 +175,7 @@ class CorrCholeskyTransform(_Vectors):
         n = _side(x.shape)
         rest = 0.5 * vec_to_tril_matrix(log_one_minus_tanh_squared(x), -1)
         lengths = pad(rest.cumsum(-1), (1, -1)).exp()
-        r = vec_to_tril_matrix(x.tanh(), -1) + eye(n, dtype=x.dtype)
+        r = vec_to_tril_matrix(x.tanh(), -1) + eye(n, dtype=x.dtype, device=x.device)
         return r * lengths.tril()
 
     def _inverse(self, y: Tensor) -> Tensor:

@@ -60,7 +60,9 @@ class LKJCholesky(Distribution):
 
     def _shapes(self) -> tuple[Tensor, Tensor]:
         """i/2 and b of the rows i = 1..D-1."""
-        half = 0.5 * arange(1, self.dim, dtype=self.concentration.dtype)
+        half = 0.5 * arange(
+            1, self.dim, dtype=self.concentration.dtype, device=self.concentration.device
+        )
         return half, self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 1) - half
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
@@ -68,7 +70,7 @@ class LKJCholesky(Distribution):
             shape = self._extended_shape(sample_shape)
             half, b = (s.expand(*shape[:-2], self.dim - 1) for s in self._shapes())
             squared = (random_log_gamma(half) - random_log_gamma(b)).sigmoid()
-            normal = randn(shape, dtype=b.dtype).tril(-1)[..., 1:, :]
+            normal = randn(shape, dtype=b.dtype, device=b.device).tril(-1)[..., 1:, :]
             direction = normal / normal.square().sum(-1, True).sqrt()
             rows = pad(direction * squared.sqrt().unsqueeze(-1), (0, 0, 1, 0))
             rest = (1 - rows.square().sum(-1)).clamp_min(tiny_of(rows)).sqrt()

@@ -74,7 +74,9 @@ class LowRankMultivariateNormal(Distribution):
         super().__init__(batch, (n,), validate_args)
         scaled = cov_factor / cov_diag.unsqueeze(-1)
         inner = cov_factor.mT @ scaled
-        self._capacitance = cholesky(inner + eye(inner.shape[-1], dtype=inner.dtype))
+        self._capacitance = cholesky(
+            inner + eye(inner.shape[-1], dtype=inner.dtype, device=inner.device)
+        )
 
     def expand(self, batch_shape: Shape, _instance: Self | None = None) -> Self:
         new = super().expand(batch_shape, _instance)
@@ -112,9 +114,17 @@ class LowRankMultivariateNormal(Distribution):
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        few = randn((*shape[:-1], self.cov_factor.shape[-1], 1), dtype=self.loc.dtype)
+        few = randn(
+            (*shape[:-1], self.cov_factor.shape[-1], 1),
+            dtype=self.loc.dtype,
+            device=self.loc.device,
+        )
         along = (self.cov_factor @ few).squeeze(-1)
-        return self.loc + along + self.cov_diag.sqrt() * randn(shape, dtype=self.loc.dtype)
+        return (
+            self.loc
+            + along
+            + self.cov_diag.sqrt() * randn(shape, dtype=self.loc.dtype, device=self.loc.device)
+        )
 
     def _log_det(self) -> Tensor:
         """Half the logarithm of det S."""

@@ -76,7 +76,9 @@ class MultivariateNormal(Spread):
         return self._factor.square().sum(-1).expand(*self.batch_shape, *self.event_shape)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        noise = randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
+        noise = randn(
+            self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device
+        )
         return self.loc + (self._factor @ noise.unsqueeze(-1)).squeeze(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -47,7 +47,11 @@ class ExpRelaxedCategorical(Distribution):
         validate_args: bool | None = None,
     ):
         self._categorical = Categorical(probs, logits, validate_args)
-        self._temperature = as_tensor(temperature, dtype=self._categorical._param.dtype)
+        self._temperature = as_tensor(
+            temperature,
+            dtype=self._categorical._param.dtype,
+            device=self._categorical._param.device,
+        )
         shape = self._categorical.param_shape
         super().__init__(shape[:-1], shape[-1:], validate_args)
 

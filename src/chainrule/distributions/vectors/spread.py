@@ -50,7 +50,7 @@ class Spread(Distribution):
         else:
             # With U upper triangular and P = U U^T, P^-1 = L L^T for the lower triangular L = U^-T.
             upper = flip(cholesky(flip(matrix, (-2, -1))), (-2, -1))
-            identity = eye(matrix.shape[-1], dtype=matrix.dtype)
+            identity = eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
             self._factor = solve_triangular(upper.mT, identity, upper=False)
 
     def _expanded(self, matrix: Tensor) -> Tensor:
@@ -70,7 +70,9 @@ class Spread(Distribution):
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         n = self._factor.shape[-1]
-        inverse = solve_triangular(self._factor, eye(n, dtype=self._factor.dtype), upper=False)
+        inverse = solve_triangular(
+            self._factor, eye(n, dtype=self._factor.dtype, device=self._factor.device), upper=False
+        )
         return self._expanded(inverse.mT @ inverse)
 
 

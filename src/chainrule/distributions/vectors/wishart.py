@@ -67,7 +67,7 @@ class Wishart(Spread):
             precision_matrix=precision_matrix,
             scale_tril=scale_tril,
         )
-        df = as_tensor(df, dtype=matrix.dtype)
+        df = as_tensor(df, dtype=matrix.dtype, device=matrix.device)
         batch = broadcast_shapes(df.shape, matrix.shape[:-2])
         self.df = df.expand(batch)
         self._set_spread(name, matrix, batch)
@@ -98,7 +98,7 @@ class Wishart(Spread):
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        below = randn(shape, dtype=self.df.dtype).tril(-1)
+        below = randn(shape, dtype=self.df.dtype, device=self.df.device).tril(-1)
         half = self._halves().expand(shape[:-1])
         roots = (0.5 * (random_log_gamma(half) + math.log(2))).exp()
         root = self._factor @ (below + diag_embed(roots))
@@ -106,7 +106,9 @@ class Wishart(Spread):
 
     def _halves(self) -> Tensor:
         """(df - k) / 2 for k = 0..D-1"""
-        return 0.5 * (self.df.unsqueeze(-1) - arange(self._size, dtype=self.df.dtype))
+        return 0.5 * (
+            self.df.unsqueeze(-1) - arange(self._size, dtype=self.df.dtype, device=self.df.device)
+        )
 
     def _log_gamma(self) -> Tensor:
         """log Gamma_D(df / 2), the multivariate gamma function."""

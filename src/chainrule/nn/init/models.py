@@ -159,8 +159,10 @@ def _pretrain(
 ) -> tuple[float, float]:
     encoder: Any = block[0]
     n_in, n_out = encoder.in_features, encoder.out_features
-    back = lecun_normal_(empty(n_in, n_out, dtype=x.dtype), generator).requires_grad_()
-    offset = zeros(n_in, dtype=x.dtype, requires_grad=True)
+    back = lecun_normal_(
+        empty(n_in, n_out, dtype=x.dtype, device=x.device), generator
+    ).requires_grad_()
+    offset = zeros(n_in, dtype=x.dtype, device=x.device, requires_grad=True)
     learned = [p for p in (encoder.weight, encoder.bias, back, offset) if p is not None]
 
     def error() -> Tensor:

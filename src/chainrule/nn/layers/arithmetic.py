@@ -236,7 +236,7 @@ def stack_cost(layers: Module | Iterable[Any], input_size: Sizes) -> int:
     if first is None:
         return 0
     size = per_dim("stack_cost", "input_size", input_size, first.nd)
-    image = zeros(1, first.in_channels, *size, dtype=first.weight.dtype)
+    image = zeros(1, first.in_channels, *size, dtype=first.weight.dtype, device=first.weight.device)
     total = 0
     for part in parts:
         if isinstance(part, Module):
@@ -245,7 +245,9 @@ def stack_cost(layers: Module | Iterable[Any], input_size: Sizes) -> int:
         else:
             w = _from_numbers("stack_cost", part)
             kept = (per_dim("stack_cost", "size", n, first.nd) for n in w)
-            image = zeros(*image.shape[:2], *_size_after(image, *kept), dtype=image.dtype)
+            image = zeros(
+                *image.shape[:2], *_size_after(image, *kept), dtype=image.dtype, device=image.device
+            )
     return total
 
 

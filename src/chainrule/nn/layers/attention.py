@@ -71,7 +71,7 @@ def scaled_dot_product_attention(
         if out is not None:
             return out
     if is_causal:
-        past = tril(ones(query.shape[-2], key.shape[-2], dtype=dtypes.bool_))
+        past = tril(ones(query.shape[-2], key.shape[-2], dtype=dtypes.bool_, device=query.device))
         attn_mask = added_mask(op, "attn_mask", past, query, blocked=False)
     return attend(query, key, value, attn_mask, dropout_p, scale)[0]
 
@@ -174,7 +174,7 @@ def added_mask(op: str, name: str, mask: Tensor, like: Tensor, blocked: bool) ->
     ``blocked``: whether True means that reading is not allowed.
     """
     if mask.dtype is dtypes.bool_:
-        zero = zeros((), dtype=like.dtype)
+        zero = zeros((), dtype=like.dtype, device=like.device)
         if blocked:
             return where(mask, _MINUS_INFINITY, zero)
         return where(mask, zero, _MINUS_INFINITY)

@@ -131,7 +131,8 @@ def unscaled_dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Te
     _check_probability("unscaled_dropout", p)
     if not training or p == 0:
         return input
-    return input * mask("unscaled_dropout", tuple(input.shape), 1 - p, input.dtype, 1.0)
+    kept = mask("unscaled_dropout", tuple(input.shape), 1 - p, input.dtype, 1.0)
+    return input * placed_like(input, kept)
 
 
 # --- what the functions share ---------------------------------------------------------------------
@@ -191,7 +192,7 @@ def _alpha(
     if p == 1:
         return input.mul_(0.0) if inplace else input * 0.0
     a = 1 / math.sqrt((_SATURATION**2 * p + 1) * (1 - p))
-    kept = mask(op, shape, 1 - p, input.dtype, 1.0)
+    kept = placed_like(input, mask(op, shape, 1 - p, input.dtype, 1.0))
     shift = (kept - 1) * (_SATURATION * a) + _SATURATION * a * p
     return input.mul_(kept * a).add_(shift) if inplace else input * (kept * a) + shift
 

@@ -335,7 +335,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
     """How many bags there are, and in which each integer is."""
     if offsets is None:
         bags, each = input.shape
-        return bags, arange(bags * each) // max(each, 1)
+        return bags, arange(bags * each, device=input.device) // max(each, 1)
     n, bags = len(input), len(offsets) - include_last_offset
     numbers = numbers_of(offsets)
     if numbers is not None and len(numbers):
@@ -346,17 +346,17 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
                 f"of input ({n}), got {offsets.tolist()}"
             )
     offsets = integer_index("embedding_bag", offsets)
-    return bags, searchsorted(offsets, arange(n), right=True) - 1
+    return bags, searchsorted(offsets, arange(n, device=input.device), right=True) - 1
 
 
 def _pooled(
     rows: Tensor, bag: Tensor, bags: int, mode: str, weights: Tensor | None, kept: Tensor | None
 ) -> Tensor:
-    nothing = zeros(bags, rows.shape[1], dtype=rows.dtype)
+    nothing = zeros(bags, rows.shape[1], dtype=rows.dtype, device=rows.device)
     if mode == "max":
         if kept is not None:  # what is left out goes to a bag of its own
             bag = where(kept, bag, bags)
-            nothing = zeros(bags + 1, rows.shape[1], dtype=rows.dtype)
+            nothing = zeros(bags + 1, rows.shape[1], dtype=rows.dtype, device=rows.device)
         index = expand(unsqueeze(bag, -1), tuple(rows.shape))
         return scatter_reduce(nothing, 0, index, rows, "amax", include_self=False)[:bags]
     if weights is not None:
@@ -366,8 +366,12 @@ def _pooled(
     sums = index_add(nothing, 0, bag, rows)
     if mode == "sum":
         return sums
-    counted = ones(len(bag), dtype=rows.dtype) if kept is None else cast(kept, rows.dtype)
-    count = index_add(zeros(bags, dtype=rows.dtype), 0, bag, counted)
+    counted = (
+        ones(len(bag), dtype=rows.dtype, device=rows.device)
+        if kept is None
+        else cast(kept, rows.dtype)
+    )
+    count = index_add(zeros(bags, dtype=rows.dtype, device=rows.device), 0, bag, counted)
     return sums / unsqueeze(clamp(count, min=1.0), -1)
 
 

@@ -38,7 +38,7 @@ def _starts(u: Tensor, size: int, outputs: int, window: int) -> Tensor:
         return last
     step = (size - window) / (outputs - 1)
     u = unsqueeze(u, -1)
-    at = (arange(outputs - 1, dtype=u.dtype) + u) * step
+    at = (arange(outputs - 1, dtype=u.dtype, device=u.device) + u) * step
     return cat([cast(at, dtypes.int64) - cast(u * step, dtypes.int64), last], -1)
 
 
@@ -70,13 +70,13 @@ def _pool(
             )
     n, c = input.shape[:2]
     if samples is None:
-        samples = rand(n, c, nd, dtype=input.dtype)
+        samples = rand(n, c, nd, dtype=input.dtype, device=input.device)
     # PyTorch's order of the random numbers: width first in two dimensions, depth first in three.
     order = (1, 0) if nd == 2 else (0, 1, 2)
     index: Any = 0
     for d, (size, window, count) in enumerate(zip(sizes, windows, outputs, strict=True)):
         start = _starts(samples[:, :, order[d]], size, count, window)
-        spots = unsqueeze(start, -1) + arange(window, dtype=dtypes.int64)
+        spots = unsqueeze(start, -1) + arange(window, dtype=dtypes.int64, device=input.device)
         shape = [n, c, *[1] * (2 * nd)]
         shape[2 + d], shape[2 + nd + d] = count, window
         index = index * size + reshape(spots, tuple(shape))

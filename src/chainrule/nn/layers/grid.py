@@ -22,7 +22,6 @@ from chainrule.ops.shape.rearrange import meshgrid
 from chainrule.ops.shape.views import expand, reshape
 from chainrule.ops.shape.stacking import stack
 from chainrule.tensor import Tensor
-from chainrule.typing import DType
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -61,18 +60,19 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         )
     if min(size) <= 0:
         raise ValueError(f"affine_grid: expected non-zero, positive output size, got {tuple(size)}")
-    axes = [_axis(n, aligned, theta.dtype) for n in size[2:]]
+    axes = [_axis(n, aligned, theta) for n in size[2:]]
     places = meshgrid(*axes, indexing="ij")[::-1]  # x, the last dimension, comes first
-    points = stack([*places, ones(*size[2:], dtype=theta.dtype)], -1)
+    points = stack([*places, ones(*size[2:], dtype=theta.dtype, device=theta.device)], -1)
     flat = matmul(reshape(points, (1, -1, nd + 1)), theta.mT)
     return reshape(flat, (theta.shape[0], *size[2:], nd))
 
 
-def _axis(n: int, aligned: bool, dtype: DType | None) -> Tensor:
+def _axis(n: int, aligned: bool, like: Tensor) -> Tensor:
     """The centers of n pixels from -1 to 1, or of the outermost ones at -1 and 1."""
-    if aligned:
-        return linspace(-1, 1, n, dtype=dtype) if n > 1 else 0 * ones(1, dtype=dtype)
-    return linspace(-1, 1, n, dtype=dtype) * ((n - 1) / n) if n > 1 else 0 * ones(1, dtype=dtype)
+    if n == 1:
+        return 0 * ones(1, dtype=like.dtype, device=like.device)
+    edges = linspace(-1, 1, n, dtype=like.dtype, device=like.device)
+    return edges if aligned else edges * ((n - 1) / n)
 
 
 @rounds_once

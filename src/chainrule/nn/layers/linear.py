@@ -107,7 +107,7 @@ def second_order(input: Tensor, weight: Tensor) -> Tensor:
 
     Shape: input (*, in), weight (out, in + 1, in + 1), output (*, out).
     """
-    one = ones(*input.shape[:-1], 1, dtype=input.dtype)
+    one = ones(*input.shape[:-1], 1, dtype=input.dtype, device=input.device)
     a = cat([one, input], -1)
     return bilinear(a, a, weight)
 

@@ -46,7 +46,11 @@ def rbf(input: Tensor, centers: Tensor, widths: Tensor, bias: bool = False) -> T
             f"{centers.shape[-1]} features of the centers, of shape {tuple(centers.shape)}"
         )
     phi = exp(squared_distances(input, centers) / (-2 * widths * widths))
-    return cat([ones(*phi.shape[:-1], 1, dtype=phi.dtype), phi], -1) if bias else phi
+    return (
+        cat([ones(*phi.shape[:-1], 1, dtype=phi.dtype, device=phi.device), phi], -1)
+        if bias
+        else phi
+    )
 
 
 class RBF(Module):

@@ -130,13 +130,15 @@ class UnitGraph(Module):
             fan_in[target] += 1
         for p, units in ((self.weight, [t for _, t in self.links]), (self.bias, self.computed)):
             if p is not None:
-                bounds = tensor([1 / math.sqrt(fan_in[u]) for u in units], dtype=p.dtype)
+                bounds = tensor(
+                    [1 / math.sqrt(fan_in[u]) for u in units], dtype=p.dtype, device=p.device
+                )
                 p.detach().uniform_(-1, 1).mul_(bounds)
 
     def matrix(self, target: int, source: int) -> Tensor:
         """The weights from one layer to another as a matrix, zero where there is no link."""
         rows, columns = len(self.layers[target]), len(self.layers[source])
-        nothing = zeros(rows * columns, dtype=self.weight.dtype)
+        nothing = zeros(rows * columns, dtype=self.weight.dtype, device=self.weight.device)
         if (target, source) not in self._blocks:
             return reshape(nothing, (rows, columns))
         places, which = self._blocks[target, source]

@@ -161,7 +161,7 @@ def _nearest(x: Tensor, dim: int, n_out: int, scale: float | None, exact: bool) 
     if n_out == n_in and scale is None:
         return x
     # In float32, as PyTorch: where a place falls between two inputs its rounding decides.
-    place = arange(n_out, dtype=dtypes.float32)
+    place = arange(n_out, dtype=dtypes.float32, device=x.device)
     place = (place + 0.5 if exact else place) * _step(n_in, n_out, scale)
     return index_select(x, dim, clamp(cast(floor(place), dtypes.int64), max=n_in - 1))
 
@@ -181,7 +181,7 @@ def _weighted(
     n_in = x.shape[dim]
     if n_out == n_in and not cubic:
         return x
-    weights = make(n_in, n_out, scale, cubic, align_corners, x.dtype)
+    weights = make(n_in, n_out, scale, cubic, align_corners, x.dtype).to(x.device)
     if dim == -1:
         return linear(x, weights)
     lead, rest = tuple(x.shape[:dim]), tuple(x.shape[dim + 1 :])
@@ -198,7 +198,7 @@ def _matrix(
     dtype: dtypes.dtype,
 ) -> Tensor:
     """Row i holds the weights of all inputs in output i."""
-    place = arange(n_out, dtype=dtypes.float32 if dtype.itemsize == 2 else dtype)
+    place = arange(n_out, dtype=dtypes.float32 if dtype.itemsize == 2 else dtype, device="cpu")
     if align_corners:
         place = place * ((n_in - 1) / (n_out - 1) if n_out > 1 else 0.0)
     else:
@@ -247,8 +247,10 @@ def _antialiased(
     if align_corners:
         step = (n_in - 1) / (n_out - 1) if n_out > 1 else 0.0
     exact = dtypes.float64  # computed once for all steps of a training
-    center = (arange(n_out, dtype=exact) + 0.5) * step
-    d = (arange(n_in, dtype=exact) + 0.5 - unsqueeze(center, -1)).abs() / max(step, 1.0)
+    center = (arange(n_out, dtype=exact, device="cpu") + 0.5) * step
+    d = (arange(n_in, dtype=exact, device="cpu") + 0.5 - unsqueeze(center, -1)).abs() / max(
+        step, 1.0
+    )
     if cubic:
         kernel = where(d < 1, _near(d, -0.5), where(d < 2, _far(d, -0.5), 0.0))
     else:

@@ -52,7 +52,9 @@ def ctc_loss(
     if zero_infinity:
         losses = where(isposinf(losses), 0.0, losses)
     if reduction == "mean":
-        losses = losses / tensor([max(k, 1) for k in outputs], dtype=losses.dtype)
+        losses = losses / tensor(
+            [max(k, 1) for k in outputs], dtype=losses.dtype, device=losses.device
+        )
     if single and reduction == "none":
         return squeeze(losses, 0)
     return reduced(losses, reduction)
@@ -63,12 +65,12 @@ def _log_likelihood(
 ) -> Tensor:
     """Of the states blank, label, blank, label, ..., blank under all paths through them."""
     steps, n, _ = log_probs.shape
-    blanks = full((n, 1), blank, dtype=dtypes.int64)
+    blanks = full((n, 1), blank, dtype=dtypes.int64, device=labels.device)
     pairs = stack([labels, expand(blanks, labels.shape)], -1)
     states = cat([blanks, reshape(pairs, (n, 2 * labels.shape[1]))], 1)
     # A blank between two labels may be left out unless they are equal. No path enters the first
     # state by skipping, and every path may begin with the second, the first label.
-    none = full((n, 1), -1, dtype=dtypes.int64)
+    none = full((n, 1), -1, dtype=dtypes.int64, device=labels.device)
     skip = states != cat([blanks, none, states], 1)[:, :-2]
     places = expand(unsqueeze(states, 0), (steps, *states.shape))
     return ctc_log_likelihood(gather(log_probs, 2, places), skip, inputs, outputs)
@@ -89,7 +91,11 @@ def _padded(targets: Tensor, lengths: Sequence[int], classes: int, blank: int) -
             [s + i if i < k else 0 for i in range(longest)]
             for s, k in zip(starts, lengths, strict=False)
         ]
-        padded = targets[tensor(places, dtype=dtypes.int64)] if total else reshape(targets, (n, 0))
+        padded = (
+            targets[tensor(places, dtype=dtypes.int64, device=targets.device)]
+            if total
+            else reshape(targets, (n, 0))
+        )
     else:
         if targets.ndim != 2 or targets.shape[0] != n or targets.shape[1] < longest:
             raise RuntimeError(
@@ -97,7 +103,11 @@ def _padded(targets: Tensor, lengths: Sequence[int], classes: int, blank: int) -
                 f"{longest}, their greatest length, got {tuple(targets.shape)}"
             )
         padded = targets[:, :longest]
-    inside = tensor([[i < k for i in range(longest)] for k in lengths], dtype=dtypes.bool_)
+    inside = tensor(
+        [[i < k for i in range(longest)] for k in lengths],
+        dtype=dtypes.bool_,
+        device=targets.device,
+    )
     padded = where(inside, padded, blank)
     _check_labels(padded, classes)
     return padded

@@ -48,7 +48,9 @@ def pinball_loss(
     check_floating(op, "input", input)
     y = target if len(given) == len(shape) else unsqueeze(target, -1)
     difference = y - input
-    losses = difference * tensor(levels, dtype=difference.dtype) + relu(-difference)
+    losses = difference * tensor(levels, dtype=difference.dtype, device=difference.device) + relu(
+        -difference
+    )
     return reduced(losses, reduction)
 
 
@@ -78,7 +80,10 @@ def ordinal_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tens
             f"{op}: ranks for {shape[-1]} thresholds are 0 to {shape[-1]}, got ranks from "
             f"{ranks.min()} to {ranks.max()}"
         )
-    above = cast(unsqueeze(target, -1) > arange(shape[-1], dtype=dtypes.int64), input.dtype)
+    above = cast(
+        unsqueeze(target, -1) > arange(shape[-1], dtype=dtypes.int64, device=target.device),
+        input.dtype,
+    )
     losses = binary_cross_entropy_with_logits(input, above, reduction="none")
     return reduced(sum(losses, -1), reduction)
 

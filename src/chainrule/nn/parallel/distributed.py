@@ -12,6 +12,7 @@ from chainrule.backend.placed import Placed, compute
 from chainrule.nn.module.base import Module
 from chainrule.nn.parameter import is_lazy
 from chainrule.ops.core.primitive import Linear
+from chainrule.placement import device as Place
 from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Device
 
@@ -82,7 +83,8 @@ class DistributedDataParallel(Module):
 
     Args:
         module: a module on a device.
-        device_ids: devices of this process, as PyTorch asks for; those of JAX are all used.
+        device_ids: devices of this process, as PyTorch asks for: they have to be there, and those
+            of JAX are all used.
         output_device: likewise.
         dim: the dimension of samples: 0.
         process_group: None or the group of all processes.
@@ -121,6 +123,8 @@ class DistributedDataParallel(Module):
             raise ValueError(f"DistributedDataParallel: the module is on several devices: {kinds}")
         self.module = module
         kind = tensors[0].device.type
+        for place in [*(device_ids or ()), *(() if output_device is None else (output_device,))]:
+            _check_there(kind, place)
         self.mesh = mesh.raw if mesh is not None else _row(kind)
         lay_module(module, self.mesh)
         same_stream()
@@ -143,6 +147,16 @@ class no_sync:
 
     def __exit__(self, *error: object) -> None:
         return None
+
+
+def _check_there(kind: str, place: int | Device) -> None:
+    """Refuses a device that is not there; of several processes each counts its own as it likes."""
+    if processes.size() > 1:
+        return
+    try:
+        Place(f"{kind}:{place}" if isinstance(place, int) else place)
+    except RuntimeError as error:
+        raise RuntimeError(f"DistributedDataParallel: device_ids: {error}; leave it out") from None
 
 
 def _row(kind: str) -> meshes.Mesh:

@@ -189,7 +189,7 @@ class RNNBase(Module):
         self, input: PackedSequence, states: Sequence[Tensor] | None
     ) -> tuple[PackedSequence, list[Tensor]]:
         data, sizes, order, back = input
-        mask = mask_of_batch_sizes(sizes)
+        mask = mask_of_batch_sizes(sizes).to(data.device)
         if data.ndim != 2:
             raise RuntimeError(
                 f"{type(self).__name__}: input must have 2 dimensions, got {data.ndim}"

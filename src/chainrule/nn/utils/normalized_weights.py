@@ -163,7 +163,9 @@ def spectral_norm(
     module.register_parameter(f"{name}_orig", weight)
     matrix = as_matrix(weight.detach(), dim)
     for part, size in zip("uv", matrix.shape, strict=True):
-        module.register_buffer(f"{name}_{part}", function.unit(randn(size, dtype=matrix.dtype)))
+        module.register_buffer(
+            f"{name}_{part}", function.unit(randn(size, dtype=matrix.dtype, device=matrix.device))
+        )
     setattr(module, name, weight.detach())
     module.register_forward_pre_hook(function)
     return module

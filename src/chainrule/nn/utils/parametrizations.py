@@ -122,7 +122,9 @@ class _SpectralNorm(Module):
         if weight.ndim > 1:  # a vector has a norm, and nothing to iterate
             matrix = self._matrix(weight.detach())
             for name, size in zip(("_u", "_v"), matrix.shape, strict=True):
-                self.register_buffer(name, self._unit(randn(size, dtype=matrix.dtype)))
+                self.register_buffer(
+                    name, self._unit(randn(size, dtype=matrix.dtype, device=matrix.device))
+                )
             self._iterate(matrix, 15)
 
     def _matrix(self, weight: Tensor) -> Tensor:
@@ -184,7 +186,7 @@ def spectral_norm(
 
 def _cayley(A: Tensor) -> Tensor:
     """(I - A/2)^-1 (I + A/2)."""
-    one = eye(A.shape[-1], dtype=A.dtype)
+    one = eye(A.shape[-1], dtype=A.dtype, device=A.device)
     return solve(one - A / 2, one + A / 2)
 
 
@@ -195,7 +197,7 @@ def _householder(X: Tensor) -> Tensor:
     triangle of V^T V, its diagonal halved, is the inverse of T. The diagonal of X holds signs.
     """
     n, k = X.shape[-2:]
-    one = eye(n, k, dtype=X.dtype)
+    one = eye(n, k, dtype=X.dtype, device=X.device)
     V = tril(X, -1) + one
     gram = V.mT @ V
     inverse = triu(gram, 1) + diag_embed(diagonal(gram, dim1=-2, dim2=-1) / 2)
@@ -217,14 +219,16 @@ def _reflections(Q: Tensor) -> Tensor:
         rest = rest - v @ (v.mT @ rest) * (2 / (v * v).sum(dim=-2, keepdim=True))
         columns.append(v)
     signs = sign(diagonal(rest, dim1=-2, dim2=-1))[..., None, :]
-    return tril(cat(columns, dim=-1), -1) + eye(n, k, dtype=Q.dtype) * signs
+    return tril(cat(columns, dim=-1), -1) + eye(n, k, dtype=Q.dtype, device=Q.device) * signs
 
 
 def _orthonormal(A: Tensor) -> Tensor:
     """The Q of A = QR with a positive diagonal of R; A itself if it is orthogonal already."""
     n, k = A.shape[-2:]
     if n == k and allclose(
-        A.mH @ A, eye(k, dtype=A.dtype), atol=10 * n * K.rounding_error(A.array.dtype)
+        A.mH @ A,
+        eye(k, dtype=A.dtype, device=A.device),
+        atol=10 * n * K.rounding_error(A.array.dtype),
     ):
         return A.clone()
     Q, R = qr(A)
@@ -255,7 +259,7 @@ class _Orthogonal(Module):
             return _householder(X)
         n, k = X.shape[-2:]
         # Skew-symmetric, from the entries on and below the diagonal alone.
-        square = cat([tril(X), zeros(*X.shape[:-1], n - k, dtype=X.dtype)], dim=-1)
+        square = cat([tril(X), zeros(*X.shape[:-1], n - k, dtype=X.dtype, device=X.device)], dim=-1)
         to_orthogonal = matrix_exp if self.orthogonal_map == "matrix_exp" else _cayley
         return to_orthogonal(square - square.mH)[..., :k]
 
@@ -269,10 +273,10 @@ class _Orthogonal(Module):
         tall = Q.mT if wide else Q
         n, k = tall.shape[-2:]
         if hasattr(self, "base"):
-            noise = randn(*tall.shape[:-1], n - k, dtype=Q.dtype)
+            noise = randn(*tall.shape[:-1], n - k, dtype=Q.dtype, device=Q.device)
             self.base = _orthonormal(cat([tall, noise], dim=-1))
             # Where every map is the identity; minus, because of the last reflection.
-            return -eye(*Q.shape[-2:], dtype=Q.dtype).expand(Q.shape).clone()
+            return -eye(*Q.shape[-2:], dtype=Q.dtype, device=Q.device).expand(Q.shape).clone()
         if self.orthogonal_map != "householder":
             raise NotImplementedError(
                 "It is not possible to assign to the matrix exponential or the Cayley "

@@ -110,7 +110,7 @@ class RandomUnstructured(_Entries):
     """Prunes entries at random."""
 
     def scores(self, t: Tensor) -> Tensor:
-        return rand(*t.shape)
+        return rand(*t.shape, device=t.device)
 
 
 class L1Unstructured(_Entries):
@@ -150,7 +150,7 @@ class RandomStructured(_Slices):
         self.amount, self.dim = _check_amount(amount), dim
 
     def scores(self, t: Tensor, dim: int) -> Tensor:
-        return rand(t.shape[dim])
+        return rand(t.shape[dim], device=t.device)
 
 
 class LnStructured(_Slices):

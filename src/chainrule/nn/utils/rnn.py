@@ -73,7 +73,7 @@ class PackedSequence(_Packed):
         *args: Device | DType | Tensor | bool | None,
         **kwargs: Device | DType | bool | None,
     ) -> PackedSequence:
-        """The same sequences with data of another dtype."""
+        """The same sequences with data of another dtype, or on another device."""
         convert: Any = self.data.to
         data = convert(*args, **kwargs)
         return self if data is self.data else self._with(data)
@@ -87,8 +87,8 @@ class PackedSequence(_Packed):
         return self._with(self.data.double())
 
     def cpu(self) -> PackedSequence:
-        """These sequences: they live on the CPU."""
-        return self
+        """The same sequences on the CPU."""
+        return self.to("cpu")
 
     def _with(self, data: Tensor) -> PackedSequence:
         return PackedSequence(data, *self[1:])
@@ -102,11 +102,12 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def mask_of_batch_sizes(batch_sizes: Tensor) -> Tensor:
     """(L, N), True where a sequence of the packed batch has a step."""
     sizes = batch_sizes.tolist()
-    return getitem(arange(sizes[0]), None) < unsqueeze(batch_sizes, 1)
+    return getitem(arange(sizes[0], device="cpu"), None) < unsqueeze(batch_sizes, 1)
 
 
 def pad_data(data: Tensor, mask: Tensor, padding_value: float = 0.0) -> Tensor:
     """Packed data as (L, N, *): row by row, the places where the mask is True."""
+    mask = mask.to(data.device)
     places = masked_fill(cumsum(reshape(mask, (-1,)), 0) - 1, reshape(~mask, (-1,)), 0)
     padded = reshape(index_select(data, 0, places), (*mask.shape, *data.shape[1:]))
     return masked_fill(padded, reshape(~mask, (*mask.shape, *[1] * (data.ndim - 1))), padding_value)
@@ -140,9 +141,9 @@ def pack_padded_sequence(
     if not enforce_sorted:
         by_length = sorted(range(len(counts)), key=lambda n: -counts[n])
         counts = [counts[n] for n in by_length]
-        order = tensor(by_length)
+        order = tensor(by_length, device=input.device)
         input = index_select(input, 1, order)
-    sizes = tensor([sum(n > t for n in counts) for t in range(counts[0])])
+    sizes = tensor([sum(n > t for n in counts) for t in range(counts[0])], device="cpu")
     data = getitem(getitem(input, slice(counts[0])), mask_of_batch_sizes(sizes))
     return PackedSequence(data, sizes, order)
 

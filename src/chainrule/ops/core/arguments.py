@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, SupportsIndex, overload
 from chainrule.attributes import check_format, preserve_format, strided
 from chainrule.placement import place_asked_for
 from chainrule.backend import K, devices, dtypes
-from chainrule.backend.placed import Placed, compute
+from chainrule.backend.placed import Placed, compute, several_places
 from chainrule.ops.core.promotion import NUMBERS
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.graph import Box, Mode, mode
@@ -40,6 +40,7 @@ __all__ = [
     "order_in_memory",
     "placed",
     "placed_like",
+    "same_place",
     "size_argument",
     "tensor_argument",
     "type_of_number",
@@ -90,10 +91,19 @@ def placed_like(input: Tensor, out: Tensor, device: Device | None = None) -> Ten
     return out
 
 
+def same_place(op: str, *tensors: object) -> None:
+    """Refuses tensors on different devices, where a kernel would take them as they come."""
+    if compute.is_active():
+        places = [str(t.device) for t in tensors if isinstance(t, Tensor) and t.ndim]
+        if len(set(places)) > 1:
+            raise several_places(op, *list(dict.fromkeys(places))[:2])
+
+
 def _model(input: Tensor) -> Placed | None:
     array = input.array
     while isinstance(array, Box):
-        array = array.detached()
+        inside = array.held()
+        array = inside[0].array if inside else None
     return array if isinstance(array, Placed) else None
 
 

@@ -14,6 +14,7 @@ from functools import update_wrapper
 from sys import getrefcount
 from typing import Any
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K
 from chainrule.ops.elementwise.functions import zeros_like_of
 from chainrule.ops.elementwise.logic import where
@@ -73,7 +74,7 @@ def _shown(view: View, base: Tensor) -> Tensor:
     if in_parts:
         found = K.astype(K.view_as_real(found) if found.dtype.kind == "c" else found, "int64")
     mask = K.write_index(K.zeros(size, "bool"), found.reshape(-1), True)
-    return of_array(mask.reshape(shape))
+    return placed_like(base, of_array(mask.reshape(shape)))
 
 
 def _replaced(shown: Tensor, value: Tensor, base: Tensor) -> Tensor:

@@ -135,7 +135,7 @@ def _unary_bare(op: Op, x: Any, floating: bool) -> Any:
             f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}; "
             "convert it with chainrule.tensor(...)"
         )
-    return op.raw(to_floating(x) if floating else x)
+    return op.free(to_floating(x) if floating else x)
 
 
 # --- two inputs -----------------------------------------------------------------------------------
@@ -346,14 +346,14 @@ def _mixed(op: Binary, input: Any, other: Any) -> Any:
         if isinstance(input, NUMBERS):
             return _with_number(op.right, other, input)
     elif isinstance(input, ARRAYS) or isinstance(other, ARRAYS):
-        return op.raw(input, other)
+        return op.free(input, other)
     elif isinstance(input, numbers.Number) and isinstance(other, numbers.Number):
         if op.name not in ARITHMETIC and {input.__class__, other.__class__} <= PYTHON_NUMBERS:
             raise TypeError(
                 f"{op.name}(): one of the operands must be a Tensor, got the numbers {input!r} "
                 f"and {other!r}; make one of them a tensor with chainrule.tensor(...)"
             )
-        return op.raw(input, other)
+        return op.free(input, other)
     for x in (input, other):
         if not isinstance(x, (Tensor, *ARRAYS, numbers.Number)):
             raise type_error(op.name, input, other)

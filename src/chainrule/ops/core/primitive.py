@@ -97,7 +97,11 @@ class Op:
                 return apply(self, tuple([as_operand(y) for y in inputs]), params)
         if inputs and inputs[0].__class__ is not ARRAY and isinstance(inputs[0], OtherLayout):
             return inputs[0].operate(self.name, inputs, params)
-        return self.raw(*inputs, **params)
+        return self.free(*inputs, **params)
+
+    def free(self, *arrays: Any, **params: Any) -> Any:
+        """``raw`` of bare arrays."""
+        return self.raw(*arrays, **params)
 
     def on_complex_numbers(self) -> Op:
         """The operation to record where the output is complex."""
@@ -218,7 +222,7 @@ class Linear(Op):
         if not isinstance(x, Tensor):
             if x.__class__ is not ARRAY and isinstance(x, OtherLayout):
                 return x.operate(self.name, (x,), params)
-            return self.raw(x, **params)
+            return self.free(x, **params)
         a, flags = x.array, mode.flags
         dtype = a.dtype
         if (flags > 1 and (flags > ORDINARY or a.__class__ is not K.Array)) or (

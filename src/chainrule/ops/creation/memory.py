@@ -117,7 +117,7 @@ def is_pinned(input: Tensor) -> bool:
 
 
 def pin_memory(input: Tensor) -> Tensor:
-    """``input`` itself: there is no GPU to pin memory for."""
+    """``input`` itself: JAX copies to a device from any memory."""
     return input
 
 

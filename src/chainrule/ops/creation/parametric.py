@@ -10,7 +10,7 @@ from typing import Any
 
 from chainrule.backend import K
 from chainrule.graph import Box
-from chainrule.ops.core.arguments import tensor_argument
+from chainrule.ops.core.arguments import placed_like, tensor_argument
 from chainrule.ops.core.primitive import Elementwise, Nondifferentiable, Op
 from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.creation.sampling import batch_draw, draw, stream
@@ -85,7 +85,7 @@ def _apart(op: Op, parameters: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """
     shape = broadcast_shapes(*[p.shape for p in parameters], op=op.name)
     first, dtype = parameters[0], parameters[0].array.dtype
-    zero = draw(tuple(shape), lambda shape: K.zeros(shape, dtype))
+    zero = placed_like(first, draw(tuple(shape), lambda shape: K.zeros(shape, dtype)))
     if not isinstance(zero.array, Box) and any(isinstance(p.array, Box) for p in parameters):
         raise RuntimeError(
             f"{op.name}: inside vmap with randomness='same' the parameters must not be mapped; "

@@ -14,6 +14,7 @@ from chainrule import random
 from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import (
+    placed_like,
     arranged,
     check_device,
     checked_size,
@@ -334,7 +335,7 @@ def normal(
     target, g = real_type("normal", d), stream("normal", generator)
     shape = broadcast_shapes(*[x.shape for x in tensors], op="normal")
     noise = draw(tuple(shape), lambda shape: K.random_normal(g, shape, target))
-    return cast(noise * s + m, d)
+    return cast(placed_like(tensors[0], noise) * s + m, d)
 
 
 def nonnegative(op: str, std: Real | Tensor) -> Real:
@@ -364,7 +365,8 @@ def bernoulli(
     """
     input = tensor_argument("bernoulli", input).detach()
     if p is not None:
-        return bits("bernoulli", tuple(input.shape), p, input.dtype, generator)
+        drawn = bits("bernoulli", tuple(input.shape), p, input.dtype, generator)
+        return placed_like(input, drawn)
     if not input.is_floating_point():
         raise NotImplementedError(
             f"bernoulli: not implemented for probabilities of {input.dtype}; use a floating dtype"
@@ -382,7 +384,8 @@ def bits(
         if not isinstance(p.array, Box) and not K.all_in_range(p.array, 0.0, 1.0):
             raise RuntimeError(f"{op}: expects all probabilities to be in [0, 1]")
         d = dtypes.float64 if p.dtype is dtypes.float64 else dtypes.float32
-        return cast(draw(shape, lambda shape: K.random_uniform(g, shape, d.array_dtype)) < p, dtype)
+        uniform = draw(shape, lambda shape: K.random_uniform(g, shape, d.array_dtype))
+        return cast(placed_like(p, uniform) < p, dtype)
     value = number(op, "p", p)
     if not 0 <= value <= 1:
         raise RuntimeError(f"{op}: expects p to be in [0, 1], but got p={value}")
@@ -422,9 +425,9 @@ def multinomial(
     g, rows = stream("multinomial", generator), tuple(weights.shape[:-1])
     if replacement:
         uniform = draw((*rows, count), lambda shape: K.random_uniform(g, shape, "float64"))
-        return _with_replacement(weights, uniform)
+        return _with_replacement(weights, placed_like(weights, uniform))
     clocks = draw((*rows, n), lambda shape: K.random_exponential(g, shape, "float64"))
-    return _without_replacement(weights, clocks, count=count)
+    return _without_replacement(weights, placed_like(weights, clocks), count=count)
 
 
 def _categories(weights: Tensor) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.arguments import (
+    placed_like,
     check_device,
     checked_size,
     float_type,
@@ -174,7 +175,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if n < 0:
         raise RuntimeError(f"vander: N must be non-negative, got {n}")
     kind = dtypes.int64 if x.dtype.category <= dtypes.INTEGER else x.dtype
-    ones = of_array(K.ones((x.shape[0], min(n, 1)), kind.array_dtype))
+    ones = placed_like(x, of_array(K.ones((x.shape[0], min(n, 1)), kind.array_dtype)))
     rows = expand(unsqueeze(cast(x, kind), -1), (x.shape[0], max(n - 1, 0)))
     out = cat([ones, cumprod(rows, -1)], -1)
     return out if increasing else flip(out, 1)
@@ -190,7 +191,7 @@ def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
 
 def fill(input: Tensor, value: Number | Tensor) -> Tensor:
     """One number everywhere, in the shape and type of ``input``."""
-    everywhere = of_array(K.ones(tuple(input.shape), "bool"))
+    everywhere = placed_like(input, of_array(K.ones(tuple(input.shape), "bool")))
     return where(everywhere, as_number("fill", input, value), input)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import K
+from chainrule.ops.core.arguments import placed_like
 from chainrule.ops.core.pointwise import binary, unary
 from chainrule.ops.core.promotion import NUMBERS, check_kind, is_complex_value, to_floating
 from chainrule.ops.core.primitive import Differential, Elementwise
@@ -96,7 +97,7 @@ INPLACE = METHODS
 def zeros_like_of(x: V) -> V:
     """Zeros like ``x``, tensor or bare array: the differential of a step function."""
     if isinstance(x, Tensor):
-        return of_array(K.zeros(x.array.shape, x.array.dtype))
+        return placed_like(x, of_array(K.zeros(x.array.shape, x.array.dtype)))
     return K.zeros(x.shape, x.dtype)
 
 

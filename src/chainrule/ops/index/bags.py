@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K, dtypes
 from chainrule.graph import Edges, Node, Saved, mode
 from chainrule.ops.core.apply import apply
@@ -31,7 +32,7 @@ __all__ = ["Bags", "bag_rows", "bags"]
 def _numbers(n: int, like: V) -> Any:
     """0 to n - 1, as a tensor or bare array."""
     numbers = K.arange(0, n, 1, dtypes.int64.array_dtype)
-    return of_array(numbers) if isinstance(like, Tensor) else numbers
+    return placed_like(like, of_array(numbers)) if isinstance(like, Tensor) else numbers
 
 
 def _entries(rows: V, others: Sequence[V], padding: int, last: bool) -> tuple[V, V, V, int]:
@@ -179,7 +180,7 @@ def _batch(
         starts = reshape(others[0][:, :bags] + member * length, (-1,))
     else:
         starts = _numbers(size * bags, rows) * rows.shape[-1]
-    below = of_array(K.zeros((1, width), table.array.dtype))
+    below = placed_like(table, of_array(K.zeros((1, width), table.array.dtype)))
     table = cat([reshape(table, (none, width)), below])
     weights = [reshape(w, (-1,)) for w in others[offset:]]
     out = op(table, flat, starts, *weights, mode=params["mode"], offset=True, padding=none)

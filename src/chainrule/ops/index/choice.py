@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K
 from chainrule.ops.core.batching import Rule, spread
 from chainrule.ops.core.primitive import Linear, Nondifferentiable, Op
@@ -96,7 +97,7 @@ class Replacement(Op):
 
 def _zeros(shape: tuple[int, ...], like: V) -> V:
     if isinstance(like, Tensor):
-        return of_array(K.zeros(shape, like.array.dtype))
+        return placed_like(like, of_array(K.zeros(shape, like.array.dtype)))
     return K.zeros(shape, like.dtype)
 
 
@@ -108,7 +109,8 @@ def _number_members(
 ) -> tuple[tuple[Any, ...], tuple[Tensor, ...], int]:
     """Mapped integer tensors: each member of the batch chooses in its own slice of dimension 0."""
     ndim = max(t.ndim for t in indices) - 1
-    members = of_array(K.arange(0, size, 1, "int64").reshape((size, *[1] * ndim)))
+    numbers = K.arange(0, size, 1, "int64").reshape((size, *[1] * ndim))
+    members = placed_like(indices[0], of_array(numbers))
     return (..., *[FULL] * extra, *entries), (members, *indices), ndim
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K
 from chainrule.ops.core.inplace import assign
 from chainrule.ops.elementwise.logic import where as choose
@@ -49,7 +50,9 @@ def fill_diagonal_(input: Tensor, fill_value: Number, wrap: bool = False) -> Ten
     end = input.numel() if wrap or len(shape) > 2 else min(shape) * step
     places = K.arange(0, min(end, input.numel()), step, "int64")
     flags = K.write_index(K.zeros(input.numel(), "bool"), places, True).reshape(shape)
-    return assign(input, choose(of_array(flags), fill_value, input), "fill_diagonal_")
+    return assign(
+        input, choose(placed_like(input, of_array(flags)), fill_value, input), "fill_diagonal_"
+    )
 
 
 def _product(sizes: Shape) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K, dtypes
 from chainrule.backend.placed import Placed
 from chainrule.ops.core.synonyms import numpy_names, takes_out
@@ -425,7 +426,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
             "one_hot: class values must be non-negative and smaller than num_classes "
             f"({num_classes}), got {bad}"
         )
-    classes = of_array(K.arange(0, num_classes, 1, "int64"))
+    classes = placed_like(input, of_array(K.arange(0, num_classes, 1, "int64")))
     return cast(reshape(input, (*input.shape, 1)) == classes, dtypes.int64)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import numpy_names, takes_out
@@ -131,10 +132,9 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Number | Tensor) -
     d, index, params = _vector("index_fill", input, dim, index, 1, IndexError)
     n = input.shape[d] if input.ndim else 1
     # By a mask: a place that is named twice is filled once, and counts once for the derivative.
-    ones = of_array(K.ones(tuple(index.shape), "bool"))
-    mask = put(
-        of_array(K.zeros((n,), "bool")), ones, index, **(params | {"entries": (...,), "tail": 0})
-    )
+    ones = placed_like(input, of_array(K.ones(tuple(index.shape), "bool")))
+    none = placed_like(input, of_array(K.zeros((n,), "bool")))
+    mask = put(none, ones, index, **(params | {"entries": (...,), "tail": 0}))
     return shaped(where(reshape(mask, (n, *[1] * (-d - 1))), value, input), tuple(input.shape))
 
 

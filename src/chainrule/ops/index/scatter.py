@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.index.assignment import as_value, shaped
@@ -197,7 +198,7 @@ def index_reduce(
 def _ones(like: V) -> V:
     """Ones of the shape and type of ``like``, tensor or bare array."""
     ones = K.ones(tuple(like.shape), (like.array if isinstance(like, Tensor) else like).dtype)
-    return of_array(ones) if isinstance(like, Tensor) else ones
+    return placed_like(like, of_array(ones)) if isinstance(like, Tensor) else ones
 
 
 def _own(input: V, src: V, index: V, dim: int, include_self: bool) -> V:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.primitive import Linear
 from chainrule.ops.core.promotion import cast
@@ -203,7 +204,7 @@ def _integer_average(
     total = average(cast(input, dtypes.float64), 1)
     if divisor:
         return cast(total / divisor, dtypes.int64)
-    ones = of_array(K.ones(tuple(input.shape), "float64"))
+    ones = placed_like(input, of_array(K.ones(tuple(input.shape), "float64")))
     share = average(ones, None) / maximum(average(ones, 1), 1)  # 1 by the number of elements
     count = round(1 / where(share > 0, share, 1))
     return cast(total / count, dtypes.int64)

@@ -6,6 +6,7 @@ import math
 
 from chainrule.backend import K, dtypes
 from chainrule.backend.placed import Placed
+from chainrule.ops.core.arguments import same_place
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.primitive import Nondifferentiable, Primitive
@@ -109,6 +110,7 @@ def check_tensors(op: str, input: object, target: object, weight: object = None)
         if not isinstance(x, Tensor) and not (name == "weight" and x is None):
             check_layout(op, x)
             raise TypeError(f"{op}(): argument {name!r} must be Tensor, not {type(x).__name__}")
+    same_place(op, input, target, weight)
 
 
 def check_same_shape(op: str, input: Tensor, target: Tensor, reduction: str) -> None:

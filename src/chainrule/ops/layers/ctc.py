@@ -38,17 +38,17 @@ def _posterior(e: V, skip: V, input_lengths: Sequence[int], target_lengths: Sequ
     if not steps:
         return e
     e = clamp(e, min=_NEVER)
-    never = full((n, 2), _NEVER, dtype=e.dtype)
+    never = full((n, 2), _NEVER, dtype=e.dtype, device=e.device)
     jump = where(skip, 0.0, _NEVER)
     jump_on = cat([jump[:, 2:], never], 1)[:, :states]
     start = [[0.0 if s == 1 else _NEVER for s in range(states + 2)] for _ in range(n)]
-    alphas = [tensor(start, dtype=e.dtype)]
+    alphas = [tensor(start, dtype=e.dtype, device=e.device)]
     for t in range(steps):
         a = alphas[-1]
         total = logaddexp(logaddexp(a[:, 2:], a[:, 1:-1]), a[:, :-2] + jump)
         alphas.append(cat([never, total + e[t]], 1))
     betas: list[Any] = [None] * steps
-    beta = full((n, states), _NEVER, dtype=e.dtype)
+    beta = full((n, states), _NEVER, dtype=e.dtype, device=e.device)
     for t in range(steps - 1, -1, -1):
         if t < steps - 1:
             b = cat([beta + e[t + 1], never], 1)
@@ -57,7 +57,7 @@ def _posterior(e: V, skip: V, input_lengths: Sequence[int], target_lengths: Sequ
         betas[t] = beta
     last = [[2 * k + 1, 2 * k + 2] for k in target_lengths]
     ends = stack([alphas[length][i] for i, length in enumerate(input_lengths)])
-    ends = gather(ends, 1, tensor(last))
+    ends = gather(ends, 1, tensor(last, device=e.device))
     total = unsqueeze(logaddexp(ends[:, 0], ends[:, 1]), 1)
     possible = total > _IMPOSSIBLE
     logs = stack(alphas[1:])[:, :, 2:] + stack(betas)
@@ -75,7 +75,11 @@ def _with_ends(
     certain = [
         [0.0 if s in (2 * k - 1, 2 * k) else _NEVER for s in range(states)] for k in target_lengths
     ]
-    return where(tensor([[end] for end in ends]), tensor(certain, dtype=beta.dtype), beta)
+    return where(
+        tensor([[end] for end in ends], device=beta.device),
+        tensor(certain, dtype=beta.dtype, device=beta.device),
+        beta,
+    )
 
 
 def _batched(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainrule.backend import K, dtypes
+from chainrule.backend.placed import Placed
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.batching import spread
 from chainrule.ops.layers.class_targets import (
@@ -258,6 +259,8 @@ def _plain(input: Tensor, target: Tensor, ignore_index: int, reduction: str) -> 
         return None
     x, t = input.array, target.array
     if x.ndim != 2 or x.dtype not in (F32, F64) or t.dtype != _I64 or t.shape != x.shape[:1]:
+        return None
+    if (x.__class__ is Placed) is not (t.__class__ is Placed):  # refused below
         return None
     if reduction not in REDUCTIONS:
         return None

@@ -47,7 +47,7 @@ def _where_possible(function: Callable[[Tensor], Tensor], A: Tensor, info: Tenso
     if isinstance(info.array, ARRAYS) and not info.array.any():
         return function(A)
     bad = reshape(info != 0, (*info.shape, 1, 1))
-    out = function(where(bad, eye(A.shape[-1], dtype=A.dtype), A))
+    out = function(where(bad, eye(A.shape[-1], dtype=A.dtype, device=A.device), A))
     return where(reshape(bad, bad.shape[: out.ndim]), math.nan, out)
 
 

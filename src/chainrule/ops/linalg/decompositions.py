@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K
 from chainrule.ops.core.synonyms import also_named
 from chainrule.ops.shape.diagonal import diag_embed, diagonal, tril, triu
@@ -164,7 +165,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
         # The first square block is factorized, the rest of R is Q* times the rest of A.
         q, first = _qr(narrow(A, -1, 0, rows), complete=False)
         r = cat([first, adjoint(q) @ narrow(A, -1, rows, columns - rows)], -1)
-    return QR(of_array(K.zeros((0,), A.array.dtype)) if mode == "r" else q, r)
+    return QR(placed_like(A, of_array(K.zeros((0,), A.array.dtype))) if mode == "r" else q, r)
 
 
 # --- what singular and eigenvectors have in common ------------------------------------------------
@@ -173,6 +174,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
 def gaps_of(values: V) -> V:
     """v_j - v_i, and infinity on the diagonal: a vector does not turn into itself."""
     same = K.eye(values.shape[-1], dtype=bool)
+    same = placed_like(values, of_array(same)) if isinstance(values, Tensor) else same
     return where(same, math.inf, unsqueeze(values, -2) - unsqueeze(values, -1))
 
 
@@ -199,7 +201,8 @@ def _padded(x: V, n: int) -> V:
     if missing == 0:
         return x
     dtype = (x.array if isinstance(x, Tensor) else x).dtype
-    return cat([x, K.zeros((*x.shape[:-1], missing), dtype)], -1)
+    zeros = K.zeros((*x.shape[:-1], missing), dtype)
+    return cat([x, placed_like(x, of_array(zeros)) if isinstance(x, Tensor) else zeros], -1)
 
 
 def _first(x: V, k: int) -> V:
@@ -213,6 +216,7 @@ def _square_gaps(s: V, n: int) -> V:
     """
     free = K.arange(0, n, 1, "int64") >= s.shape[-1]
     apart = K.eye(n, dtype=bool) | (free & free[:, None])
+    apart = placed_like(s, of_array(apart)) if isinstance(s, Tensor) else apart
     v = _padded(s, n)
     across, down = unsqueeze(v, -2), unsqueeze(v, -1)
     return where(apart, math.inf, (across - down) * (across + down))

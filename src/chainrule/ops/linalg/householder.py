@@ -64,7 +64,7 @@ def _check_reflections(op: str, A: Tensor, tau: Tensor) -> None:
 
 def _reflected(A: Tensor, tau: Tensor, x: Tensor, order: Iterable[int]) -> Tensor:
     """The reflections of A applied to x one after the other."""
-    vectors = tril(A, -1) + eye(*A.shape[-2:], dtype=A.dtype)
+    vectors = tril(A, -1) + eye(*A.shape[-2:], dtype=A.dtype, device=A.device)
     for i in order:
         v = narrow(vectors, -1, i, 1)
         x = x - (unsqueeze(narrow(tau, -1, i, 1), -1) * v) @ (adjoint(v) @ x)
@@ -88,7 +88,7 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
             f"input.shape[-1], got shape {tuple(A.shape)}"
         )
     # The identity, in the shape of A, and with a derivative (0) even if there is no reflection.
-    start = where(of_array(K.zeros((), "bool")), A, eye(m, n, dtype=A.dtype))
+    start = where(of_array(K.zeros((), "bool")), A, eye(m, n, dtype=A.dtype, device=A.device))
     return _reflected(A, tau, start, reversed(range(tau.shape[-1])))
 
 

@@ -21,7 +21,7 @@ INPLACE: tuple[str, ...] = ()
 
 def _basis(A: Tensor, q: int, niter: int) -> Tensor:
     """q orthonormal columns that nearly span the columns of A."""
-    start = randn(A.shape[-1], q, dtype=real(A.detach()).dtype)
+    start = randn(A.shape[-1], q, dtype=real(A.detach()).dtype, device=A.device)
     out = qr(A @ cast(start, A.dtype)).Q
     for _ in range(niter):
         out = qr(A @ qr(adjoint(A) @ out).Q).Q

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K
 from chainrule.graph import Box
 from chainrule.ops.core.primitive import Nondifferentiable, Primitive
@@ -109,10 +110,10 @@ def lu_packed(op: str, A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
     b = _permuted(A, rows)
     batch = tuple(A.shape[:-2])
     if m > n:  # identity columns make it square
-        edge = eye(m, dtype=A.dtype)[:, n:]
+        edge = eye(m, dtype=A.dtype, device=A.device)[:, n:]
         b = cat([b, expand(edge, (*batch, m, m - n))], -1)
     elif m < n:
-        edge = eye(n, dtype=A.dtype)[m:]
+        edge = eye(n, dtype=A.dtype, device=A.device)[m:]
         b = cat([b, expand(edge, (*batch, n - m, n))], -2)
     return narrow(narrow(_factors(b), -2, 0, m), -1, 0, n), pivots, rows
 
@@ -120,7 +121,7 @@ def lu_packed(op: str, A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
 def _split(packed: Tensor) -> tuple[Tensor, Tensor]:
     m, n = packed.shape[-2:]
     k = min(m, n)
-    ones = eye(m, k, dtype=packed.dtype)
+    ones = eye(m, k, dtype=packed.dtype, device=packed.device)
     return tril(narrow(packed, -1, 0, k), -1) + ones, triu(narrow(packed, -2, 0, k))
 
 
@@ -139,7 +140,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> LU:
     """
     packed, _, rows = lu_packed("linalg.lu", A, pivot)
     lower, upper = _split(packed)
-    p = _permutation(rows, A) if pivot else of_array(K.zeros((0,), A.array.dtype))
+    p = _permutation(rows, A) if pivot else placed_like(A, of_array(K.zeros((0,), A.array.dtype)))
     return LU(p, lower, upper)
 
 
@@ -167,7 +168,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 def _refuse_zeros(packed: Tensor) -> None:
     """Raises an error if U has a zero on its diagonal (inside vmap that cannot be seen)."""
     array = packed.array
-    if not isinstance(array, Box) and not array.diagonal(0, -2, -1).all():
+    if not isinstance(array, Box) and int(_first_zero.raw(array).max(initial=0)):
         raise LinAlgError(
             f"linalg.lu_factor: the element {int(_first_zero.raw(array).max())} on the diagonal of "
             f"U is zero, with which lu_solve would divide (the input has shape {array.shape}); "
@@ -179,7 +180,7 @@ def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> LU:
     """P, L and U from what :func:`lu_factor` returns."""
-    nothing = of_array(K.zeros((0,), LU_data.array.dtype))
+    nothing = placed_like(LU_data, of_array(K.zeros((0,), LU_data.array.dtype)))
     p = lower = upper = nothing
     if unpack_pivots:
         p = _permutation(_rows(LU_pivots, size=LU_data.shape[-2]), LU_data)

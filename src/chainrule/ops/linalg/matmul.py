@@ -160,7 +160,7 @@ def _matmul_bare(input: Any, other: Any) -> Any:
                 "by a number with *, convert a list with chainrule.tensor(...)"
             )
     if isinstance(input, ARRAYS) and isinstance(other, ARRAYS):
-        return _matmul.raw(input, other)
+        return _matmul.free(input, other)
     return matmul(as_operand(input), as_operand(other))
 
 
@@ -173,7 +173,7 @@ def product(op: str, x: V, y: V) -> V:
             if isinstance(operand, OtherLayout):
                 return operand.operate("matmul", (left, right), {"op": op})
         if not (isinstance(left, Tensor) or isinstance(right, Tensor)):
-            return _matmul.raw(left, right)
+            return _matmul.free(left, right)
     a, b = left.array, right.array
     _check_types(op, left, right)
     if a.ndim == 0 or b.ndim == 0:
@@ -387,7 +387,7 @@ def _linear_checked(input: Any, weight: Any, bias: Any) -> Any:
                 "with chainrule.tensor(...)"
             )
     if not any(isinstance(t, Tensor) for t in inputs):
-        return _linear.raw(*inputs)
+        return _linear.free(*inputs)
     inputs = tuple([as_operand(t) for t in inputs])
     x, w, *terms = inputs
     _check_types("linear", x, w)

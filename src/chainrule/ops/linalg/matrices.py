@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import also_named, numpy_names
 from chainrule.ops.linalg.decompositions import cholesky, eigvalsh, svdvals
@@ -244,7 +245,7 @@ def lstsq(
         )
     solution = matmul(pinv(A, rcond), B)
     rank = matrix_rank(A, rtol=rcond)
-    residuals = values = of_array(K.zeros((0,), A.array.dtype).real)
+    residuals = values = placed_like(A, of_array(K.zeros((0,), A.array.dtype).real))
     if solution.requires_grad:  # an output of a differentiable function, even if empty
         residuals = reshape(narrow(real(solution), -1, 0, 0), (-1,))
     rows, columns = A.shape[-2:]
@@ -254,7 +255,7 @@ def lstsq(
     if driver in ("gelsd", "gelss"):
         values = svdvals(A.detach())
     if driver == "gels":
-        rank = of_array(K.zeros((0,), dtypes.int64.array_dtype))
+        rank = placed_like(A, of_array(K.zeros((0,), dtypes.int64.array_dtype)))
     return LeastSquares(squeeze(solution, -1) if vector else solution, residuals, rank, values)
 
 
@@ -285,7 +286,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
         raise TypeError(f"linalg.matrix_power(): argument 'n' must be int, not {type(n).__name__}")
     check_matrix("linalg.matrix_power", A, square=True, few_bits=True)
     if n == 0:
-        one = of_array(K.eye(A.shape[-1], dtype=A.array.dtype))
+        one = placed_like(A, of_array(K.eye(A.shape[-1], dtype=A.array.dtype)))
         return where(of_array(K.zeros((), "bool")), A, one)  # with a derivative, which is 0
     if n == 1:
         return clone(A)

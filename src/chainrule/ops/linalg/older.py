@@ -59,4 +59,4 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """The inverse of LL* from its Cholesky factor (of L*L if ``upper``)."""
     check_matrix("cholesky_inverse", L, square=True)
-    return cholesky_solve(eye(L.shape[-1], dtype=L.dtype), L, upper)
+    return cholesky_solve(eye(L.shape[-1], dtype=L.dtype, device=L.device), L, upper)

@@ -72,4 +72,4 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
         x = cast(x, dtypes.int64)
     column = unsqueeze(x if x.ndim else reshape(x, (1,)), -1)
     rest = expand(column, (*column.shape[:-1], count - 1))
-    return cumprod(cat([ones(*column.shape, dtype=x.dtype), rest], -1), -1)
+    return cumprod(cat([ones(*column.shape, dtype=x.dtype, device=x.device), rest], -1), -1)

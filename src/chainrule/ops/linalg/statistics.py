@@ -88,7 +88,7 @@ def cov(
     w = _weights_of_observations(n, fweights, aweights)
     if w is None:
         centered = rows - sum(rows, -1, True) / n
-        weighted, freedom = centered, full((), n - correction)
+        weighted, freedom = centered, full((), n - correction, device=rows.device)
     else:
         total = sum(w)
         centered = rows - sum(rows * w, -1, True) / total

@@ -21,7 +21,7 @@ def _window(op: str, window: Tensor | None, length: int, n_fft: int, like: Tenso
     if not 0 < length <= n_fft:
         raise RuntimeError(f"{op}: expected 0 < win_length <= n_fft = {n_fft}, got {length}")
     if window is None:
-        window = ones(length, dtype=real(like).dtype)
+        window = ones(length, dtype=real(like).dtype, device=like.device)
     if tuple(window.shape) != (length,):
         raise RuntimeError(
             f"{op}: expected a 1D window tensor of size equal to win_length={length}, got shape "

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from chainrule.backend import K
-from chainrule.ops.core.arguments import whole
+from chainrule.ops.core.arguments import placed_like, whole
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.subscript import numbers_of
@@ -93,7 +93,8 @@ def _counted(
             f"{op}: the elements cannot be counted inside {points.array.transformation}"
         )
     edges = _edges(op, points, bins, limits)
-    place, inside, sizes = of_array(K.zeros((points.shape[0],), "int64")), None, []
+    place = placed_like(points, of_array(K.zeros((points.shape[0],), "int64")))
+    inside, sizes = None, []
     for d, limit in enumerate(edges):
         x, count = points[:, d].detach().contiguous(), limit.shape[0] - 1
         at = searchsorted(limit, x, right=True) - 1
@@ -147,7 +148,8 @@ def _edges(
     for count, (low, high) in zip(several, ends, strict=True):
         if whole(op, "bins", count) < 1:
             raise RuntimeError(f"{op}: bins must be > 0, but got {count}")
-        out.append(of_array(K.linspace(low, high, count + 1, points.array.dtype)))
+        edges = K.linspace(low, high, count + 1, points.array.dtype)
+        out.append(placed_like(points, of_array(edges)))
     return tuple(out)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import ARRAYS, K, dtypes
 from chainrule.ops.core.synonyms import numpy_names, takes_out
 from chainrule.ops.core.promotion import cast
@@ -93,7 +94,7 @@ def _checked_q(op: str, input: Tensor, q: float | Tensor, interpolation: str) ->
     if isinstance(q, (int, float)):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{op}: q must be in the range [0, 1] but got {q}")
-        return of_array(K.asarray(q, dtype=d))
+        return placed_like(input, of_array(K.asarray(q, dtype=d)))
     if not isinstance(q, Tensor):
         raise TypeError(f"{op}(): argument 'q' must be a float or a Tensor, not {type(q).__name__}")
     if q.ndim > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.ops.core.synonyms import takes_out
 from chainrule.backend import K
 from chainrule.ops.elementwise.logic import where
@@ -105,7 +106,9 @@ def diagonal_scatter(
         )
     d1, d2 = _two_dims("diagonal_scatter", dim1, dim2, input.ndim)
     place = {"shape": tuple(input.shape), "offset": int(offset), "dim1": d1, "dim2": d2}
-    on_diagonal = _diagonal_place(of_array(K.ones(tuple(shown.shape), "bool")), **place)
+    on_diagonal = _diagonal_place(
+        placed_like(shown, of_array(K.ones(tuple(shown.shape), "bool"))), **place
+    )
     return where(on_diagonal, _diagonal_place(src, **place), input)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.index.reading import index_select, narrow
@@ -123,7 +124,7 @@ def _constant(input: V, pads: tuple[tuple[int, int], ...], value: float) -> V:
     if not isinstance(input, Tensor):
         return K.where(inside, out, K.asarray(value, input.dtype))
     filled = of_array(K.from_python(value, input.array.dtype))
-    return where(of_array(inside), out, filled)
+    return where(placed_like(input, of_array(inside)), out, filled)
 
 
 def _check_border(input: Value, pads: tuple[tuple[int, int], ...], mode: str) -> None:

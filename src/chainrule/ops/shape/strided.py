@@ -9,7 +9,7 @@ from typing import Any
 from chainrule.backend import K
 from chainrule.graph import Box
 from chainrule.ops.core.synonyms import numpy_names, takes_out
-from chainrule.ops.core.arguments import checked_size, tensor_argument
+from chainrule.ops.core.arguments import checked_size, placed_like, tensor_argument
 from chainrule.ops.core.primitive import Linear, Op
 from chainrule.ops.elementwise.complex_numbers import complex
 from chainrule.ops.elementwise.functions import cos, sin
@@ -111,7 +111,9 @@ def _replaced(op: str, input: Tensor, shown: Tensor, src: Tensor) -> Tensor:
 
 
 def _numbers(input: Tensor) -> Tensor:
-    return of_array(K.arange(0, input.numel(), 1, "int64").reshape(tuple(input.shape)))
+    return placed_like(
+        input, of_array(K.arange(0, input.numel(), 1, "int64").reshape(tuple(input.shape)))
+    )
 
 
 def as_strided_scatter(

@@ -97,10 +97,10 @@ class Adafactor(WholeSteps):
         state["step"] = 0
         if p.ndim > 1:
             *front, rows, columns = p.shape
-            state["row_var"] = zeros(*front, rows, 1, dtype=p.dtype)
-            state["col_var"] = zeros(*front, 1, columns, dtype=p.dtype)
+            state["row_var"] = zeros(*front, rows, 1, dtype=p.dtype, device=p.device)
+            state["col_var"] = zeros(*front, 1, columns, dtype=p.dtype, device=p.device)
         else:
-            state["variance"] = zeros(p.shape, dtype=p.dtype)
+            state["variance"] = zeros(p.shape, dtype=p.dtype, device=p.device)
         return True
 
     def moved(self, group: dict[str, Any], p: Tensor, g: Tensor, state: dict[str, Any]) -> Tensor:

@@ -197,7 +197,7 @@ class LowRank(Inverse):
         if not self.gone:
             return v
         at = of_array(K.asarray(sorted(self.gone)))
-        return scatter(v, 0, at, zeros(len(self.gone), dtype=v.dtype))
+        return scatter(v, 0, at, zeros(len(self.gone), dtype=v.dtype, device=v.device))
 
     def take_out(self, i: int) -> None:
         b = self.b[:, i]

@@ -86,7 +86,9 @@ class Problem:
 
     def spread(self, vector: Tensor) -> list[Tensor]:
         """A vector with an entry for each weight that is left, as tensors like the weights."""
-        full = scatter(zeros(self.size, dtype=vector.dtype), 0, self.index, vector)
+        full = scatter(
+            zeros(self.size, dtype=vector.dtype, device=vector.device), 0, self.index, vector
+        )
         parts = split(full, [w.parameter.numel() for w in self.weights])
         pairs = zip(parts, self.weights, strict=True)
         return [cast(reshape(x, tuple(w.parameter.shape)), w.parameter.dtype) for x, w in pairs]
@@ -173,7 +175,7 @@ class Problem:
             roots = self._roots()
             n = int(roots.shape[0])
             step = max(1, BYTES_AT_ONCE // (self.count * 8))
-            total = zeros(self.count, dtype=vector.dtype)
+            total = zeros(self.count, dtype=vector.dtype, device=vector.device)
             for start in range(0, n, step):
                 rows = [x[start : start + step] for x in self.inputs]
                 for k in range(int(roots.shape[-1])):
@@ -244,8 +246,14 @@ class Problem:
 
 
 def _unit(j: int, size: int, like: Tensor) -> Tensor:
-    one = ones(1, dtype=like.dtype)
-    return cat([zeros(j, dtype=like.dtype), one, zeros(size - j - 1, dtype=like.dtype)])
+    one = ones(1, dtype=like.dtype, device=like.device)
+    return cat(
+        [
+            zeros(j, dtype=like.dtype, device=like.device),
+            one,
+            zeros(size - j - 1, dtype=like.dtype, device=like.device),
+        ]
+    )
 
 
 def _at_most(chunk: int | None, size: int) -> int | None:

@@ -153,7 +153,7 @@ def _scaled(
         at, kept = None, change
     else:
         at = tensor(gone)
-        kept = scatter(change, 0, at, zeros(len(gone), dtype=change.dtype))
+        kept = scatter(change, 0, at, zeros(len(gone), dtype=change.dtype, device=change.device))
     largest = float(abs(kept).amax())
     if gamma is None or largest <= gamma:
         return change, 0.0
@@ -166,7 +166,9 @@ def _scaled(
 def _apply(problem: Problem, vector: Tensor, gone: list[int]) -> None:
     """Writes the weights, and masks those that are gone."""
     if gone:
-        vector = scatter(vector, 0, tensor(gone), zeros(len(gone), dtype=vector.dtype))
+        vector = scatter(
+            vector, 0, tensor(gone), zeros(len(gone), dtype=vector.dtype, device=vector.device)
+        )
     problem.write(vector)
     if not gone:
         return

@@ -222,7 +222,7 @@ def _scores(
                 scores.append(0.0)
                 continue
             part = index_select(w, 0, at)
-            v = scatter(zeros(w.shape, dtype=w.dtype), 0, at, part)
+            v = scatter(zeros(w.shape, dtype=w.dtype, device=w.device), 0, at, part)
             if method == "ablation":
                 with no_grad():
                     scores.append(float(problem.at(w - v)) - float(start))

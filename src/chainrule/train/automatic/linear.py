@@ -169,10 +169,10 @@ def _directions(task: str, outputs: int, like: Tensor) -> _Directions:
 
     A slope is nearly the same for all thresholds of ranks, as in a model of proportional odds.
     """
-    penalty = ones(outputs, dtype=like.dtype)
+    penalty = ones(outputs, dtype=like.dtype, device=like.device)
     if task != "ordinal" or outputs == 1:
         return _Directions(None, penalty)
-    start = eye(outputs, dtype=like.dtype)
+    start = eye(outputs, dtype=like.dtype, device=like.device)
     start[:, 0] = 1.0
     penalty[1:] = APART
     return _Directions(qr(start)[0], penalty)
@@ -199,11 +199,11 @@ def _descended(
 ) -> tuple[Tensor, Tensor]:
     """Weights (D, penalties, M, K) and biases (penalties, M, K) for all penalties and members."""
     shape = (len(L2), int(kept.shape[2]), len(by.penalty))
-    l2 = reshape(tensor(L2, dtype=z.dtype), (-1, 1, 1)) * by.penalty
+    l2 = reshape(tensor(L2, dtype=z.dtype, device=z.device), (-1, 1, 1)) * by.penalty
     hessian = reshape(hessian, (-1, 1, 1, 1))
     count = float(kept.max()) * len(z)
-    a = last = zeros(z.shape[1], *shape, dtype=z.dtype)
-    b = last_b = zeros(*shape, dtype=z.dtype)
+    a = last = zeros(z.shape[1], *shape, dtype=z.dtype, device=z.device)
+    b = last_b = zeros(*shape, dtype=z.dtype, device=z.device)
     for t in range(kind.steps):
         momentum = 0.0 if kind is KINDS["regression"] else t / (t + 3)
         ahead, ahead_b = a + momentum * (a - last), b + momentum * (b - last_b)

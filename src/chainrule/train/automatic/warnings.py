@@ -134,7 +134,7 @@ def given_away(column: Column, goal: Tensor, classes: bool) -> list[float]:
 def _between(x: Tensor, y: Tensor, asked: Tensor, constant: Tensor, is_number: bool) -> Tensor:
     """The mean of y at each value of x, and a line between neighbors (numbers), at other values."""
     found, place, count = unique(x, return_inverse=True, return_counts=True)
-    total = zeros(len(found), y.shape[1], dtype=y.dtype).index_add(0, place, y)
+    total = zeros(len(found), y.shape[1], dtype=y.dtype, device=y.device).index_add(0, place, y)
     means = total / count.reshape(-1, 1)
     after = searchsorted(found, where(asked == asked, asked, found[0])).clamp(max=len(found) - 1)
     before = (after - 1).clamp(min=0)

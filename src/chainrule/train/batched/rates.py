@@ -95,7 +95,9 @@ class StackedRates:
         for i, group in enumerate(self.optimizer.param_groups):
             rates, held = [own[i] for own in now], self.groups[i]
             if held is not None:
-                held.copy_(tensor(rates, dtype=held.dtype))  # and so into what is spread from it
+                held.copy_(
+                    tensor(rates, dtype=held.dtype, device=held.device)
+                )  # and so into what is spread from it
             elif len(set(rates)) == 1:
                 group["lr"] = rates[0]
             else:

@@ -82,7 +82,7 @@ def tiled(images: Tensor, columns: int) -> Tensor:
     n, h, w, c = images.shape
     columns = min(n, columns)
     rows = -(-n // columns)
-    blank = zeros(rows * columns - n, h, w, c, dtype=images.dtype)
+    blank = zeros(rows * columns - n, h, w, c, dtype=images.dtype, device=images.device)
     grid = cat([images, blank]).reshape(rows, columns, h, w, c)
     return grid.permute(0, 2, 1, 3, 4).reshape(rows * h, columns * w, c)
 
