@@ -250,9 +250,10 @@ bool compute_cross_entropy_backward(const T* gs, const T* ps, Targets t, bool ea
 
 template <class T>
 PyObject* new_cross_entropy_backward(const Call& call, PyArrayObject* g, PyArrayObject* p,
-                                     const Targets& t, Reduction reduction) {
+                                     const Targets& t, Reduction reduction, bool in_place) {
     Kept out;
-    if ((out.a = new_like(p)) == nullptr) return nullptr;
+    if (in_place) Py_INCREF(p);
+    if ((out.a = in_place ? p : new_like(p)) == nullptr) return nullptr;
     const T *gs = data<T>(g), *ps = data<T>(p);
     T* to = data<T>(out.a);
     const bool each = reduction == Reduction::none, mean = reduction == Reduction::mean;
@@ -269,10 +270,10 @@ bool is_gradient(PyArrayObject* g, PyArrayObject* target, Reduction reduction, i
            PyArray_CompareLists(PyArray_DIMS(g), PyArray_DIMS(target), within);
 }
 
-// (g, p, target, dim, ignore_index, reduction, within=0)
+// (g, p, target, dim, ignore_index, reduction, within=0, into=None); `into` may be p
 PyObject* cross_entropy_backward(const Call& call) {
-    static Names names{"g", "p", "target", "dim", "ignore_index", "reduction", "within"};
-    PyObject* given[7];
+    static Names names{"g", "p", "target", "dim", "ignore_index", "reduction", "within", "into"};
+    PyObject* given[8];
     PyArrayObject *g = nullptr, *p = nullptr;
     Targets t;
     std::int64_t within = 0;
@@ -282,13 +283,15 @@ PyObject* cross_entropy_backward(const Call& call) {
         reduction = reduction_of(given[5]);
     }
     if (g != nullptr) p = plain_of(given[1], PyArray_TYPE(g));
+    const bool in_place = given[7] != nullptr && given[7] != Py_None;
     if (p == nullptr || reduction == Reduction::unknown || !is_last(given[3], p) ||
         !targets_of(given[2], p, given[4], within, &t) ||
-        !is_gradient(g, as_array(given[2]), reduction, static_cast<int>(within)))
+        !is_gradient(g, as_array(given[2]), reduction, static_cast<int>(within)) ||
+        (in_place && (given[7] != given[1] || !PyArray_ISWRITEABLE(p))))
         return call.by_reference();
     return PyArray_TYPE(p) == NPY_FLOAT
-               ? new_cross_entropy_backward<float>(call, g, p, t, reduction)
-               : new_cross_entropy_backward<double>(call, g, p, t, reduction);
+               ? new_cross_entropy_backward<float>(call, g, p, t, reduction, in_place)
+               : new_cross_entropy_backward<double>(call, g, p, t, reduction, in_place);
 }
 
 }  // namespace

@@ -151,3 +151,21 @@ def test_cross_entropy_in_other_cases() -> None:
         reference("cross_entropy")(x, np.array([1, 2, 3, 4]), -1, -100, "mean"),
     )
     assert native.cross_entropy(x[:0], np.zeros(0, np.int64), -1, -100, "sum") == 0
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cross_entropy_into_the_softmax(reduction: str, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random((7, 33)).astype(dtype)
+    target = rng.integers(0, 33, 7)
+    target[2] = 5
+    g = rng.standard_normal(7 if reduction == "none" else ()).astype(dtype)
+    settings: dict[str, Any] = {"dim": -1, "ignore_index": 5, "reduction": reduction}
+    wanted = native.cross_entropy_backward(g, p, target, **settings)
+    for kernel in (native.cross_entropy_backward, reference("cross_entropy_backward")):
+        own, other = p.copy(), np.empty_like(p)
+        assert kernel(g, own, target, **settings, into=own) is own
+        assert kernel(g, p, target, **settings, into=other) is other
+        agree(own, wanted)
+        agree(other, wanted)

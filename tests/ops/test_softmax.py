@@ -290,3 +290,43 @@ def test_binary_cross_entropy_refuses() -> None:
             chainrule.binary_cross_entropy(tensor([bad, 0.5]), x)
     with pytest.raises(RuntimeError, match=r"elements of target should be between 0 and 1"):
         chainrule.binary_cross_entropy(x, tensor([2.0, 0.5]))
+
+
+def large_loss() -> tuple[Any, Any, np.ndarray]:
+    """Logits with their loss, and the gradient by its formula."""
+    rng = np.random.default_rng(0)
+    x, t = rng.standard_normal((300, 4000)).astype(np.float32), rng.integers(0, 4000, 300)
+    p = np.exp(x.astype(np.float64))
+    p /= p.sum(1, keepdims=True)
+    p[np.arange(300), t] -= 1
+    logits = tensor(x, True)
+    return logits, chainrule.cross_entropy(logits, chainrule.tensor(t)), p / 300
+
+
+def test_a_gradient_takes_the_memory_of_a_large_softmax() -> None:
+    logits, loss, wanted = large_loss()
+    node = loss.grad_fn if hasattr(loss.grad_fn, "saved") else loss._node
+    place = node.saved[2].array.__array_interface__["data"]
+    loss.backward(retain_graph=True)
+    assert len(node.saved) == 2
+    assert logits.grad.array.__array_interface__["data"] == place
+    for again in (False, True):
+        if again:  # the softmax is made anew
+            logits.grad = None
+            loss.backward()
+        np.testing.assert_allclose(logits.grad.numpy(), wanted, rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("what", ["list", "tensor", "array"])
+def test_a_softmax_that_somebody_looks_at_stays(what: str) -> None:
+    logits, loss, wanted = large_loss()
+    saved = loss._node.saved
+    p = saved[2] if what != "list" else None
+    array = p.array if what == "array" else None
+    before = saved[2].array.copy()
+    if what != "list":
+        del saved
+    loss.backward()
+    held = saved[2].array if what == "list" else array if what == "array" else p.array
+    np.testing.assert_array_equal(held, before)
+    np.testing.assert_allclose(logits.grad.numpy(), wanted, rtol=1e-4, atol=1e-9)

@@ -249,8 +249,29 @@ def cross_entropy_backward(
     ignore_index: int,
     reduction: str,
     within: int = 0,
+    into: np.ndarray | None = None,
 ) -> np.ndarray:
-    """(softmax - one_hot) * g, for the softmax ``p`` of the logits."""
+    """(softmax - one_hot) * g, for the softmax ``p`` of the logits.
+
+    The result goes ``into`` an array of its shape and type, which may be ``p``.
+    """
+    found = _cross_entropy_backward(g, p, target, dim, ignore_index, reduction, within, into)
+    if into is None or found is into:
+        return found
+    into[...] = found
+    return into
+
+
+def _cross_entropy_backward(
+    g: np.ndarray,
+    p: np.ndarray,
+    target: np.ndarray,
+    dim: int,
+    ignore_index: int,
+    reduction: str,
+    within: int,
+    into: np.ndarray | None,
+) -> np.ndarray:
     safe, kept = _classes(target, p.shape[dim], ignore_index, "cross_entropy")
     if within and reduction != "none":
         return _backward_within(g, p, safe, kept, dim, reduction, within)
@@ -264,7 +285,7 @@ def cross_entropy_backward(
     if kept is not None:
         scale = np.where(kept, scale, 0).astype(p.dtype, copy=False)
     spread = np.expand_dims(scale, dim) if isinstance(scale, np.ndarray) else scale
-    out = p * spread
+    out = np.multiply(p, spread, out=into) if into is not None else p * spread
     if out.size:
         _subtract_at(out, safe, dim, scale)
     return out if out.dtype is g.dtype else out.astype(g.dtype)

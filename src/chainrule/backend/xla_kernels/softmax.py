@@ -149,8 +149,12 @@ def cross_entropy_backward(
     ignore_index: int,
     reduction: str,
     within: int = 0,
+    into: None = None,
 ) -> Array:
-    """(softmax - one_hot) * g, for the softmax ``p`` of the logits."""
+    """(softmax - one_hot) * g, for the softmax ``p`` of the logits.
+
+    It goes ``into`` no array: those of JAX do not change.
+    """
     safe, kept = _classes(target, p.shape[dim], ignore_index, "cross_entropy")
     g = jnp.asarray(g)
     scale = g

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.backend.placed import Placed
+from chainrule.backend.recorded import thread
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.batching import spread
 from chainrule.ops.layers.class_targets import (
@@ -144,6 +146,8 @@ class CrossEntropy(Op):
         params = node.params
         if not tensors:
             p = kept[0].array if kept else K.softmax(x.array, params["dim"])
+            if p.nbytes >= LARGE and kept and _takes_softmax(node, g):
+                return K.cross_entropy_backward(g, p, target.array, **params, into=p), None
             return K.cross_entropy_backward(g, p, target.array, **params), None
         d, reduction, within = params["dim"], params["reduction"], params.get("within", 0)
         if reduction == "mean":
@@ -206,6 +210,27 @@ def _batched_cross_entropy(
     return op(x, target, **(params | {"within": params.get("within", 0) + 1}))
 
 
+LARGE = 1 << 22  # bytes of a softmax whose memory the gradient takes
+
+
+def _takes_softmax(node: Node, g: Any) -> bool:
+    """Whether a gradient may take the memory of the softmax that a node of cross-entropy keeps, and
+    has taken it: another pass makes the softmax anew. Nobody else may have it, and no program be
+    recorded, which would compute with it again."""
+    kept = node.saved
+    p = kept[2]
+    if p.array.__class__ is not K.Array or g.dtype != p.array.dtype or thread.recorder is not None:
+        return False
+    if (getrefcount(kept), getrefcount(p), getrefcount(p.array)) != _ALONE:
+        return False
+    node.saved = kept[:2]
+    return True
+
+
+# References where nobody else has the softmax: to the list of what is saved from the node, the walk
+# and here; to the tensor from the list, the walk, which looked at it last, the rule and here; to
+# the array from the tensor and the rule; and one for who counts.
+_ALONE = (4, 5, 3)
 _cross_entropy = CrossEntropy("cross_entropy", _batched_cross_entropy)
 
 
