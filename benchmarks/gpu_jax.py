@@ -67,6 +67,11 @@ class Training:
 
         self.scan = jax.jit(scan, donate_argnums=0)
 
+    @staticmethod
+    def array(values: Any) -> Array:
+        """An array of JAX's."""
+        return jnp.asarray(values)
+
     def steps(self, batch: Any, times: int) -> float:
         """So many single steps; waits for the last loss."""
         for _ in range(times):

@@ -10,32 +10,36 @@ Both libraries run the same text (``architectures``) with the same numbers, floa
 threads as there are processors, and take turns. Ratios are PyTorch's time or memory to
 chainrule's, for times that of the medians or of the best turns, whichever is less: above 1
 chainrule is better. Memory is by how much a training step raises the resident pages of a fresh
-process. On a machine that is busy with other work, threads that wait for each other lose most, and
-unlike ones unlike much: there ``--busy`` compares the processor time of one thread.
+process. Beside some networks stands a training step that is written by hand for JAX and jitted
+(``gpu_jax.py``). On a machine that is busy with other work, threads that wait for each other lose
+most, and unlike ones unlike much: there ``--busy`` compares the processor time of one thread.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import math
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 from _timing import Times, take_turns
 from architectures import NETWORKS, Network
+from architectures.task import integers, normal
 from memory import growth_of, measured_apart
 from pages import README, RESULTS, write_part
 
 __all__ = ["measured"]
 
 HEADS = [
-    *("training, ms", "PyTorch", "ratio", "inference, ms", "PyTorch", "ratio"),
+    *("training, ms", "PyTorch", "ratio", "JAX", "inference, ms", "PyTorch", "ratio"),
     *("MiB", "PyTorch", "ratio"),
 ]
 UNITS = (
@@ -51,6 +55,7 @@ class Row(NamedTuple):
     training: tuple[Times, Times]
     inference: tuple[Times, Times]
     memory: tuple[float, float]
+    jax: Times | None = None  # of a training step
 
     def ratios(self) -> tuple[float, float, float]:
         """Of training, inference and memory: above 1 chainrule is better."""
@@ -67,12 +72,37 @@ def measured(lib: Any, name: str, **sizes: Any) -> float:
     return growth_of(lambda small: network.task(lib, small).training())
 
 
-def _turns(make: Callable[[Any], Any], chosen: argparse.Namespace) -> tuple[Times, Times]:
+def _by_jax(network: Network) -> Callable[[], object] | None:
+    """A training step of the same network with the same numbers, where one is written for JAX."""
+    if network.name not in ("resnet18", "gpt128", "gpt384") or not find_spec("jax"):
+        return None
+    gpu_jax, lib = (importlib.import_module(name) for name in ("gpu_jax", "chainrule"))
+    weights = [p.detach().numpy() for p in network.task(lib).model.parameters()]
+    taken = inspect.signature(network.make).parameters
+    sizes = {n: p.default for n, p in taken.items() if n != "lib"} | network.sizes
+    batch = sizes["batch"]
+    if network.name == "resnet18":
+        given = normal(lib, batch, 3, sizes["size"], sizes["size"]), integers(lib, 10, batch)
+        training = gpu_jax.resnet18(weights)
+    else:
+        text = integers(lib, sizes["vocabulary"], batch, sizes["length"] + 1)
+        given = text[:, :-1], text[:, 1:]
+        training = gpu_jax.gpt(weights, sizes["layers"], sizes["heads"])
+    arrays = [training.array(a.numpy()) for a in given]
+    return lambda: training.steps(arrays, 1)
+
+
+def _turns(
+    make: Callable[[Any], Any],
+    chosen: argparse.Namespace,
+    beside: Callable[[], object] | None = None,
+) -> tuple[Times, Times, Times | None]:
     libraries = {name: importlib.import_module(name) for name in ("chainrule", "torch")}
     work = {name: make(lib) for name, lib in libraries.items()}
+    work |= {"jax": beside} if beside is not None else {}
     clock = process_time if chosen.busy else perf_counter
     found = take_turns(work, chosen.repeats, chosen.seconds, rest=0.02, clock=clock)
-    return found["chainrule"], found["torch"]
+    return found["chainrule"], found["torch"], found.get("jax")
 
 
 def measure(network: Network, chosen: argparse.Namespace, threads: int) -> Row:
@@ -81,9 +111,16 @@ def measure(network: Network, chosen: argparse.Namespace, threads: int) -> Row:
         measured_apart("networks", lib, network.name, threads=threads)
         for lib in ("chainrule", "torch")
     ]
-    training = _turns(lambda lib: network.task(lib).training(), chosen)
-    inference = _turns(lambda lib: network.task(lib).inference(), chosen)
-    return Row(network, training, inference, (memory[0], memory[1]))
+    by_jax = None if chosen.busy else _by_jax(network)  # that takes the threads that it finds
+    *training, jax = _turns(lambda lib: network.task(lib).training(), chosen, by_jax)
+    *inference, _ = _turns(lambda lib: network.task(lib).inference(), chosen)
+    return Row(
+        network,
+        (training[0], training[1]),
+        (inference[0], inference[1]),
+        (memory[0], memory[1]),
+        jax,
+    )
 
 
 def _cells(row: Row) -> list[str]:
@@ -92,7 +129,8 @@ def _cells(row: Row) -> list[str]:
 
     training, inference, memory = (f"{r:.2f}" for r in row.ratios())
     return [
-        *(*map(time, row.training), training, *map(time, row.inference), inference),
+        *(*map(time, row.training), training, "" if row.jax is None else time(row.jax)),
+        *(*map(time, row.inference), inference),
         *(*(f"{m:.0f}" for m in row.memory), memory),
     ]
 
@@ -156,8 +194,16 @@ def options() -> argparse.Namespace:
 
 # Who else has to do without the instructions that chainrule does without.
 OTHERS = {
-    "baseline": {"OPENBLAS_CORETYPE": "Nehalem", "ATEN_CPU_CAPABILITY": "default"},
-    "avx2": {"OPENBLAS_CORETYPE": "Haswell", "ATEN_CPU_CAPABILITY": "avx2"},
+    "baseline": {
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "ATEN_CPU_CAPABILITY": "default",
+        "XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2",
+    },
+    "avx2": {
+        "OPENBLAS_CORETYPE": "Haswell",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+    },
     "avx512": {},
 }
 ONEDNN = {"baseline": ("SSE41", "SSE4_2"), "avx2": ("AVX2", "AVX2"), "avx512": ("ALL", "AVX512")}
