@@ -42,8 +42,10 @@ HEADS = [
     *("training, ms", "PyTorch", "ratio", "JAX", "inference, ms", "PyTorch", "ratio"),
     *("MiB", "PyTorch", "ratio"),
 ]
+PROCESSES = 3  # in which memory is measured
 UNITS = (
-    "Milliseconds: the median of interleaved turns. MiB: growth of the resident memory by training."
+    "Milliseconds: the median of interleaved turns. MiB: growth of the resident memory by training "
+    f"(the median of {PROCESSES} processes)."
 )
 warnings.filterwarnings("ignore", message="Sparse invariant checks")
 
@@ -106,9 +108,11 @@ def _turns(
 
 
 def measure(network: Network, chosen: argparse.Namespace, threads: int) -> Row:
-    """Times in this process, memory in two others."""
+    """Times in this process; memory in others, of which the one in the middle counts."""
     memory = [
-        measured_apart("networks", lib, network.name, threads=threads)
+        median(
+            measured_apart("networks", lib, network.name, threads=threads) for _ in range(PROCESSES)
+        )
         for lib in ("chainrule", "torch")
     ]
     by_jax = None if chosen.busy else _by_jax(network)  # that takes the threads that it finds

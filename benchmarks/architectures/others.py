@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from architectures.task import Task, integers, normal, same_weights
+from architectures.task import Task, few_ones, integers, normal, same_weights
 
 __all__ = ["embedding_bag", "gat", "gcn", "pinn"]
 
@@ -23,7 +23,7 @@ def _graph(nodes: int, edges: int) -> np.ndarray:
 def _of_nodes(lib: Any, model: Any, nodes: int, features: int) -> Task:
     """Classes of all nodes; the features are mostly zero, as counts of words are."""
     model = same_weights(lib, model)
-    x = (normal(lib, nodes, features) > 2).to(lib.get_default_dtype())
+    x = few_ones(lib, nodes, features)
     y = integers(lib, 7, nodes)
     criterion = lib.nn.CrossEntropyLoss()
     return Task(lib, model, lambda: criterion(model(x), y), lambda: model(x), "Adam", {})

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Network", "Task", "classifying", "integers", "normal", "same_weights"]
+__all__ = ["Network", "Task", "classifying", "few_ones", "integers", "normal", "same_weights"]
 
 
 PIECE = 1 << 16  # numbers that are drawn at once: memory of ours is not to be measured
@@ -80,6 +80,15 @@ class Network:
 def normal(lib: Any, *shape: int, seed: int = 0) -> Any:
     """Normal random numbers, the same ones in every library, in its default dtype."""
     values = np.random.default_rng(seed).standard_normal(shape, np.float32)
+    return lib.from_numpy(values).to(lib.get_default_device(), lib.get_default_dtype())
+
+
+def few_ones(lib: Any, rows: int, columns: int) -> Any:
+    """Zeros, and here and there a one: where normal random numbers are above 2."""
+    draw = np.random.default_rng(0)
+    values = np.empty((rows, columns), np.float32)
+    for part in np.split(values, range(0, rows, max(PIECE // columns, 1))):
+        part[:] = draw.standard_normal(part.shape, np.float32) > 2
     return lib.from_numpy(values).to(lib.get_default_device(), lib.get_default_dtype())
 
 
