@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -55,7 +55,7 @@ def launch(options: argparse.Namespace) -> dict[str, Any]:
     """Starts the processes, and waits for them."""
     address, port = _check(options)
     start = time.monotonic()
-    run = _Run([_Process(*_started(options, i, address, port)) for i in range(options.processes)])
+    run = _Run(lambda i: _Process(*_started(options, i, address, port)), options.processes)
     run.wait()
     seconds = time.monotonic() - start
     return {"processes": options.processes, "port": port, "seconds": round(seconds, 3)}
@@ -197,12 +197,17 @@ _printing = threading.Lock()
 
 
 class _Run:
-    """All processes of this machine."""
+    """All processes of this machine: ``start(i)`` starts one."""
 
-    def __init__(self, processes: list[_Process]):
-        self.processes = processes
+    def __init__(self, start: Callable[[int], _Process], count: int):
+        self.start, self.count = start, count
+        self.processes: list[_Process] = []
         self.events: queue.SimpleQueue[_Process | int] = queue.SimpleQueue()
-        for p in processes:
+
+    def _start_all(self) -> None:
+        for i in range(self.count):
+            p = self.start(i)
+            self.processes.append(p)
             threading.Thread(target=self._wait_for, args=(p,), daemon=True).start()
 
     def _wait_for(self, process: _Process) -> None:
@@ -210,9 +215,11 @@ class _Run:
         self.events.put(process)
 
     def wait(self) -> None:
-        """Until all have ended; the first that fails, or a signal, ends all."""
+        """Starts them and waits until all have ended; the first that fails, or a signal, also one
+        while they start, ends all."""
         with self._signals():
             try:
+                self._start_all()
                 for _ in self.processes:
                     event = self._next()
                     if isinstance(event, int):
