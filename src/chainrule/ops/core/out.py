@@ -81,7 +81,8 @@ def into(
 def _caller() -> int:
     """How far above the function that asks the one is that called an operation."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith(_OPERATIONS):
+    # Text that exec runs need not be of a module.
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(_OPERATIONS):
         frame, level = frame.f_back, level + 1
     return level
 
