@@ -13,6 +13,7 @@ from compiler.nets import NETS, batches, make_step
 
 import chainrule
 from chainrule import nn, optim
+from chainrule.backend import K
 from chainrule.backend.tracing import NotLowered
 from chainrule.compiler.ahead import Ahead
 from chainrule.compiler.lowered import Lowered
@@ -142,6 +143,74 @@ def test_epochs_in_an_order(name: str) -> None:
     losses = pair.compiled.epoch(x.to(PLACE), y.to(PLACE), batch_size=5, order=order.to(PLACE))
     np.testing.assert_allclose(losses.cpu(), wanted, rtol=1e-5, atol=1e-6)
     pair.check()
+
+
+def drops_twice() -> nn.Module:
+    parts = [nn.Linear(4, 8), nn.Dropout(0.3), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 3)]
+    return nn.Sequential(*parts)
+
+
+def test_epochs_draw_step_by_step() -> None:
+    """All masks of a step, then those of the next one."""
+    pair = Pair(drops_twice, momentum)
+    data = mlp_data(6)
+    pair.run(data)
+    chainrule.manual_seed(2)
+    wanted = [pair.step(x, y).item() for x, y in data]
+    after = chainrule.rand(3)
+    chainrule.manual_seed(2)
+    x, y = (chainrule.cat([part[i] for part in data]).to(PLACE) for i in range(2))
+    losses = pair.compiled.epoch(x, y, batch_size=5)
+    assert chainrule.equal(chainrule.rand(3), after)
+    np.testing.assert_allclose(losses.cpu(), wanted, rtol=1e-5, atol=1e-6)
+    pair.check()
+
+
+@pytest.mark.parametrize("epoch", [True, False])
+def test_steps_that_did_nothing_have_drawn_nothing(epoch: bool) -> None:
+    pair = Pair(drops_twice, momentum)
+    data = mlp_data(6)
+    pair.run(data)
+    x, y = (chainrule.cat([part[i] for part in data]) for i in range(2))
+    x[17] = math.nan  # in the fourth batch
+    chainrule.manual_seed(2)
+    with pytest.raises(RuntimeError, match="not finite|NaN"):
+        for a, b in zip(x.split(5), y.split(5), strict=True):
+            pair.step(a, b)
+    after = chainrule.rand(3)
+    chainrule.manual_seed(2)
+    with pytest.raises(RuntimeError, match="not finite|NaN"):
+        if epoch:
+            pair.compiled.epoch(x.to(PLACE), y.to(PLACE), batch_size=5)
+        for a, b in zip(x.split(5), y.split(5), strict=True):
+            last = pair.compiled(a.to(PLACE), b.to(PLACE))
+        last.item()
+    assert chainrule.equal(chainrule.rand(3), after)
+    pair.check()
+
+
+def test_steps_that_are_done_again_have_their_random_numbers() -> None:
+    """Where a check comes out otherwise than recorded, and that is no error."""
+    net = drops_twice().to(PLACE)
+
+    def step(x: Any) -> Any:
+        return net(x).nansum() if K.all_finite([x.array]) else x.nansum() + net(x).nansum()
+
+    compiled = chainrule.compile(step)
+
+    def run(step: Any) -> list[float]:
+        chainrule.manual_seed(3)
+        found = []
+        for k in range(8):
+            x = chainrule.ones(5, 4)
+            x[0] = math.inf if k == 5 else 1.0
+            found += [step(x.to(PLACE)), chainrule.rand(2).sum()]
+        return [t.item() for t in found]
+
+    with chainrule.no_grad():
+        run(compiled)
+        np.testing.assert_allclose(run(compiled), run(step), rtol=1e-6)
+    assert compiled.repeated > 4
 
 
 def test_schedules_of_epochs_and_steps() -> None:

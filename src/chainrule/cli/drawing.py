@@ -38,6 +38,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--jobs", metavar="N", type=int, help="entries at once (as many as cores, at most 4)")
     add("--data", metavar="DIR", help="the folder with the files of MNIST, for --full")
     add(
+        "--device",
+        metavar="NAME",
+        help="where --full trains the networks that take hours on a CPU, such as cuda",
+    )
+    add(
         "--summary",
         metavar="FILE",
         action="append",
@@ -106,8 +111,26 @@ def _checked(options: argparse.Namespace, chosen: Sequence[Entry], out: Path) ->
         raise UserError(f"--data {data}: no such folder")
     if data is not None and not options.full:
         raise UserError(f"--data {data}: files are read with --full alone; give that, too")
+    _check_device(options, chosen)
     reading = [e for e in chosen if e.data] if options.full else []
     return _found_data(reading, data) if reading else data
+
+
+def _check_device(options: argparse.Namespace, chosen: Sequence[Entry]) -> None:
+    """Whether there is such a device, and anything to be trained on it."""
+    from chainrule.placement import device
+
+    if options.device is None:
+        return
+    given = f"--device {options.device}"
+    if not options.full:
+        raise UserError(f"{given}: only --full has networks that take hours; give that, too")
+    if not any([e.keeps_results for e in chosen]):
+        raise UserError(f"{given}: none of these entries has networks that take hours")
+    try:
+        device(options.device)
+    except (RuntimeError, ValueError) as error:
+        raise UserError(f"{given}: {error}") from None
 
 
 def _check_summary(options: argparse.Namespace) -> None:
@@ -161,7 +184,15 @@ def _run(
         bar.update()
 
     try:
-        return run(chosen, out, full=options.full, jobs=jobs, data=data, done=done)
+        return run(
+            chosen,
+            out,
+            full=options.full,
+            jobs=jobs,
+            data=data,
+            device=options.device,
+            done=done,
+        )
     except KeyboardInterrupt:
         bar.close()
         print(

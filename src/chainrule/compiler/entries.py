@@ -95,8 +95,10 @@ class Settling:
             optimizer._steps_taken -= len(calls)
         self.repeated -= len(calls)
         self._forget(entry, "a check of values, whose answer is no error")
+        now = runner.streams()
         for number, call in enumerate(calls):
             args, kwargs = call.arguments
+            call.back()  # the random numbers that it had
             try:
                 result = self.function(*args, **kwargs)
             except Exception as error:
@@ -106,3 +108,4 @@ class Settling:
             made = [t.array for t in tensors_in((result,))]
             for cell, again in zip(call.results, made, strict=True):
                 cell.write(again.raw)
+        now()

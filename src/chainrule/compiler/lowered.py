@@ -35,6 +35,7 @@ class Call(NamedTuple):
 
     held: Any
     arguments: Any
+    back: Any  # puts the streams that it drew from back
     keys: list[Any]  # of its updates
     results: list[Placed]
 
@@ -76,6 +77,7 @@ class Lowered(Traced):
         self.errors: list[Any] = []  # of the checks inside kernels, in their order
         self.out: dict[int, Any] = {}
         self.steps_done = 0
+        self._back: Any = None  # puts the streams that the last step drew from back
         self._put_together()
 
     def _put_together(self) -> None:
@@ -197,11 +199,10 @@ class Lowered(Traced):
     def build(self, inputs: Sequence[Any]) -> int:
         """The first run. What cannot become a program has drawn no random numbers."""
         self.feed(inputs)
-        back = xla.streams(self.draws)
         try:
             return self.run()
         except NotLowered:
-            back()
+            self._back()
             raise
 
     def _state(self) -> tuple[list[Any], list[Any]]:
@@ -223,6 +224,7 @@ class Lowered(Traced):
         """A step. -1: what fails shows later, see :meth:`failed`."""
         self._apart()
         keys, found = self._count()
+        self._back = self.streams()
         drawn = [xla.draw(step) for step in self.draws]
         try:
             numbers = self._numbers(found)
@@ -267,7 +269,7 @@ class Lowered(Traced):
 
     def later(self, arguments: Any, results: list[Placed]) -> bool:
         """Notes the step that was just done, to look at its checks later; whether that is due."""
-        self.open.append(Call(self.alive, arguments, self.keys, results))
+        self.open.append(Call(self.alive, arguments, self._back, self.keys, results))
         count = len(self.open)
         if count == LATE // 2:
             self._ask()
@@ -315,7 +317,8 @@ class Lowered(Traced):
         and the number of an instruction if the next one failed, else -1."""
         self._apart()
         rows = self._rows(times) if numbers is None else self._told(times, numbers)
-        drawn = [xla.stacked([xla.draw(s) for _ in range(times)]) for s in self.draws]
+        back = self.streams()
+        drawn = self._drawn(times)
         sources = [xla.on(a, self.place) for a in sources]
         order = None if order is None else xla.on(order, self.place)
         key = (times, batch, order is None)
@@ -338,11 +341,22 @@ class Lowered(Traced):
         self.steps_done = done
         if done < times:
             self.alive = xla.yes(self.place)
+            back()
+            self._drawn(done)
         for i, (_, u) in enumerate(self.updates):
             u.skip(done)
             if numbers is not None:
                 numbers.leave(i, done)
         return Placed(losses, self.place), done, -1 if done == times else 0
+
+    def streams(self) -> Any:
+        """What puts the streams that a step draws from back to where they are now."""
+        return xla.streams(self.draws)
+
+    def _drawn(self, times: int) -> list[Any]:
+        """What so many steps draw, in their order: an array for each call of a step."""
+        steps = [[xla.draw(s) for s in self.draws] for _ in range(times)]
+        return [xla.stacked(column) for column in zip(*steps, strict=True)]
 
     def _rows(self, times: int) -> Any:
         """The numbers of the steps to come, a row for each, where they follow from that of the

@@ -24,14 +24,20 @@ class Keep:
         folder: where they are; without one, nothing is kept.
         interrupts: those that came since the run began. Training ends in order at an interrupt:
             what it gives back then is no result.
+        device: where networks that take long are to be trained; None is the CPU.
 
     >>> keep = Keep()
     >>> keep("errors of two seeds", sorted, [0.8, 0.7])
     [0.7, 0.8]
     """
 
-    def __init__(self, folder: Path | None = None, interrupts: Sequence[int] = ()) -> None:
-        self.folder, self.interrupts = folder, interrupts
+    def __init__(
+        self,
+        folder: Path | None = None,
+        interrupts: Sequence[int] = (),
+        device: str | None = None,
+    ) -> None:
+        self.folder, self.interrupts, self.device = folder, interrupts, device
 
     def __call__(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         if self.folder is None:

@@ -137,14 +137,19 @@ def _write(entry: Entry, outcome: Outcome, full: bool, out: Path, seconds: float
 
 
 def _kept(
-    id: str, full: bool, out: Path, data: Path | None, interrupts: Sequence[int] = ()
+    id: str,
+    full: bool,
+    out: Path,
+    data: Path | None,
+    device: str | None,
+    interrupts: Sequence[int] = (),
 ) -> Record:
     """Computes an entry and writes what it found, if there were no interrupts."""
     entry = entries()[id]
     _draw_without_window()
     start = time.perf_counter()
     try:
-        keep = Keep(out / SHARED, interrupts) if full else NOT_KEPT
+        keep = Keep(out / SHARED, interrupts, device) if full else NOT_KEPT
         outcome = compute(entry, full, data, keep)
         if interrupts:
             raise KeyboardInterrupt  # it may be half trained
@@ -225,12 +230,13 @@ def run(
     full: bool = False,
     jobs: int = 1,
     data: Path | None = None,
+    device: str | None = None,
     done: Callable[[Record, bool], None] | None = None,
 ) -> list[Record]:
     """Computes the entries that are not done yet, and returns the records of all of them.
 
     An entry is done if the folder holds what it computed from the same source, settings and
-    version. ``done`` is called with each record, and whether it was there already. Interrupted,
+    version. Networks that take long are trained on the ``device``. ``done`` is called with each record, and whether it was there already. Interrupted,
     what is done is kept.
     """
     tell = done or (lambda record, was_there: None)
@@ -243,24 +249,30 @@ def run(
         else:
             records[entry.id] = there
             tell(there, True)
-    for record in _computed(waiting, out, full, jobs, data):
+    for record in _computed(waiting, out, full, jobs, data, device):
         records[record.id] = record
         tell(record, False)
     return [records[entry.id] for entry in chosen]
 
 
 def _computed(
-    waiting: Sequence[Entry], out: Path, full: bool, jobs: int, data: Path | None
+    waiting: Sequence[Entry],
+    out: Path,
+    full: bool,
+    jobs: int,
+    data: Path | None,
+    device: str | None,
 ) -> Iterator[Record]:
     if jobs == 1 or len(waiting) < 2:
         with _interrupts() as interrupts:
             for entry in waiting:
-                yield _kept(entry.id, full, out, data, interrupts)
+                yield _kept(entry.id, full, out, data, device, interrupts)
                 if interrupts:
                     raise KeyboardInterrupt
         return
     with _workers(min(jobs, len(waiting))) as pool:
-        left: set[Future[Record]] = {pool.submit(_kept, e.id, full, out, data) for e in waiting}
+        args = full, out, data, device
+        left: set[Future[Record]] = {pool.submit(_kept, e.id, *args) for e in waiting}
         while left:
             ended, left = wait(left, return_when=FIRST_COMPLETED)
             for future in ended:

@@ -86,40 +86,85 @@ def stand_in(count: int = 900) -> Parts:
     return tuple((rows[i], y[i]) for i in (train_rows, held, test))  # type: ignore[return-value]
 
 
+class TestErrors(train.Callback):
+    """The errors in percent of every epoch, on the validation and on the test images."""
+
+    def __init__(self, held: Rows, test: Rows):
+        self.parts = {"held": held, "test": test}
+        self.found: dict[str, list[float]] = {"held": [], "test": []}
+
+    def on_epoch_end(self, trainer: train.Trainer) -> None:
+        for name, (x, y) in self.parts.items():
+            self.found[name].append(error(trainer.predict(x, batch_size=2000), y))
+
+
+def error(scores: Any, y: Any) -> float:
+    """The share of wrong answers in percent."""
+    return 100 * float((scores.argmax(1) != y).float().mean())
+
+
 def errors_of(
-    name: str, regularizer: str, parts: Parts, epochs: int, seeds: int, shrink: int = 1
+    name: str,
+    regularizer: str,
+    parts: Parts,
+    epochs: int,
+    seeds: int,
+    shrink: int = 1,
+    device: str | None = None,
 ) -> list[tuple[float, float]]:
-    """Test errors in percent of networks from several seeds, trained at once: of the epoch that the
-    validation images choose, and the lowest of all epochs. Narrow networks, of few images, take
-    batches of a quarter of the size and a larger rate."""
+    """Test errors in percent of networks from several seeds: of the epoch that the validation
+    images choose, and the lowest of all epochs. Narrow networks, of few images, take batches of a
+    quarter of the size and a larger rate.
+
+    On the CPU all seeds are trained at once, on a device (a GPU is busy with one network) one after
+    another: up to rounding these are the same networks.
+    """
     lr, batch = (1e-3, 128) if shrink == 1 else (3e-3, 32)
     held, test = parts[1:]
-    both = tuple(chainrule.cat(pair) for pair in zip(held, test, strict=True))
-    count = len(held[1])
-
-    def error(scores: Any, y: Any) -> float:
-        return 100 * float((scores.argmax(1) != y).float().mean())
-
-    measured = {
-        "held": lambda s, y: error(s[:count], y[:count]),
-        "test": lambda s, y: error(s[count:], y[count:]),
-    }
     decay = 1e-5 if regularizer == "l2" else 0.0
-    fits = train.fit_many(
-        lambda: NETWORKS[name](0.5 if regularizer == "dropout" else 0.0, shrink),
-        parts[0],
-        "cross_entropy",
-        lambda params: optim.Adam(params, lr=lr, weight_decay=decay),
-        seeds=range(seeds),
-        validation=both,
-        metrics=measured,
-        epochs=epochs,
-        batch_size=batch,
-        schedule=lambda optimizer: optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs),
-    )
-    found = []
-    for history in fits.histories:
-        held_out, tested = history["val_held"], history["val_test"]
-        chosen = min(range(len(held_out)), key=held_out.__getitem__)
-        found.append((tested[chosen], min(tested)))
-    return found
+
+    def network() -> nn.Module:
+        return NETWORKS[name](0.5 if regularizer == "dropout" else 0.0, shrink)
+
+    def optimizer(params: Any) -> optim.Optimizer:
+        return optim.Adam(params, lr=lr, weight_decay=decay)
+
+    def schedule(optimizer: optim.Optimizer) -> optim.lr_scheduler.LRScheduler:
+        return optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
+
+    found: list[dict[str, list[float]]] = []
+    if device is None:
+        count = len(held[1])
+        fits = train.fit_many(
+            network,
+            parts[0],
+            "cross_entropy",
+            optimizer,
+            seeds=range(seeds),
+            validation=tuple(chainrule.cat(pair) for pair in zip(held, test, strict=True)),
+            metrics={
+                "held": lambda s, y: error(s[:count], y[:count]),
+                "test": lambda s, y: error(s[count:], y[count:]),
+            },
+            epochs=epochs,
+            batch_size=batch,
+            schedule=schedule,
+        )
+        found = [{k: h[f"val_{k}"] for k in ("held", "test")} for h in fits.histories]
+    else:
+        data, *looked = [tuple(t.to(device) for t in part) for part in parts]
+        for seed in range(seeds):
+            chainrule.manual_seed(seed)
+            seen = TestErrors(*looked)
+            trainer = train.Trainer(
+                network(),
+                "cross_entropy",
+                optimizer,
+                schedule=schedule,
+                callbacks=[seen],
+                progress=False,
+                device=device,
+            )
+            trainer.fit(data, epochs=epochs, batch_size=batch)
+            found.append(seen.found)
+    return [(f["test"][f["held"].index(min(f["held"]))], min(f["test"])) for f in found]

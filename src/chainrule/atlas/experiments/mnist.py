@@ -51,7 +51,7 @@ def table(
             count = seeds if long <= MANY else 2
             shrink = 8 if epochs else 1
             cell = f"mnist-{name}-{regularizer}-{long}-epochs-{count}-seeds"
-            args = (name, regularizer, parts, long, count, shrink)
+            args = (name, regularizer, parts, long, count, shrink, keep.device)
             found[name][regularizer] = keep(cell, errors_of, *args)
     return found
 
