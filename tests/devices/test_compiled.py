@@ -173,19 +173,25 @@ def test_steps_that_did_nothing_have_drawn_nothing(epoch: bool) -> None:
     pair.run(data)
     x, y = (chainrule.cat([part[i] for part in data]) for i in range(2))
     x[17] = math.nan  # in the fourth batch
-    chainrule.manual_seed(2)
-    with pytest.raises(RuntimeError, match="not finite|NaN"):
+
+    def eager() -> None:
         for a, b in zip(x.split(5), y.split(5), strict=True):
             pair.step(a, b)
-    after = chainrule.rand(3)
-    chainrule.manual_seed(2)
-    with pytest.raises(RuntimeError, match="not finite|NaN"):
+
+    def repeated() -> None:
         if epoch:
-            pair.compiled.epoch(x.to(PLACE), y.to(PLACE), batch_size=5)
+            pair.compiled.epoch(x.to(PLACE), y.to(PLACE), batch_size=5).cpu()
         for a, b in zip(x.split(5), y.split(5), strict=True):
             last = pair.compiled(a.to(PLACE), b.to(PLACE))
         last.item()
-    assert chainrule.equal(chainrule.rand(3), after)
+
+    after = []
+    for run in (eager, repeated):
+        chainrule.manual_seed(2)
+        with pytest.raises(RuntimeError, match="not finite|NaN"):
+            run()
+        after.append(chainrule.rand(3))
+    assert chainrule.equal(*after)
     pair.check()
 
 
@@ -362,11 +368,13 @@ def deep() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 2200), nn.Linear(2200, 8), *layers, nn.Linear(8, 3)).double()
 
 
-@pytest.mark.parametrize("epoch", [False, True], ids=["steps", "epoch"])
-def test_networks_whose_small_parameters_lie_together(epoch: bool) -> None:
-    pair = Pair(deep)
+@pytest.mark.parametrize("way", ["steps", "epoch", "epoch, as on a GPU"])
+def test_networks_whose_small_parameters_lie_together(way: str) -> None:
+    """On a GPU they do so also within a loop over steps."""
+    pair, epoch = Pair(deep), way != "steps"
     data = [(x.double(), y) for x, y in mlp_data(9)]
     pair.run(data[:5])
+    lowered(pair.compiled).stays_together = "GPU" in way
     state = lowered(pair.compiled).state
     assert state is not None
     assert 0 < state.apart < len(state.cells) - 32
@@ -376,6 +384,8 @@ def test_networks_whose_small_parameters_lie_together(epoch: bool) -> None:
         losses = pair.compiled.epoch(x, y, batch_size=len(data[0][0]))
         for (a, b), loss in zip(data[5:], losses, strict=True):
             assert math.isclose(pair.step(a, b).item(), loss.item(), rel_tol=1e-5, abs_tol=1e-6)
+        for ours, theirs in zip(pair.net.parameters(), pair.there.parameters(), strict=True):
+            np.testing.assert_allclose(theirs.grad.cpu(), ours.grad, rtol=1e-4, atol=1e-8)
     else:
         pair.run(data[5:])
     assert (before != pair.there[0].weight).any()
@@ -441,10 +451,58 @@ def test_an_epoch_that_diverges_ends_before_the_step() -> None:
     x[17] = math.nan  # in the fourth batch
     for a, b in zip(x.split(5)[:3], y.split(5)[:3], strict=True):
         pair.step(a, b)
-    with pytest.raises(RuntimeError, match="not finite|NaN") as caught:
-        pair.compiled.epoch(x.to(PLACE), y.to(PLACE), batch_size=5)
+    losses = pair.compiled.epoch(x.to(PLACE), y.to(PLACE), batch_size=5)
+    # The step runs in its own mode, whenever its numbers are read.
+    with chainrule.no_grad(), pytest.raises(RuntimeError, match="not finite|NaN") as caught:
+        losses.cpu()
     assert "in call 3 of 6" in "".join(caught.value.__notes__)
     pair.check()
+
+
+def test_an_epoch_that_diverges_undoes_what_was_sent_behind_it() -> None:
+    """Epochs and steps do not wait for each other; the first error comes, and nothing after it."""
+    pair = Pair(mlp)
+    data = mlp_data(6)
+    pair.run(data)
+    x, y = (chainrule.cat([part[i] for part in data]) for i in range(2))
+    bad = x.clone()
+    bad[17] = math.nan
+    for a, b in [*data, *data[:3]]:
+        pair.step(a, b)
+    there, bad, targets = x.to(PLACE), bad.to(PLACE), y.to(PLACE)
+    count = pair.theirs.state_dict()["state"][0]["step"]
+
+    def run() -> None:
+        pair.compiled.epoch(there, targets, batch_size=5)
+        pair.compiled.epoch(bad, targets, batch_size=5)
+        pair.compiled(there[:5], targets[:5])
+        pair.compiled.epoch(there, targets, batch_size=5).cpu()
+
+    with pytest.raises(RuntimeError, match="not finite|NaN") as caught:
+        run()
+    assert caught.value.__notes__[0] == "in call 3 of 6, counted from 0"
+    assert "those after it did nothing" in caught.value.__notes__[1]
+    assert pair.theirs.state_dict()["state"][0]["step"] == count + 9
+    pair.check()
+    wanted, found = pair.run(data)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_stay_where_they_are() -> None:
+    """They are the program's own memory, as on the CPU; a copy is the user's."""
+    pair = Pair(mlp)
+    pair.run(mlp_data())
+    leaf = pair.there[0].weight
+    held, kept = leaf.grad, leaf.grad.clone()
+    before = kept.cpu()
+    places = []
+    for x, y in mlp_data(4):
+        pair.compiled(x.to(PLACE), y.to(PLACE))
+        places.append(leaf.grad.array.raw.unsafe_buffer_pointer())
+    assert leaf.grad is held
+    assert len(set(places)) == 1
+    assert chainrule.equal(kept.cpu(), before)
+    assert not chainrule.equal(held.cpu(), before)
 
 
 def test_a_number_out_of_range_is_the_eager_error() -> None:

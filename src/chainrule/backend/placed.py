@@ -153,6 +153,14 @@ class Placed:
         in_order = 0 in self.shape or all([n == 1 or a == b for n, a, b in pairs])
         return _Flags(in_order, self.base is None)
 
+    def form(self) -> tuple[Any, ...]:
+        """What tells arrays of different forms apart: shape, type and place, and how a view lies
+        that is not in order."""
+        raw = self._raw
+        if self._strides is None or self.flags.c_contiguous:
+            return (raw.shape, None, raw.dtype, self.place)
+        return (raw.shape, self._strides, raw.dtype, self.place)
+
     @property
     def T(self) -> Placed:
         return compute("transpose", self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,24 +24,28 @@ __all__ = [
     "chosen",
     "compiled",
     "copied",
-    "count",
     "draw",
     "drawn",
     "empty",
     "foreseen",
     "in_cell",
+    "is_alive",
     "loop",
+    "on_its_way",
     "on_meshes",
     "on",
     "raw_of",
-    "send",
+    "sent",
     "stacked",
     "streams",
     "table",
+    "ticked",
+    "ticks",
     "together",
     "tracing",
     "view_of",
-    "yes",
+    "whole_number",
+    "zeros_like",
 ]
 
 Array = Any
@@ -66,23 +70,62 @@ def on(value: Any, place: Place) -> Array:
     return jax().device_put(np.array(value), of_kind(place.kind)[place.number])
 
 
+class Form(NamedTuple):
+    """What is known of an array that is still to come."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
 def empty(shape: tuple[int, ...], dtype: Any, place: Place) -> Placed:
     """A cell whose array is still to come."""
-    return Placed(jax().ShapeDtypeStruct(shape, dtype), place)
+    return Placed(Form(shape, dtype), place)
 
 
-def yes(place: Place) -> Any:
-    """True on a device."""
-    truth = np.True_
+def ticks(place: Place) -> Any:
+    """How many steps a device was given, and how many came to their end: none yet."""
+    none = np.zeros(2, np.uint32)
     if meshes.are_in_use():
-        return truth
-    return jax().device_put(truth, of_kind(place.kind)[place.number])
+        return none
+    return jax().device_put(none, of_kind(place.kind)[place.number])
 
 
-def send(a: Array) -> None:
-    """Begins to copy an array to the host, if it is on a device alone."""
-    if a.is_fully_addressable:
-        a.copy_to_host_async()
+def is_alive(ticks: Array) -> Array:
+    """Whether all steps so far came to their end."""
+    return ticks[0] == ticks[1]
+
+
+def ticked(ticks: Array, times: int, done: Array) -> Array:
+    """The counts after so many more steps."""
+    jnp = jax().numpy
+    return ticks + jnp.stack([jnp.uint32(times), jnp.asarray(done).astype(np.uint32)])
+
+
+def sent(ticks: Array) -> Array:
+    """How many steps came to their end, on its way to the host: the counts change in place."""
+    if isinstance(ticks, np.ndarray):
+        return ticks[1]
+    if not ticks.is_fully_addressable:  # of several processes each has its copy
+        return np.asarray(ticks.addressable_data(0))[1]
+    return on_its_way(ticks[1])
+
+
+def on_its_way(number: Array) -> Array:
+    """A number that is being copied to the host, unless it lies there as well."""
+    if number.is_fully_addressable:
+        number.copy_to_host_async()
+    return number
+
+
+def whole_number(a: Array) -> int:
+    """The number in an array, waited for."""
+    return int(a)
+
+
+def zeros_like(cell: Placed) -> Array:
+    """Zeros in the form of a cell."""
+    device = of_kind(cell.place.kind)[cell.place.number]
+    return jax().numpy.zeros(cell.shape, cell.dtype, device=device)
 
 
 def on_meshes() -> bool:
@@ -181,8 +224,9 @@ class Pack:
 
 
 def compiled(step: Callable[..., Any]) -> Any:
-    """A step as one function of XLA's, which takes the memory of the old state for the new one."""
-    return jax().jit(step, donate_argnums=(0,))
+    """A step as one function of XLA's, which takes the memory of what it is given first for what
+    it returns first: of the old state for the new one, of gradients that nobody reads any more."""
+    return jax().jit(step, donate_argnums=(0,), keep_unused=True)
 
 
 def called(function: Any, program: Any, *args: Any) -> Any:
@@ -208,23 +252,23 @@ def called(function: Any, program: Any, *args: Any) -> Any:
 
 
 def loop(
-    step: Callable[..., Any],
     loss: int,
     times: int,
     batch: int,
+    step: Callable[..., Any],
     begin: Callable[..., Any],
     end: Callable[..., Any],
 ) -> Any:
     """So many steps as one function of XLA's; ``loss`` is the place of what is kept of each.
 
-    ``begin(changing)`` is the state that the steps carry, and ``end(state, out)`` what goes out.
+    ``begin(changing)`` is the state that the steps carry, and ``end(state, out)`` the state,
+    gradients and results as they go out.
     """
     lax, jnp = jax().lax, jax().numpy
 
-    def whole(
-        changing: Any, fixed: Any, sources: Any, order: Any, drawn: Any, rows: Any, alive: Any
-    ) -> Any:
-        first = begin(changing)
+    def whole(given: Any, fixed: Any, sources: Any, order: Any, drawn: Any, rows: Any) -> Any:
+        changing, counts, _, _ = given
+        first, alive = begin(changing), is_alive(counts)
 
         def rows_of(i: Array) -> list[Array]:
             if order is None:
@@ -244,15 +288,13 @@ def loop(
         nothing = [jnp.zeros(s.shape, s.dtype) for s in shapes[1]]
         steps = (jnp.arange(times, dtype=np.int32), drawn, rows)
         (state, _, out), (losses, held) = lax.scan(body, (first, alive, nothing), steps)
-        state, out = end(state, out)
-        return state, out, losses.reshape(times, -1), jnp.sum(held)
+        state, gradients, out = end(state, out)
+        done = jnp.sum(held)
+        counts = ticked(counts, times, done)
+        rows = losses if losses.ndim < 2 else losses.reshape(times, -1)
+        return (state, counts, None, gradients), out, rows, counts[1]
 
-    return jax().jit(whole, donate_argnums=(0,))
-
-
-def count(held: Array) -> int:
-    """How many steps came to their end before the first whose check did not hold."""
-    return int(held)
+    return compiled(whole)
 
 
 # --- numbers --------------------------------------------------------------------------------------

@@ -24,17 +24,46 @@ class Ahead:
         updates: those of a step, in their order.
         flat: constants and rates of all updates as one list of numbers, None if they have another
             form than before.
+        columns: each number of ``flat`` for so many steps, where they follow from the first ones
+            and how many steps there were.
     """
 
-    def __init__(self, updates: Sequence[Update], flat: Callable[[Any], list[float] | None]):
-        self.updates, self.flat = updates, flat
+    def __init__(
+        self,
+        updates: Sequence[Update],
+        flat: Callable[[Any], list[float] | None],
+        columns: Callable[[Any, int], list[list[float]]],
+    ):
+        self.updates, self.flat, self.columns = updates, flat, columns
         self.table: Any = None
         self.rows: list[list[float]] = []
         self.next, self.length = 0, 1
+        self.counts = all([not u.optimizer.scalar_states for u in updates])
+        self.step = 0  # of the first update, at which the next row is taken,
+        self.seen: list[int] = []  # and the settings that it was foreseen with
+
+    def follows(self) -> bool:
+        """Whether the next row was foreseen, and nothing has changed that it follows from, as the
+        guards have just seen it."""
+        if not self.counts or not 0 < self.next < len(self.rows) or self._step() != self.step:
+            return False
+        return self.seen == [u.seen for u in self.updates]
+
+    def go_on(self) -> None:
+        """Takes the row that was foreseen; the steps are counted."""
+        for u in self.updates:
+            u.skip(1)
+        self.next += 1
+        self.step = self._step()
+
+    def _step(self) -> int:
+        state: dict[str, Any] = self.updates[0].held[0]
+        return state.get("step", 0)
 
     def take(self, numbers: list[float], place: Any) -> Any:
         """The table whose next row has these numbers, and the place of the row; None is the place
         that the last step returned."""
+        self.step, self.seen = self._step(), [u.seen for u in self.updates]
         if self.next < len(self.rows) and self.rows[self.next] == numbers:
             self.next += 1
             return self.table, None
@@ -45,7 +74,14 @@ class Ahead:
         return self.table, first
 
     def _foreseen(self, steps: int) -> list[list[float]]:
+        if not steps:
+            return []
         states = {id(u.held[0]): dict(u.held[0]) for u in self.updates}
+        if len(states) == len(self.updates) and all([u.moving() is not None for u in self.updates]):
+            first = [u.foreseen(states[id(u.held[0])]) for u in self.updates]
+            if self.flat(first) is None:
+                return []
+            return [list(row) for row in zip(*self.columns(first, steps), strict=True)]
         found: list[list[float]] = []
         for _ in range(steps):
             numbers = self.flat([u.foreseen(states[id(u.held[0])]) for u in self.updates])

@@ -17,16 +17,15 @@ from chainrule.backend.recorded import thread
 from chainrule.compiler.batches import Batches
 from chainrule.compiler.capture import Recording
 from chainrule.compiler.guards import Guards, form_of, owned_by, tensors_in
-from chainrule.compiler.entries import Entry, Settling
+from chainrule.compiler.entries import Entry, Settling, place
+from chainrule.compiler.leaving import Runner, leave, result_of, set_gradients
 from chainrule.compiler.lowered import Lowered
-from chainrule.compiler.program import Program, Ref, map_arrays
+from chainrule.compiler.program import Program, Ref
 from chainrule.compiler.rates import Numbers
-from chainrule.compiler.reference import Reference
 from chainrule.compiler.shortcut import Ways, shortcut_of
 from chainrule.compiler.tape import Tape
 from chainrule.compiler.verifying import verified
 from chainrule.graph import mode
-from chainrule.ops.core.inplace import touch_all
 from chainrule.ops.shape.stacking import cat
 from chainrule.optim.lr_scheduler import LRScheduler
 from chainrule.tensor import Tensor, of_array
@@ -150,7 +149,8 @@ class Compiled(_Base, Settling):
             self._tell(entry.reason)
 
     def _entry(self, arguments: Any) -> Entry:
-        form = (mode.flags, precision.current(), *sorted(mode.autocast.items()), form_of(arguments))
+        types = sorted(mode.autocast.items()) if mode.autocast else ()
+        form = (mode.flags, precision.current(), *types, form_of(arguments))
         entry = self.entries.get(form)
         if entry is None:
             entry = Entry()
@@ -196,7 +196,7 @@ class Compiled(_Base, Settling):
 
     def _repeat(self, entry: Entry, program: Program, args: Any, kwargs: Any) -> Any:
         runner = entry.runner
-        arrays = [t.array for t in tensors_in((args, kwargs))]
+        arrays = [t.array for t in _tensors(args, kwargs)]
         if runner is None:
             runner, failed = self._built(entry, program, arrays)
         else:
@@ -210,16 +210,14 @@ class Compiled(_Base, Settling):
             return self._failed(entry, program, runner, failed, args, kwargs)
         self.repeated += 1
         self._used = entry
-        _leave(program, runner, 1)
+        leave(program, runner, 1)
         if isinstance(runner, Lowered):
-            return self._sent(entry, runner, (args, kwargs), _result(program, runner))
+            return self._sent(entry, runner, args, kwargs, result_of(program, runner))
         if not kwargs:
             self._take_shortcut(entry, program, runner, args)
-        return _result(program, runner)
+        return result_of(program, runner)
 
-    def _take_shortcut(
-        self, entry: Entry, program: Program, runner: Tape | Lowered | Reference, args: Any
-    ) -> None:
+    def _take_shortcut(self, entry: Entry, program: Program, runner: Runner, args: Any) -> None:
         """Has the next calls of this form go without Python."""
         missed = self._shortcut_of is entry  # one that does not fit any more
         if isinstance(runner, Tape) and entry.guards is not None:
@@ -230,7 +228,7 @@ class Compiled(_Base, Settling):
                     lambda args, step: self._failed(
                         entry, program, runner, runner.checks[step], args, {}
                     ),
-                    lambda: _result(program, runner),
+                    lambda: result_of(program, runner),
                     stance,
                 )
                 entry.shortcut = shortcut_of(ways, program, entry.guards, runner, args)
@@ -241,7 +239,7 @@ class Compiled(_Base, Settling):
         self,
         entry: Entry,
         program: Program,
-        runner: Tape | Lowered | Reference,
+        runner: Runner,
         number: int,
         args: Any,
         kwargs: Any,
@@ -257,10 +255,10 @@ class Compiled(_Base, Settling):
         if error is not None:
             made = {slot for step in program.instructions[:number] for slot in step.makes()}
             roots = {program.root(slot) for slot in made}
-            _set_gradients(program, runner, roots)
+            set_gradients(program, runner, roots)
             raise error()
         if program.grads:
-            _set_gradients(program, runner)
+            set_gradients(program, runner)
             for optimizer in program.optimizers:
                 optimizer.check_gradients()
         result = self.function(*args, **kwargs)
@@ -304,7 +302,7 @@ class Compiled(_Base, Settling):
             losses = self.taken = []
             while first < times:
                 entry = self._entry((() if taken is None else taken.like(first), {}))
-                alone = None if one_by_one else self._alone(entry)
+                alone = None if one_by_one else self._alone(entry, schedule is not None)
                 numbers = None
                 if alone is not None and (schedule is not None or Numbers.needed(alone[1].updates)):
                     numbers = Numbers(alone[1].updates, times - first, schedule)
@@ -323,15 +321,20 @@ class Compiled(_Base, Settling):
                 else:
                     self._at_once(entry, *alone, times - first, taken, first, numbers)
                     first = sum([len(t) for t in losses])
-        table = losses[0] if len(losses) == 1 else cat(losses)
-        return table.reshape(-1) if table.shape[1] == 1 else table
+        if len(losses) == 1:
+            (table,) = losses
+            return table if table.ndim == 1 else _rows(table)
+        return _rows(cat([t if t.ndim == 2 else t.reshape(-1, 1) for t in losses]))
 
-    def _alone(self, entry: Entry) -> tuple[Program, Tape | Lowered] | None:
-        """A program that can run many times without a look at Python in between."""
+    def _alone(self, entry: Entry, asks: bool) -> tuple[Program, Tape | Lowered] | None:
+        """A program that can run many times without a look at Python in between; if that is asked
+        for its numbers before, with nothing open."""
+        tape = entry.runner
+        if isinstance(tape, Lowered) and (asks or Numbers.needed(tape.updates)):
+            self._settle(entry)
         program, tape = entry.program, entry.runner
         if program is None or not isinstance(tape, (Tape, Lowered)) or entry.guards is None:
             return None
-        self._settle(entry)
         if program.without_grads or entry.guards.changed() or tape.marks:
             return None
         ref = program.result
@@ -361,17 +364,19 @@ class Compiled(_Base, Settling):
         except BaseException as error:
             entry.runner = entry.shortcut = None  # its memory holds the half of a step
             self.take(None)
-            error.add_note(_place(first + tape.steps_done, first + times))
+            error.add_note(place(first + tape.steps_done, first + times))
             raise
         finally:
             if numbers is not None and tape.steps_done < times:
                 numbers.put_back(tape.steps_done)
-            _leave(program, tape, tape.steps_done)
+            leave(program, tape, tape.steps_done)
             self.repeated += tape.steps_done
             if losses is not None:
                 done = tape.steps_done
                 self.taken.append(of_array(losses if done == times else losses[:done]))
         if failed < 0:
+            if isinstance(tape, Lowered) and numbers is None:
+                self._sent_many(entry, tape, times, taken, first, losses)
             return
         args = () if taken is None else taken[first + done]
         try:
@@ -380,7 +385,7 @@ class Compiled(_Base, Settling):
                 numbers.schedule.step()
             self.taken.append(rest.detach().reshape(1, -1))
         except Exception as error:
-            error.add_note(_place(first + done, first + times))
+            error.add_note(place(first + done, first + times))
             raise
 
     def verify(self, *args: Any, **kwargs: Any) -> str:
@@ -400,41 +405,13 @@ class Compiled(_Base, Settling):
         return verified(self, entry.program, args, kwargs)
 
 
-def _result(program: Program, runner: Tape | Lowered | Reference) -> Any:
-    """What a call returns."""
-    return map_arrays(program.result, Ref, lambda ref: _returned(program, runner, ref.slot))
+def _tensors(args: Any, kwargs: Any) -> Any:
+    """The tensors among the arguments."""
+    if not kwargs and all([a.__class__ is Tensor for a in args]):
+        return args
+    return tensors_in((args, kwargs))
 
 
-def _place(call: int, calls: int) -> str:
-    return f"in call {call} of {calls}, counted from 0"
-
-
-def _leave(program: Program, runner: Tape | Lowered | Reference, calls: int) -> None:
-    """What calls leave behind besides their results."""
-    if calls:
-        _set_gradients(program, runner)
-    touch_all(program.written)
-    for optimizer in program.optimizers:
-        optimizer._steps_taken += calls
-
-
-def _set_gradients(
-    program: Program, runner: Tape | Lowered | Reference, made: set[int] | None = None
-) -> None:
-    """The gradients of a call; of one that ended early, those that were made."""
-    for leaf, slot in program.grads:
-        if made is None or program.root(slot) in made:
-            array, held = runner.value(slot), leaf._grad
-            if held is None or held.array is not array:
-                leaf._grad = of_array(array)
-
-
-def _returned(program: Program, runner: Tape | Lowered | Reference, slot: int) -> Tensor:
-    """A tensor of the caller's own; the very one where the function returns one that lives on."""
-    for ref in program.slots[slot].holders:
-        t = ref()
-        if t is not None:
-            return t
-    array = runner.value(slot)
-    own = isinstance(runner, Lowered) and slot in runner.results  # made by this call
-    return of_array(array if own else K.copy(array))
+def _rows(table: Tensor) -> Tensor:
+    """The rows of a table; of one column, their numbers."""
+    return table.reshape(-1) if table.shape[1] == 1 else table

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from chainrule import backend
+from chainrule.autograd.modes import no_grad
 from chainrule.backend.placed import Placed, unsettled
 from chainrule.backend.tracing import NotLowered
+from chainrule.compiler.batches import Batches
 from chainrule.compiler.guards import Guards, tensors_in
 from chainrule.compiler.lowered import Lowered
 from chainrule.compiler.program import Program
 from chainrule.compiler.reference import Reference
 from chainrule.compiler.tape import Tape
+from chainrule.compiler.waiting import Call, Redo
+from chainrule.graph import mode
+from chainrule.tensor import Tensor, of_array
 
-__all__ = ["Entry", "Settling"]
+__all__ = ["Entry", "Settling", "place"]
 
 WORTH = 20  # calls that a recording has to serve
 
@@ -71,13 +77,29 @@ class Settling:
         entry.runner = Reference(program)
         return entry.runner, entry.runner.build(arrays)
 
-    def _sent(self, entry: Entry, runner: Lowered, arguments: Any, result: Any) -> Any:
+    def _sent(self, entry: Entry, runner: Lowered, args: Any, kwargs: Any, result: Any) -> Any:
         """The result of a step on a device, whose checks are looked at later."""
-        cells = [t.array for t in tensors_in((result,)) if isinstance(t.array, Placed)]
-        if runner.later(arguments, cells):
-            self._settle(entry, wait=False)
-        unsettled[id(entry)] = functools.partial(self._settle, entry)
+        given, modes = (args, kwargs), (mode.flags, mode.autocast)
+        tensors = [result] if result.__class__ is Tensor else tensors_in(result)
+        cells = [weakref.ref(t.array) for t in tensors if t.array.__class__ is Placed]
+        self._note(
+            entry, runner, Call(1, runner.held, given, modes, runner.keys, runner.back, cells)
+        )
         return result
+
+    def _sent_many(
+        self, entry: Entry, runner: Lowered, times: int, taken: Batches | None, first: int, out: Any
+    ) -> None:
+        """The same for many steps, of batches from the ``first`` on, which are there anyway."""
+        modes = mode.flags, mode.autocast
+        call = Call(times, 0, taken, modes, (), runner.back, [weakref.ref(out)], first)
+        self._note(entry, runner, call, runner.tallied)
+
+    def _note(self, entry: Entry, runner: Lowered, call: Call, counted: Any = None) -> None:
+        if runner.waiting.add(call, counted):
+            self._settle(entry, wait=False)
+        if id(entry) not in unsettled:
+            unsettled[id(entry)] = functools.partial(self._settle, entry)
 
     def _settle(self, entry: Entry, wait: bool = True) -> None:
         """Looks at the checks of steps on a device.
@@ -86,26 +108,64 @@ class Settling:
         that check's error comes.
         """
         runner = entry.runner
-        calls = runner.failed(wait) if isinstance(runner, Lowered) else []
-        if not isinstance(runner, Lowered) or not runner.open:
+        calls = runner.waiting.failed(wait) if isinstance(runner, Lowered) else []
+        if not isinstance(runner, Lowered) or not runner.waiting.calls:
             unsettled.pop(id(entry), None)
-        if not calls or entry.program is None:
+        if not calls or entry.program is None or not isinstance(runner, Lowered):
             return
+        left = sum([call.times - done for call, done in calls])
         for optimizer in entry.program.optimizers:
-            optimizer._steps_taken -= len(calls)
-        self.repeated -= len(calls)
+            optimizer._steps_taken -= left
+        self.repeated -= left
         self._forget(entry, "a check of values, whose answer is no error")
+        for call, done in reversed(calls):
+            runner.untaken(call.keys, call.times - done)
         now = runner.streams()
-        for number, call in enumerate(calls):
-            args, kwargs = call.arguments
-            call.back()  # the random numbers that it had
-            try:
-                result = self.function(*args, **kwargs)
-            except Exception as error:
-                if number + 1 < len(calls):
-                    error.add_note(f"{len(calls) - number} calls ago; those after it did nothing")
-                raise
-            made = [t.array for t in tensors_in((result,))]
-            for cell, again in zip(call.results, made, strict=True):
-                cell.write(again.raw)
+        for redo in calls:
+            runner.rewind(redo.call.back, redo.done)
+            left = self._do_again(redo, left)
         now()
+
+    def _do_again(self, redo: Redo, left: int) -> int:
+        """Runs the steps of a call as they are; of how many that are ``left`` others remain."""
+        call, done = redo
+        for step in range(done, call.times):
+            try:
+                result = self._again(call, step)
+            except Exception as error:
+                if call.times > 1:
+                    error.add_note(place(call.first + step, call.first + call.times))
+                if left > call.times - step:
+                    error.add_note(f"{left} calls ago; those after it did nothing")
+                raise
+            left -= 1
+            made = [t.array for t in tensors_in(result) if t.array.__class__ is Placed]
+            _replace(call, step, made)
+        return left
+
+    def _again(self, call: Call, step: int) -> Any:
+        """A step in the modes in which it was called."""
+        args, kwargs = call.arguments if call.times == 1 else ((), {})
+        if call.times > 1 and call.arguments is not None:
+            args = call.arguments[call.first + step]
+        before, (mode.flags, mode.autocast) = (mode.flags, mode.autocast), call.modes
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            mode.flags, mode.autocast = before
+
+
+def place(call: int, calls: int) -> str:
+    """Which of many calls it was."""
+    return f"in call {call} of {calls}, counted from 0"
+
+
+@no_grad()
+def _replace(call: Call, step: int, made: list[Any]) -> None:
+    """Has the results of a call that was sent be those of one that ran as it is."""
+    for ref, again in zip(call.results, made, strict=True):
+        cell = ref()
+        if cell is not None and call.times == 1:
+            cell.write(again.raw)
+        elif cell is not None:
+            of_array(cell)[step] = of_array(again).detach().reshape(cell.shape[1:])

@@ -10,6 +10,7 @@ from typing import Any
 
 from chainrule import backend, nn
 from chainrule.backend import dtypes
+from chainrule.backend.placed import Placed
 from chainrule.compiler.program import Program
 from chainrule.graph import mode
 from chainrule.nn.module.hooks import changes
@@ -38,8 +39,10 @@ def form_of(tree: Any) -> Any:
     """What of the arguments has to be the same: shapes and types of tensors, all other values."""
     if isinstance(tree, Tensor):
         a = tree.array
+        if a.__class__ is Placed:
+            return (*a.form(), tree.needs_grad)
         strides = None if a.flags.c_contiguous else a.strides
-        return (a.shape, strides, a.dtype, tree.needs_grad, getattr(a, "place", None))
+        return (a.shape, strides, a.dtype, tree.needs_grad)
     if isinstance(tree, (list, tuple)):
         return (tree.__class__, *[form_of(part) for part in tree])
     if isinstance(tree, dict):
@@ -66,7 +69,7 @@ class Guards:
     def __init__(self, function: Callable[..., Any], program: Program, arguments: Any):
         self.names = Names(function, _others(arguments))
         self.flags = (mode.flags, backend.current(), dtypes.get_default_dtype())
-        self.values = [*self.names.values()]
+        self.values = self.names.values()
         self.modules = _all_below([*self.names.modules(), *program.modules])
         self.settings = _settings(self.modules)
         self.containers = [*self.names.containers(), *_containers_of(self.modules)]
@@ -110,7 +113,7 @@ class Guards:
             if _settings(self.modules) != self.settings:
                 return "a module was changed: its mode, a setting or its hooks"
             self.changes = changes.count
-        if not _alike([*self.names.values()], self.values):
+        if not _alike(self.names.values(), self.values):
             return "a number or text that the step names"
         if [_told(c) for c in self.containers] != self.contents:
             return "what a list or dictionary holds that the step uses"
@@ -192,17 +195,16 @@ class Names:
         names = self.code.co_names if self.code is not None else ()
         self.used = [n for n in names if n in self.globals and _matters(self.globals[n])]
 
-    def _objects(self) -> Iterator[Any]:
-        for cell in self.closure:
-            try:
-                yield cell.cell_contents
-            except ValueError:  # not filled yet
-                yield None
-        for name in self.used:
-            yield self.globals.get(name)
-        yield from self.arguments
+    def _objects(self) -> list[Any]:
+        try:
+            found = [cell.cell_contents for cell in self.closure]
+        except ValueError:
+            found = [_held(cell) for cell in self.closure]
+        found += [self.globals.get(name) for name in self.used]
+        found += self.arguments
         if self.owner is not None:
-            yield self.owner
+            found.append(self.owner)
+        return found
 
     def dicts(self) -> list[dict[str, Any]]:
         """The attributes of the objects, but not of those that have guards of their own."""
@@ -216,11 +218,13 @@ class Names:
             for value in attributes.values():
                 yield from _containers_in(value)
 
-    def values(self) -> Iterator[Any]:
+    def values(self) -> list[Any]:
         """The objects, and their attributes."""
-        yield from self._objects()
-        for attributes in self.dicts():
-            yield from attributes.values()
+        objects = self._objects()
+        for value in objects[:]:
+            if _has_attributes(value):
+                objects += vars(value).values()
+        return objects
 
     def modules(self) -> Iterator[nn.Module]:
         """The modules among them."""
@@ -229,6 +233,14 @@ class Names:
         for attributes in self.dicts():
             for value in attributes.values():
                 yield from _modules_in(value)
+
+
+def _held(cell: Any) -> Any:
+    """What a cell of a closure holds; None if it is not filled yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _others(tree: Any) -> list[Any]:

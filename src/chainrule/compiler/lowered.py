@@ -5,14 +5,15 @@ takes the state, the inputs, the random numbers and the numbers of the updates, 
 back. The old state is donated: the new one takes its memory.
 
 Nothing waits for the device. Whether all checks of a step held is looked at when its answer is
-there, at the latest ``LATE`` steps later, or when Python reads a number. A step whose check fails
-changes nothing, and neither do those behind it: the state is that before the error.
+there, at the latest ``LATE`` steps later, or when Python reads a number (``waiting.py``). A step
+whose check fails changes nothing, and neither do those behind it: the state is that before the
+error. State and gradients stay where they are from step to step, like on the CPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from chainrule.backend import xla_programs as xla
 from chainrule.backend.placed import Placed
@@ -22,22 +23,12 @@ from chainrule.compiler.program import Program, Ref, map_arrays
 from chainrule.compiler.rates import Numbers
 from chainrule.compiler.together import FEWEST, Together, donated, worth_packing
 from chainrule.compiler.traced import Traced
+from chainrule.compiler.waiting import Waiting
+from chainrule.tensor import Tensor, of_array
 
-__all__ = ["LATE", "Call", "Lowered"]
+__all__ = ["Lowered"]
 
-LATE = 64  # steps whose checks may still be open
-HELD = 1 << 28  # bytes of inputs that open steps may hold
 MOST = 8  # functions of one program
-
-
-class Call(NamedTuple):
-    """A step whose checks are open: whether they held, and what it takes to do it again."""
-
-    held: Any
-    arguments: Any
-    back: Any  # puts the streams that it drew from back
-    keys: list[Any]  # of its updates
-    results: list[Placed]
 
 
 class Lowered(Traced):
@@ -58,6 +49,7 @@ class Lowered(Traced):
         self.draws = [s for s in program.instructions if s.effect == "draws"]
         self.updates = list(enumerate(program.updates))
         self.counted = [s for s in program.instructions if s.update or s.effect == "python"]
+        self.only_updates = bool(self.counted) and all([s.update for s in self.counted])
         results = [r.slot for r in _refs(program.result)]
         grads = [slot for _, slot in program.grads]
         self.results = list(dict.fromkeys(results))
@@ -67,17 +59,22 @@ class Lowered(Traced):
         self.fast: Any = None  # the compiled function,
         self.static: list[dict[str, Any]] = []  # for these numbers of the updates,
         self.many: dict[Any, Any] = {}  # and the loops over it
-        self.ahead = Ahead(program.updates, self._foreseen)
+        self.ahead = Ahead(program.updates, self._foreseen, self._moving_columns)
         self.at: Any = None  # the row of the table for the next step, on the device
         self.lowerings = 0
-        self.alive: Any = xla.yes(self.place)
-        self.open: list[Call] = []
-        self.asked = 0  # of how many of these steps the answer is on its way
+        self.waiting = Waiting(self.place)
         self.joined = set()
         self.errors: list[Any] = []  # of the checks inside kernels, in their order
-        self.out: dict[int, Any] = {}
+        self.out = {}
         self.steps_done = 0
-        self._back: Any = None  # puts the streams that the last step drew from back
+        self.left: list[tuple[Tensor, Tensor]] | None = None  # leaves, and their gradients
+        self.tallied: Any = None  # by the device, after the last call of many steps
+        self.held = sum([slots[i].span() for i in program.inputs])  # bytes that a step is given
+        # Where all results are new ones: the slots, in the place of tensors.
+        new = [not slots[i].holders for i in results]
+        self.fresh = program.result if all(new) and len(set(results)) == len(results) else None
+        self.keys: list[Any] = []  # of the updates of the last step
+        self.back: Any = None  # puts the streams that the last call drew from back
         self._put_together()
 
     def _put_together(self) -> None:
@@ -86,6 +83,7 @@ class Lowered(Traced):
         self.state: Together | None = None
         self.gradients: Together | None = None
         self.apart = len(self.changing)
+        self.stays_together = False
         if xla.on_meshes():
             return
         slots = self.program.slots
@@ -100,11 +98,17 @@ class Lowered(Traced):
         columns, order = self._columns() if packed else ([], [])
         if len({id(c) for c in cells}) == len(cells) and all([c.base is None for c in cells]):
             self.state = Together(cells, columns, self.apart)
-        if len(order) >= FEWEST:  # in the order in which the update takes them
-            self.grads = [*[i for i in self.grads if i not in order], *order]
-            forms = [slots[i] for i in order]
-            self.gradients = Together([xla.empty(s.shape, s.dtype, self.place) for s in forms])
+        if len(order) < FEWEST:
+            order = []
+        self.grads = [*[i for i in self.grads if i not in order], *order]
+        forms = [slots[i] for i in self.grads]  # the last in the order in which the update is
+        cells = [xla.empty(s.shape, s.dtype, self.place) for s in forms]
+        self.gradients = Together(cells, apart=len(cells) - len(order))
+        self.gradients.begin()
+        self.out = dict(zip(self.grads, cells, strict=True))  # the same cells for all steps
         self.outs = [*self.results, *self.grads]
+        # Also within a loop over many steps: copies cost more on a CPU.
+        self.stays_together = bool(packed) and self.place.kind != "xla"
 
     def _columns(self) -> tuple[list[list[int]], list[int]]:
         """What lies together by the columns of the updates: numbers of small arrays, and the slots
@@ -199,11 +203,7 @@ class Lowered(Traced):
     def build(self, inputs: Sequence[Any]) -> int:
         """The first run. What cannot become a program has drawn no random numbers."""
         self.feed(inputs)
-        try:
-            return self.run()
-        except NotLowered:
-            self._back()
-            raise
+        return self.run()
 
     def _state(self) -> tuple[list[Any], list[Any]]:
         """The arrays of the state, those that are donated first."""
@@ -217,91 +217,95 @@ class Lowered(Traced):
         """Where arrays lie on several devices, each goes in and out by itself."""
         if self.state is not None and xla.on_meshes():
             self.state.hand_out()
-            self.state = self.gradients = self.fast = None
+            self.state = self.gradients = self.fast = self.left = None
+            self.stays_together = False
             self.apart = len(self.changing)
 
     def run(self) -> int:
         """A step. -1: what fails shows later, see :meth:`failed`."""
         self._apart()
-        keys, found = self._count()
-        self._back = self.streams()
+        foreseen = self.fast is not None and self.only_updates and self.ahead.follows()
+        if foreseen:
+            self.ahead.go_on()
+            keys = [None] * len(self.program.updates)
+        else:
+            keys, found = self._count()
+        back = self.streams()
         drawn = [xla.draw(step) for step in self.draws]
         try:
-            numbers = self._numbers(found)
-            table = at = None
-            if numbers:
-                table, first = self.ahead.take(numbers, self.place)
-                at = self.at if first is None else first
+            table, at = self.ahead.table, self.at
+            if not foreseen:
+                table, at = self._row(self._numbers(found))
             inputs = [xla.on(a, self.place) for a in self._inputs]
-            changing, fixed = self._state()
-            changing, fixed, inputs = xla.together(changing, fixed, inputs)
-            given = (changing, fixed, inputs, drawn, table, at, self.alive)
-            new, out, self.alive, self.at = xla.called(self.fast, self.program, *given)
-        except BaseException:
+            taken, fixed, inputs = self._taken(at, inputs)
+            given = (taken, fixed, inputs, drawn, table)
+            new, out = xla.called(self.fast, self.program, *given)
+        except BaseException as error:
             self.ahead.forget()
             for u, key in zip(self.program.updates, keys, strict=True):
                 u.back(key)
+            if isinstance(error, NotLowered):
+                back()
             raise
-        self._put_back(new)
-        self._hand_on(out)
-        self.keys = keys
+        self._put_back(new, out)
+        self.keys, self.back = keys, back
         return -1
 
-    def _put_back(self, new: Sequence[Any]) -> None:
+    def _row(self, numbers: list[float]) -> tuple[Any, Any]:
+        """The table that has the numbers of a step, and its row."""
+        if not numbers:
+            return None, None
+        table, first = self.ahead.take(numbers, self.place)
+        return table, self.at if first is None else first
+
+    def _taken(self, at: Any, *others: Sequence[Any]) -> list[Any]:
+        """What a call takes and gives back: the state, how many steps there were, the row of the
+        table, and the gradients; then what it only reads."""
+        changing, fixed = self._state()
+        changing, fixed, *rest = xla.together(changing, fixed, *others)
+        grads = [] if self.gradients is None else self.gradients.take()
+        return [(changing, self.waiting.ticks, at, grads), fixed, *rest]
+
+    def _put_back(self, new: Any, out: Sequence[Any]) -> None:
+        """What a call gives back, and what it hands out, in cells."""
+        state, self.waiting.ticks, self.at, grads = new
         if self.state is not None:
-            self.state.put(new)
+            self.state.put(state)
+        else:
+            slots = self.program.slots
+            for i, raw in zip(self.changing, state, strict=True):
+                slots[i].value.write(raw)
+        if self.gradients is None:
+            self.out = {i: Placed(a, self.place) for i, a in zip(self.outs, out, strict=True)}
             return
-        slots = self.program.slots
-        for i, raw in zip(self.changing, new, strict=True):
-            slots[i].value.write(raw)
+        self.gradients.put(grads)
+        for i, raw in zip(self.results, out, strict=True):
+            self.out[i] = Placed(raw, self.place)
 
-    def _hand_on(self, out: Sequence[Any]) -> None:
-        """What a step hands out, in cells."""
-        results, grads = out[: len(self.results)], out[len(self.results) :]
-        self.out = {i: Placed(a, self.place) for i, a in zip(self.results, results, strict=True)}
-        together = self.gradients
-        alone = len(self.grads) - (0 if together is None else len(together.cells))
-        cells = [Placed(a, self.place) for a in grads[:alone]]
-        if together is not None:
-            together.put(grads[alone:])
-            cells += together.cells
-        self.out.update(zip(self.grads, cells, strict=True))
+    def handed_out(self) -> Any:
+        """What a call returns, where all of it is new."""
+        fresh, out = self.fresh, self.out
+        if fresh.__class__ is Ref:
+            return of_array(out[fresh.slot])
+        return map_arrays(fresh, Ref, lambda ref: of_array(out[ref.slot]))
 
-    def later(self, arguments: Any, results: list[Placed]) -> bool:
-        """Notes the step that was just done, to look at its checks later; whether that is due."""
-        self.open.append(Call(self.alive, arguments, self._back, self.keys, results))
-        count = len(self.open)
-        if count == LATE // 2:
-            self._ask()
-        return count >= LATE or sum([a.nbytes for a in self._inputs]) * count > HELD
+    def leave_gradients(self) -> None:
+        """Leaves have the gradients of the last call, in the same tensors each time."""
+        if self.left is None:
+            self.left = [(t, of_array(self.value(slot))) for t, slot in self.program.grads]
+        for leaf, grad in self.left:
+            if leaf._grad is not grad:
+                leaf._grad = grad
 
-    def _ask(self) -> None:
-        """Has the answer of the last step's checks sent, to be there when it is looked at: to wait
-        for one takes as long as some steps."""
-        xla.send(self.open[-1].held)
-        self.asked = len(self.open)
-
-    def failed(self, wait: bool) -> list[Call]:
-        """The steps from the first one on whose checks did not hold; none, if all did.
-
-        Those that are not decided yet stay open, unless it is to ``wait``.
-        """
-        if not self.open:
-            return []
-        known = len(self.open) if wait else self.asked or (len(self.open) + 1) // 2
-        self.asked = 0
-        if bool(self.open[known - 1].held):
-            del self.open[:known]
-            if len(self.open) >= LATE // 2:
-                self._ask()
-            return []
-        first = next(i for i, call in enumerate(self.open) if not bool(call.held))
-        found, self.open = self.open[first:], []
-        self.alive = xla.yes(self.place)
-        for call in reversed(found):
-            for u, key in zip(reversed(self.program.updates), reversed(call.keys), strict=True):
-                u.back(key)
-        return found
+    def untaken(self, keys: Sequence[Any], steps: int) -> None:
+        """Takes steps back that were counted: one with what its optimizers knew before it, or many
+        of optimizers that know how many there were, and nothing else."""
+        updates = self.program.updates
+        for i in reversed(range(len(updates))):
+            if keys:
+                updates[i].back(keys[i])
+            else:
+                updates[i].skip(-steps)
 
     # --- many steps -------------------------------------------------------------------------------
 
@@ -314,10 +318,14 @@ class Lowered(Traced):
         numbers: Numbers | None,
     ) -> tuple[Any, int, int]:
         """Runs so many steps in one call. Their losses, a row for each, how many came to their end,
-        and the number of an instruction if the next one failed, else -1."""
+        and the number of an instruction if the next one failed, else -1.
+
+        Where ``numbers`` were asked of Python this waits, for they would have to be asked again;
+        else what fails shows later.
+        """
         self._apart()
         rows = self._rows(times) if numbers is None else self._told(times, numbers)
-        back = self.streams()
+        self.back = self.streams()
         drawn = self._drawn(times)
         sources = [xla.on(a, self.place) for a in sources]
         order = None if order is None else xla.on(order, self.place)
@@ -325,33 +333,35 @@ class Lowered(Traced):
         loop = self.many.get(key)
         if loop is None:
             slot = self.outs.index(_refs(self.program.result)[0].slot)
-            loop = self.many[key] = xla.loop(
-                self._one_of_many, slot, times, batch, self._begin, self._end
-            )
-        changing, fixed = self._state()
-        given = [] if order is None else [order]
-        changing, fixed, sources, given = xla.together(changing, fixed, sources, given)
+            ways: Any = (self._one_of_many, self._begin, self._end)
+            if self.stays_together:
+                ways = (self._one_together, list, self._parted)
+            loop = self.many[key] = xla.loop(slot, times, batch, *ways)
+        taken, fixed, sources, given = self._taken(None, sources, [] if order is None else [order])
         order = given[0] if given else None
-        new, out, losses, held = xla.called(
-            loop, self.program, changing, fixed, sources, order, drawn, rows, self.alive
-        )
-        self._put_back(new)
-        self._hand_on(out)
-        done = xla.count(held)
-        self.steps_done = done
+        row = self.at
+        given = taken, fixed, sources, order, drawn, rows
+        new, out, losses, counted = xla.called(loop, self.program, *given)
+        self.tallied = xla.on_its_way(counted)
+        self._put_back(new, out)
+        self.at, self.keys = row, []
+        done = self.steps_done = times if numbers is None else self.waiting.done_of(times)
         if done < times:
-            self.alive = xla.yes(self.place)
-            back()
-            self._drawn(done)
+            self.rewind(self.back, done)
         for i, (_, u) in enumerate(self.updates):
             u.skip(done)
             if numbers is not None:
                 numbers.leave(i, done)
         return Placed(losses, self.place), done, -1 if done == times else 0
 
+    def rewind(self, back: Any, steps: int) -> None:
+        """Has streams be where they were, and draw what so many steps draw."""
+        back()
+        self._drawn(steps)
+
     def streams(self) -> Any:
         """What puts the streams that a step draws from back to where they are now."""
-        return xla.streams(self.draws)
+        return xla.streams(self.draws) if self.draws else _nothing
 
     def _drawn(self, times: int) -> list[Any]:
         """What so many steps draw, in their order: an array for each call of a step."""
@@ -363,7 +373,11 @@ class Lowered(Traced):
         step."""
         first = [u.foreseen(dict(u.held[0])) for u in self.program.updates]
         self._numbers(first)
-        columns: list[Any] = []
+        return xla.table(self._moving_columns(first, times), times)
+
+    def _moving_columns(self, first: Sequence[Any], times: int) -> list[list[float]]:
+        """Each number that a step takes, for so many steps from the ``first`` on."""
+        columns: list[list[float]] = []
         for names, u, (constants, rate) in zip(
             self.moving, self.program.updates, first, strict=True
         ):
@@ -371,11 +385,10 @@ class Lowered(Traced):
             for name in names:
                 base = bases.get(name)
                 steps = range(t + 1, t + times + 1)
-                columns.append(
-                    [1 - base**i for i in steps] if base is not None else constants[name]
-                )
-            columns += [] if rate is None else [rate]
-        return xla.table(columns, times)
+                same = [constants[name]] * times
+                columns.append(same if base is None else [1 - base**i for i in steps])
+            columns += [] if rate is None else [[rate] * times]
+        return columns
 
     def _told(self, times: int, numbers: Numbers) -> Any:
         """The same where they were asked of Python, step by step."""
@@ -396,6 +409,10 @@ class Lowered(Traced):
                 moves = name in names
                 columns.append(table[:, list(names).index(name)] if moves else given[name])
         return xla.table(columns, times)
+
+
+def _nothing() -> None:
+    """Where nothing is drawn."""
 
 
 def _moves(before: Any, now: Any) -> bool:

@@ -50,7 +50,8 @@ class Traced(Values):
         given += zip(program.inputs, inputs, strict=True)
         for slot, raw in given:
             arrays[slot] = Placed(raw, self.place)
-        self.arrays, self.out = arrays, {}
+        held_out, self.out = self.out, {}
+        self.arrays = arrays
         checks: list[Any] = []
         self.errors = []
         self.joined = {id(arrays[i]) for i in self.changing[self.apart :]} if joins else set()
@@ -66,7 +67,7 @@ class Traced(Values):
             held = xla.all_of(alive, checks)
             state = [arrays[i].raw for i in self.changing]
             out = [xla.raw_of(self.value(i)) for i in self.outs]
-        self.arrays = [s.value for s in program.slots]
+        self.arrays, self.out = [s.value for s in program.slots], held_out
         return state, out, held
 
     def _one_of_many(self, changing: Any, *given: Any) -> Any:
@@ -82,35 +83,50 @@ class Traced(Values):
             return list(changing)
         return [*changing[: self.apart], *self.state.pack.unpack(changing[self.apart :])]
 
-    def _end(self, state: Any, out: Any) -> tuple[Any, Any]:
-        """The state as it goes out, and what a step hands out: small arrays together."""
+    def _end(self, state: Any, out: Any) -> tuple[Any, Any, Any]:
+        """The state and the gradients as they go out, small arrays together; and the rest."""
         if self.state is not None:
             state = [*state[: self.apart], *self.state.pack.pack(state[self.apart :])]
-        if self.gradients is not None:
-            pack = self.gradients.pack
-            alone = len(out) - len(pack.shapes)
-            out = [*out[:alone], *pack.pack(out[alone:])]
-        return state, out
+        if self.gradients is None:
+            return state, [], out
+        count, apart = len(self.results), self.gradients.apart
+        results, grads = out[:count], out[count:]
+        grads = [*grads[:apart], *self.gradients.pack.pack(grads[apart:])]
+        return state, grads, results
 
-    def _step(
-        self, changing: Any, fixed: Any, inputs: Any, drawn: Any, table: Any, at: Any, alive: Any
-    ) -> Any:
-        """A step whose numbers are a row of a table: the new state, what it hands out, whether all
-        checks held, and the next row."""
+    def _step(self, taken: Any, fixed: Any, inputs: Any, drawn: Any, table: Any) -> Any:
+        """A step whose numbers are a row of a table. It takes, and gives back: the state, how many
+        steps there were, the row, and the gradients; and what it hands out."""
+        changing, counts, at, _ = taken
         numbers = () if table is None else table[at]
-        given = (fixed, inputs, drawn, numbers, alive)
+        given = (fixed, inputs, drawn, numbers, xla.is_alive(counts))
         next_row = None if at is None else at + 1
         if self.state is None:
-            state, out, held = self._one_of_many(changing, *given)
-            return *self._end(state, out), held, next_row
-        # Columns that are updated as a whole are chosen as a whole.
-        new, out, held = self._traced(self._begin(changing), *given, joins=True)
-        new, out = self._end(new, out)
+            new, out, held = self._one_of_many(changing, *given)
+            state, grads, out = self._end(new, out)
+            return (state, xla.ticked(counts, 1, held), next_row, grads), out
+        state, out, held = self._one_together(changing, *given)
+        grads, out = out[len(self.results) :], out[: len(self.results)]
+        return (state, xla.ticked(counts, 1, held), next_row, grads), out
+
+    def _one_together(
+        self, changing: Any, fixed: Any, inputs: Any, drawn: Any, numbers: Any, alive: Any
+    ) -> Any:
+        """A step on a state as it lies between steps: columns that are updated as a whole are
+        chosen as a whole."""
+        first = self._begin(changing)
+        new, out, held = self._traced(first, fixed, inputs, drawn, numbers, alive, joins=True)
+        new, grads, out = self._end(new, out)
         cells = [self.program.slots[i].value for i in self.changing[: self.apart]]
-        cells += [None] * len(self.state.pack.groups)
+        cells += [None] * (len(new) - self.apart)
         rows = zip(new, changing, cells, strict=True)
         state = [xla.chosen(held, after, before, cell) for after, before, cell in rows]
-        return state, out, held, next_row
+        return state, [*out, *grads], held
+
+    def _parted(self, state: Any, out: Any) -> tuple[Any, Any, Any]:
+        """What :meth:`_one_together` gives as :meth:`_end` does."""
+        count = len(self.results)
+        return state, out[count:], out[:count]
 
     def _trace(self, step: Instruction, checks: list[Any], updates: Any, draws: Any) -> None:
         if step.update is not None:

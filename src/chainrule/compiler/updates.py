@@ -28,6 +28,9 @@ class Update:
         own = self.own_rates()
         self.rates = [r.array for r in own] if own else None
         self._bases: tuple[dict[str, Any], dict[str, float] | None] | None = None
+        self._settings: dict[str, Any] | None = None  # those that it was last seen to have,
+        self.seen = 0  # and how often they were others than before
+        self._list = self.group["params"]
 
     def own_rates(self) -> list[Tensor]:
         """The rates of each parameter; none, if one number is that of all."""
@@ -37,8 +40,12 @@ class Update:
     def is_current(self) -> bool:
         """Whether the optimizer still keeps the states that this updates, and rates of the kind."""
         states = self.optimizer.state
-        held = all([states.get(p) is h for p, h in zip(self.params, self.held, strict=True)])
-        return held and self.has_form()
+        for p, h in zip(self.params, self.held, strict=True):
+            if states.get(p) is not h:
+                return False
+        group = self.group
+        same = group["params"] is self._list and group == self._settings
+        return same or self.has_form()
 
     def has_form(self) -> bool:
         """Whether the settings ask for the same states as when it was recorded, and rates of the
@@ -47,8 +54,19 @@ class Update:
             return False
         own = self.own_rates()
         if self.rates is None or not own:
-            return self.rates is None and not own
+            if self.rates is None and not own:
+                self._see()
+                return True
+            return False
         return all([r.array is a for r, a in zip(own, self.rates, strict=True)])
+
+    def _see(self) -> None:
+        """Notes the settings, if they say all: a tensor may change, and is the same one."""
+        group = self.group
+        self.seen += 1
+        plain = [isinstance(v, SETTLED) for name, v in group.items() if name != "params"]
+        self._list = group["params"]
+        self._settings = dict(group) if all(plain) else None
 
     def numbers(self, key: Any) -> tuple[dict[str, Any], float | None]:
         """The constants of a step and its rate; None where the rates are arrays."""
@@ -132,6 +150,8 @@ class Update:
         if not tape.set_numbers(number, rate, constants):
             raise ZeroDivisionError("compile: an update divides by zero")
 
+
+SETTLED = (bool, int, float, str, tuple, type(None))
 
 # Steps whose constants tell which of them move. Two steps after each other do not: 1 - 0.9^t stays
 # where it is for some steps before it comes to 1.

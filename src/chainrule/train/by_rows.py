@@ -109,6 +109,7 @@ class ByRows:
             values = self.repeater.rows.epoch(
                 *given, batch_size=self.size, order=order, schedule=self.repeater.schedule
             )
+            values = on_host(values)  # a device says when numbers are read whether all was finite
         except BaseException as error:
             self.done += (self.trainer.optimizer._steps_taken - taken) * self.size
             if isinstance(error, (LossNotFinite, optim.NotFiniteError)):

@@ -163,7 +163,7 @@ class Steps:
         finally:
 
             def keep() -> None:
-                self.rows = [row for t in step.taken for row in t.tolist()]
+                self.rows = [row for t in step.taken for row in t.reshape(len(t), -1).tolist()]
 
             to_the_end(keep)
 
