@@ -488,6 +488,41 @@ def test_an_epoch_that_diverges_undoes_what_was_sent_behind_it() -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
+def test_open_steps_hold_few_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large ones are looked at soon, small ones all at once."""
+    pair, data = Pair(mlp), mlp_data(40)
+    monkeypatch.setattr("chainrule.compiler.waiting.HELD", 4 * (5 * 4 * 4 + 5 * 8))
+    eager, found = [], []
+    for x, y in data:
+        eager.append(pair.step(x, y))
+        found.append(pair.compiled(x.to(PLACE), y.to(PLACE)))
+        runner = pair.compiled._used.runner if pair.compiled.repeated else None
+        assert runner is None or len(runner.waiting.calls) <= 4
+    np.testing.assert_allclose([t.item() for t in found], [t.item() for t in eager], rtol=1e-5)
+
+
+def test_epochs_that_do_again_what_is_no_error() -> None:
+    """Epochs of one step and of several, and the rows that they returned."""
+    limit = chainrule.tensor([1.0], device=PLACE)
+
+    def step(x: Any) -> Any:
+        return (x * limit).sum() if K.all_finite([x.array]) else (x * 0).nansum() - 1
+
+    x = chainrule.arange(8.0).reshape(4, 2)
+    for rows in (1, 4):
+        compiled = chainrule.compile(step)
+        for _ in range(4):
+            compiled(x[:1].to(PLACE))
+        bad = x[:rows].clone()
+        bad[-1] = math.inf
+        first = compiled.epoch(x[:rows].to(PLACE), batch_size=1)
+        second = compiled.epoch(bad.to(PLACE), batch_size=1)
+        third = compiled.epoch(x[:rows].to(PLACE), batch_size=1)
+        sums = x[:rows].sum(1).tolist()
+        assert first.tolist() == third.tolist() == sums
+        assert second.tolist() == [*sums[:-1], -1.0]
+
+
 def test_gradients_stay_where_they_are() -> None:
     """They are the program's own memory, as on the CPU; a copy is the user's."""
     pair = Pair(mlp)

@@ -133,7 +133,7 @@ class Settling:
             try:
                 result = self._again(call, step)
             except Exception as error:
-                if call.times > 1:
+                if call.first is not None:
                     error.add_note(place(call.first + step, call.first + call.times))
                 if left > call.times - step:
                     error.add_note(f"{left} calls ago; those after it did nothing")
@@ -145,9 +145,12 @@ class Settling:
 
     def _again(self, call: Call, step: int) -> Any:
         """A step in the modes in which it was called."""
-        args, kwargs = call.arguments if call.times == 1 else ((), {})
-        if call.times > 1 and call.arguments is not None:
-            args = call.arguments[call.first + step]
+        if call.first is None:
+            args, kwargs = call.arguments
+        else:
+            args, kwargs = (), {}
+            if call.arguments is not None:
+                args = call.arguments[call.first + step]
         before, (mode.flags, mode.autocast) = (mode.flags, mode.autocast), call.modes
         try:
             return self.function(*args, **kwargs)
@@ -165,7 +168,7 @@ def _replace(call: Call, step: int, made: list[Any]) -> None:
     """Has the results of a call that was sent be those of one that ran as it is."""
     for ref, again in zip(call.results, made, strict=True):
         cell = ref()
-        if cell is not None and call.times == 1:
+        if cell is not None and call.first is None:
             cell.write(again.raw)
         elif cell is not None:
             of_array(cell)[step] = of_array(again).detach().reshape(cell.shape[1:])

@@ -30,7 +30,7 @@ class Call(NamedTuple):
     keys: Any  # of the updates of one step
     back: Callable[[], None]  # puts streams to where they were before
     results: Sequence[ReferenceType[Placed]]  # cells, if somebody still has them
-    first: int = 0  # of many steps: how many were before them
+    first: int | None = None  # of an epoch: how many steps were before these
 
 
 class Redo(NamedTuple):
@@ -65,9 +65,14 @@ class Waiting:
             self._asked, self._known = known
             return True
         count = len(self.calls)
-        if count == LATE // 2:
+        if count == LATE // 2 or (self._asked is None and self._is_half()):
             self._ask()
         return count >= LATE or call.nbytes * count > HELD
+
+    def _is_half(self) -> bool:
+        """Whether half as much is open as may be."""
+        count = len(self.calls)
+        return count >= LATE // 2 or (count > 0 and self.calls[-1].nbytes * count > HELD // 2)
 
     def _ask(self) -> None:
         """Has the counts sent, to be there when they are looked at: to wait for them takes as long
@@ -105,7 +110,7 @@ class Waiting:
                 self.last = self.last[0], self.last[1] - known
                 return []
             self.last = None
-            if len(self.calls) >= LATE // 2:
+            if self._is_half():
                 self._ask()
             return []
         found = []

@@ -236,8 +236,8 @@ def run(
     """Computes the entries that are not done yet, and returns the records of all of them.
 
     An entry is done if the folder holds what it computed from the same source, settings and
-    version. Networks that take long are trained on the ``device``. ``done`` is called with each record, and whether it was there already. Interrupted,
-    what is done is kept.
+    version. Networks that take long are trained on the ``device``. ``done`` is called with each
+    record, and whether it was there already. Interrupted, what is done is kept.
     """
     tell = done or (lambda record, was_there: None)
     records: dict[str, Record] = {}

@@ -280,8 +280,8 @@ def perceptron_update(sets: int = 20) -> Outcome:
     for seed in range(sets):
         generator = chainrule.Generator().manual_seed(seed)
         x = chainrule.randn(40, 2, generator=generator)
-        truth = chainrule.randn(2, generator=generator)
-        x = x[(x @ truth).abs() > 0.1]
+        truth = nn.functional.normalize(chainrule.randn(2, generator=generator), dim=0)
+        x = x[(x @ truth).abs() > 0.1]  # nothing is nearer to the border
         found = optim.perceptron(x, (x @ truth).sign(), bias=False, generator=generator)
         solved += bool((((x.double() @ found.weight.reshape(-1).double()) * (x @ truth)) > 0).all())
     endless = endless_mistakes(100)
