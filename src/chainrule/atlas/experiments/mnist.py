@@ -98,7 +98,7 @@ def draw(errors: Errors, title: str, printed: bool) -> Any:
     ax.set(title=title, xlabel="test error, %")
     right = max(pair[0] for cells in errors.values() for pairs in cells.values() for pair in pairs)
     ax.set_xlim(0, 1.35 * right)
-    ax.legend(loc="upper right")
+    ax.legend(loc="lower right")
     return ax
 
 
