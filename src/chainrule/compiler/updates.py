@@ -64,7 +64,7 @@ class Update:
         """Notes the settings, if they say all: a tensor may change, and is the same one."""
         group = self.group
         self.seen += 1
-        plain = [isinstance(v, SETTLED) for name, v in group.items() if name != "params"]
+        plain = [_is_settled(v) for name, v in group.items() if name != "params"]
         self._list = group["params"]
         self._settings = dict(group) if all(plain) else None
 
@@ -151,11 +151,16 @@ class Update:
             raise ZeroDivisionError("compile: an update divides by zero")
 
 
-SETTLED = (bool, int, float, str, tuple, type(None))
-
 # Steps whose constants tell which of them move. Two steps after each other do not: 1 - 0.9^t stays
 # where it is for some steps before it comes to 1.
 PROBES = (1, 2, 3, 4, 6, 10, 30, 100, 300, 1000, 10_000, 100_000)
+
+
+def _is_settled(value: Any) -> bool:
+    """Whether a setting is the same value as long as it is the same object."""
+    if value.__class__ is tuple:
+        return all(map(_is_settled, value))
+    return isinstance(value, (bool, int, float, str, type(None)))
 
 
 def _bases_in(rows: list[dict[str, Any]]) -> dict[str, float] | None:
