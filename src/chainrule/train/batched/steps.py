@@ -163,7 +163,9 @@ class Steps:
         finally:
 
             def keep() -> None:
-                self.rows = [row for t in step.taken for row in t.reshape(len(t), -1).tolist()]
+                self.rows = [
+                    row for t in step.taken for row in (t if t.ndim > 1 else t[:, None]).tolist()
+                ]
 
             to_the_end(keep)
 
