@@ -72,6 +72,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["V10", "--out", "half"], "half/files: that is a file"),
         (["V10", "--data", "nowhere"], "--data nowhere: no such folder"),
         (["X05", "--device", "xla"], "--device xla: only --full has networks"),
+        (["X05", "--full", "--device", "xla", "--jobs", "2"], "one process has the device"),
         (["V10", "--full", "--device", "xla"], "--device xla: none of these entries"),
         (["X05", "--full", "--device", "foo"], "--device foo: device: 'foo' is not available"),
         (["V10", "--data", "site"], "--data site: files are read with --full alone"),

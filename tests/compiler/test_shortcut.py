@@ -288,3 +288,31 @@ def test_shortcuts_are_made_of_what_they_need() -> None:
         module.Shortcut(object())
     with pytest.raises(TypeError, match="Shortcut or None"):
         chainrule.compile(lambda x: x).take(3)
+
+
+@native
+def test_gradients_of_the_call_before_cannot_be_differentiated_any_more() -> None:
+    """They are memory of the program, which the next call has changed; before, they can."""
+    net = nn.Linear(3, 2)
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+
+    @chainrule.compile
+    def step(x: chainrule.Tensor) -> chainrule.Tensor:
+        optimizer.zero_grad()
+        loss = (net(x) ** 2).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x = chainrule.ones(4, 3)
+    for calls in (4, 1, 2):  # the first that are repeated, and those that follow
+        for _ in range(calls):
+            step(x)
+        held = net.weight.grad
+        w = chainrule.ones(2, 3, requires_grad=True)
+        (held * w).sum().backward()
+        assert chainrule.equal(w.grad, held)
+        late = (held * w).sum()
+        step(x)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            late.backward()

@@ -123,6 +123,8 @@ def _check_device(options: argparse.Namespace, chosen: Sequence[Entry]) -> None:
     if options.device is None:
         return
     given = f"--device {options.device}"
+    if (options.jobs or 1) > 1:
+        raise UserError(f"{given}: one process has the device; leave out --jobs {options.jobs}")
     if not options.full:
         raise UserError(f"{given}: only --full has networks that take hours; give that, too")
     if not any([e.keeps_results for e in chosen]):
@@ -173,7 +175,7 @@ def _run(
     from chainrule.atlas import run
     from chainrule.atlas.site.writing import write_site
 
-    jobs = options.jobs or min(4, os.cpu_count() or 1)
+    jobs = options.jobs or (1 if options.device else min(4, os.cpu_count() or 1))
     bar = tqdm(total=len(chosen), disable=True if options.json else None, unit="entry")
 
     kept: list[str] = []

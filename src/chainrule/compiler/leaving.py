@@ -34,15 +34,22 @@ def leave(program: Program, runner: Runner, calls: int) -> None:
 
 
 def set_gradients(program: Program, runner: Runner, made: set[int] | None = None) -> None:
-    """The gradients of a call; of one that ended early, those that were made."""
+    """The gradients of a call; of one that ended early, those that were made.
+
+    They are memory of the program, which has changed: what was computed from those of the call
+    before cannot be differentiated any more, and says so.
+    """
     if made is None and isinstance(runner, Lowered) and runner.gradients is not None:
-        runner.leave_gradients()
+        touch_all(runner.leave_gradients())
         return
+    changed = []
     for leaf, slot in program.grads:
         if made is None or program.root(slot) in made:
             array, held = runner.value(slot), leaf._grad
             if held is None or held.array is not array:
-                leaf._grad = of_array(array)
+                leaf._grad = held = of_array(array)
+            changed.append(held)
+    touch_all(changed)
 
 
 def _returned(program: Program, runner: Runner, slot: int) -> Tensor:

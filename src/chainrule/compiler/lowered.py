@@ -222,7 +222,7 @@ class Lowered(Traced):
             self.apart = len(self.changing)
 
     def run(self) -> int:
-        """A step. -1: what fails shows later, see :meth:`failed`."""
+        """A step. -1: what fails shows later, see ``waiting``."""
         self._apart()
         foreseen = self.fast is not None and self.only_updates and self.ahead.follows()
         if foreseen:
@@ -289,13 +289,14 @@ class Lowered(Traced):
             return of_array(out[fresh.slot])
         return map_arrays(fresh, Ref, lambda ref: of_array(out[ref.slot]))
 
-    def leave_gradients(self) -> None:
+    def leave_gradients(self) -> list[Tensor]:
         """Leaves have the gradients of the last call, in the same tensors each time."""
         if self.left is None:
             self.left = [(t, of_array(self.value(slot))) for t, slot in self.program.grads]
         for leaf, grad in self.left:
             if leaf._grad is not grad:
                 leaf._grad = grad
+        return [grad for _, grad in self.left]
 
     def untaken(self, keys: Sequence[Any], steps: int) -> None:
         """Takes steps back that were counted: one with what its optimizers knew before it, or many

@@ -80,6 +80,7 @@ def shortcut_of(
     plain = [t.__class__ is Tensor and t.array.flags.c_contiguous for t in arguments]
     if not all(plain) or len(arguments) != len(program.inputs) or not tape.runs_alone():
         return None
+    gradients = [(leaf, _gradient(leaf, tape.value(slot))) for leaf, slot in program.grads]
     spec = _Spec(
         tape=tape.tape,
         acquire=ways.acquire,
@@ -113,12 +114,18 @@ def shortcut_of(
         without=tuple(guards.without_grads),
         updates=tuple([_update(tape, number, u) for number, u in tape.updates]),
         draws=tuple(tape.generators),
-        gradients=tuple([(leaf, of_array(tape.value(slot))) for leaf, slot in program.grads]),
-        written=tuple(program.written),
+        gradients=tuple(gradients),
+        written=(*program.written, *[grad for _, grad in gradients]),
         optimizers=tuple(program.optimizers),
         result=_result(program, tape),
     )
     return native_module().Shortcut(spec)  # type: ignore[union-attr]
+
+
+def _gradient(leaf: Tensor, array: Any) -> Tensor:
+    """The tensor with this memory of the program: that which the leaf has, if it has one."""
+    held = leaf._grad
+    return held if held is not None and held.array is array else of_array(array)
 
 
 def _update(tape: Tape, number: int, u: Update) -> tuple[Any, ...]:
