@@ -86,7 +86,7 @@ def stand_in(count: int = 900) -> Parts:
     return tuple((rows[i], y[i]) for i in (train_rows, held, test))  # type: ignore[return-value]
 
 
-class TestErrors(train.Callback):
+class EpochErrors(train.Callback):
     """The errors in percent of every epoch, on the validation and on the test images."""
 
     def __init__(self, held: Rows, test: Rows):
@@ -155,7 +155,7 @@ def errors_of(
         data, *looked = [tuple(t.to(device) for t in part) for part in parts]
         for seed in range(seeds):
             chainrule.manual_seed(seed)
-            seen = TestErrors(*looked)
+            seen = EpochErrors(*looked)
             trainer = train.Trainer(
                 network(),
                 "cross_entropy",
