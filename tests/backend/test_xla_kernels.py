@@ -18,7 +18,7 @@ from chainrule.backend.numpy_kernels import update
 
 jax.config.update("jax_enable_x64", True)
 from chainrule.backend import devices  # noqa: E402
-from chainrule.backend.cells import on_raw  # noqa: E402
+from chainrule.backend.cells import OnRaw  # noqa: E402
 from chainrule.backend.placed import Place  # noqa: E402
 from chainrule.backend.xla_kernels import random, table  # noqa: E402
 
@@ -172,7 +172,7 @@ def test_kernel_that_writes(name: str) -> None:
         given = put(args)
         if name == "write_updates":  # its rule is written in operations, which know cells
             devices.activate()
-            given = [on_raw(args[0], Place("xla", 0)), *given[1:]]
+            given = [OnRaw(args[0], Place("xla", 0)), *given[1:]]
         ours = table.TABLE[name](*given, **kwargs)
         getattr(update, name)(*args, **kwargs)  # in place
         agree(ours, (args[1], args[4]) if name == "write_updates" else args[0], name)

@@ -163,3 +163,28 @@ def test_mixing_places_says_how_to_move() -> None:
         laid + other
     square = dist.distribute_tensor(x, dist.init_device_mesh("xla", (2, 2)), dist.Shard(0))
     assert (laid + square).tolist() == [2.0] * 4  # the same devices in other rows
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.copy_(chainrule.ones(3)),
+        lambda x: x.normal_(),
+        lambda x: x.zero_(),
+        lambda x: x.data.copy_(chainrule.ones(3)),
+        lambda x: nn.init.uniform_(x),
+        lambda x: x[1:].fill_(2.0),
+        lambda x: x.set_(chainrule.ones(3, device="xla:2")),
+    ],
+)
+def test_what_is_written_from_the_host_stays_on_its_device(write: Any) -> None:
+    x = chainrule.zeros(3, device="xla:2")
+    write(x)
+    (device,) = x.array.raw.devices()
+    assert device.id == 2
+
+
+def test_parameters_that_are_loaded_stay_on_their_device() -> None:
+    layer = nn.Linear(3, 2).to("xla:2")
+    layer.load_state_dict(nn.Linear(3, 2).state_dict())
+    assert [d.id for p in layer.parameters() for d in p.array.raw.devices()] == [2, 2]

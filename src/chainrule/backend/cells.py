@@ -6,7 +6,8 @@ See ``backend/placed.py`` for what a cell is, and ``backend/dispatch.py`` for wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from dataclasses import dataclass
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,13 @@ from chainrule.backend import meshes
 from chainrule.backend.devices import is_full, jax, out_of_memory
 from chainrule.backend.effects import WRITES
 from chainrule.backend.placed import Place, Placed, Taken, compute, several_places
+from chainrule.backend.tracing import is_tracing
+from chainrule.backend.xla_calls import called
 from chainrule.backend.xla_kernels.checks import is_traced
 
 __all__ = [
     "VIEWS",
+    "OnRaw",
     "again",
     "cells_in",
     "checked",
@@ -27,7 +31,6 @@ __all__ = [
     "in_cells",
     "into_base",
     "mapped",
-    "on_raw",
     "place_of_all",
     "raw_of",
     "viewed",
@@ -94,10 +97,17 @@ def computed(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     given, named = _raws(kernel, args, kwargs)
     try:
         with jax().default_matmul_precision("highest"):  # XLA's own default is less: TF32 on GPUs
-            out = meshes.in_turn(function(*given, **named))
+            out = _called(function, given, named)
     except Exception as error:
         raise _translated(error, kernel, args, kwargs) from error
     return in_cells(out, place)
+
+
+def _called(function: Any, args: Any, kwargs: Any) -> Any:
+    """What a function of arrays of JAX's returns; as a program, unless one is being traced."""
+    if is_tracing() or meshes.are_in_use():
+        return meshes.in_turn(function(*args, **kwargs))
+    return called(function, args, kwargs)
 
 
 def _raws(kernel: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -133,7 +143,7 @@ def in_cells(out: Any, place: Place) -> Any:
 def checked(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     """The answer of a check; one that is not known while a program is traced stays an array."""
     given, named = _raws(kernel, args, kwargs)
-    ok = meshes.in_turn(function(*given, **named))
+    ok = _called(function, given, named)
     return ok if is_traced(ok) else bool(ok)
 
 
@@ -146,24 +156,32 @@ def written(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
         return backend.host(kernel)(*mapped(args, compute.read), **mapped(kwargs, compute.read))
     given, named = _raws(kernel, args, kwargs)
     if kernel == "write_updates":  # its rule is written in operations, which know cells
-        given = (on_raw(args[0], place), *given[1:])
-    out = meshes.in_turn(function(*given, **named))
+        given = (OnRaw(args[0], place), *given[1:])
+    out = _called(function, given, named)
     places = WRITES[kernel]
     if len(places) == 1:
         return _into(args[places[0]], out)
     return tuple([_into(args[i], part) for i, part in zip(places, out, strict=True)])
 
 
-def on_raw(rule: Callable[..., Any], place: Place) -> Callable[..., Any]:
+@dataclass(frozen=True)
+class OnRaw:
     """A function of cells as one of arrays of JAX's."""
 
-    def of_raw(*args: Any, **kwargs: Any) -> Any:
-        array = jax().Array
-        cells = [Placed(a, place) if isinstance(a, array) else a for a in args]
-        named = {k: Placed(a, place) if isinstance(a, array) else a for k, a in kwargs.items()}
-        return mapped(rule(*cells, **named), raw_of)
+    rule: Callable[..., Any]
+    place: Place
 
-    return of_raw
+    def __hash__(self) -> int:
+        if isinstance(self.rule, MethodType):  # a key that is kept would keep its object
+            raise TypeError("a rule that belongs to an object is no key")
+        return hash((self.rule, self.place))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        named = {name: self._in_cell(a) for name, a in kwargs.items()}
+        return mapped(self.rule(*map(self._in_cell, args), **named), raw_of)
+
+    def _in_cell(self, a: Any) -> Any:
+        return Placed(a, self.place) if isinstance(a, jax().Array) else a
 
 
 def _into(target: Any, out: Any) -> Any:

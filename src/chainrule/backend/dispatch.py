@@ -175,8 +175,8 @@ def _write(target: Any, value: Any) -> Any:
     """``write`` between devices, as ``copy_`` of PyTorch's."""
     if not isinstance(target, Placed):
         return backend.host("write")(target, compute.read(value))
-    if isinstance(value, Placed) and value.place != target.place:
-        value = _put(value, target.place)
+    if not isinstance(value, Placed) or value.place != target.place:
+        value = _put(value, target.place)  # else the target would lie on JAX's first device
     return written("write", table.TABLE["write"], (target, value), {})
 
 

@@ -66,8 +66,10 @@ def _updated(rule: Any, row: Sequence[Array], rate: Any, constants: dict[str, An
 
 
 def _in_type(value: Any, dtype: np.dtype) -> Any:
+    """Numbers of Python's stay what they are, also where they are arguments of a program."""
     is_number = getattr(value, "ndim", 1) == 0 and value.dtype == np.float64
-    return value.astype(dtype) if is_number else value
+    is_literal = getattr(value, "weak_type", False)
+    return value.astype(dtype) if is_number and not is_literal else value
 
 
 # Arrays up to this size are looked at together: a reduction of its own takes two kernels on a GPU,
