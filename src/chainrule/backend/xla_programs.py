@@ -277,19 +277,19 @@ def loop(
             return [jnp.take(s, at, axis=0) for s in sources]
 
         def body(carry: Any, given: Any) -> Any:
-            state, held, _ = carry
+            state, held, done, _ = carry
             i, keys, numbers = given
             state, out, held = step(state, fixed, rows_of(i), keys, numbers, held)
-            return (state, held, out), (out[loss], held)
+            return (state, held, done + held, out), out[loss]
 
         shapes = jax().eval_shape(
             step, first, fixed, rows_of(jnp.int32(0)), [d[0] for d in drawn], rows[0], alive
         )
         nothing = [jnp.zeros(s.shape, s.dtype) for s in shapes[1]]
         steps = (jnp.arange(times, dtype=np.int32), drawn, rows)
-        (state, _, out), (losses, held) = lax.scan(body, (first, alive, nothing), steps)
+        begun = (first, alive, jnp.uint32(0), nothing)
+        (state, _, done, out), losses = lax.scan(body, begun, steps)
         state, gradients, out = end(state, out)
-        done = jnp.sum(held)
         counts = ticked(counts, times, done)
         rows = losses if losses.ndim < 2 else losses.reshape(times, -1)
         return (state, counts, None, gradients), out, rows, counts[1]
