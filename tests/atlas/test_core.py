@@ -35,7 +35,7 @@ from chainrule.atlas import (
     run,
 )
 from chainrule.atlas.core import running
-from chainrule.atlas.core.claims import tampered, verdict_of
+from chainrule.atlas.core.claims import tampered, verdict_of, without_files
 from chainrule.atlas.core.registry import ENTRIES
 from chainrule.atlas.core.sources import key_of
 from chainrule.atlas.core.values import distance, shown
@@ -78,6 +78,16 @@ def test_a_claim_is_judged_by_its_number(claim: object, obtained: object, findin
     if finding in ("holds", "erratum"):
         turned, changed = tampered(claim, obtained)  # type: ignore[arg-type]
         assert turned.judge(changed).finding != finding  # type: ignore[arg-type]
+
+
+def test_a_number_that_is_not_printed_says_where_it_comes_from() -> None:
+    claim = Number("parameters", 62_006, 0.5, needs="the files", unprinted="counted by hand")
+    expected = "62006 (not printed: counted by hand)"
+    assert claim.judge(62_006).printed == expected
+    unchecked = without_files(claim)
+    assert unchecked is not None
+    assert unchecked.text == expected
+    assert Number("parameters", 62_006, 0.5).judge(62_006).printed == "62006"
 
 
 def test_a_number_that_does_not_hold_is_moved_to_what_was_obtained() -> None:
@@ -333,6 +343,18 @@ def test_training_that_an_interrupt_ends_is_no_result(
         run(choose(["ERR002", "M22"]), tmp_path)
     assert signal.getsignal(signal.SIGINT) is before
     assert not [*tmp_path.iterdir()]
+
+    # So does one after which the entry fails: what it has is shorter than it expects.
+    def failing(e: Entry, *args: object) -> Outcome:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise IndexError("the history ends early")
+
+    told: list[str] = []
+    monkeypatch.setattr(running, "compute", failing)
+    with pytest.raises(KeyboardInterrupt):
+        run(choose(["ERR002", "M22"]), tmp_path, done=lambda record, _: told.append(record.id))
+    assert not told
     # One that Python drops, as it does while objects are taken away, ends the run as well.
     monkeypatch.setattr(running, "compute", whole)
     close = running.close_all

@@ -9,10 +9,11 @@ import pytest
 from atlas.required import ROOT, VERDICTS, required
 from looking.drawn import assert_axes_numbered, assert_drawn_well
 
-from chainrule.atlas import Unchecked, compute, entries
+from chainrule.atlas import Number, Unchecked, compute, entries
 from chainrule.atlas.core.claims import tampered, verdict_of, without_files
 from chainrule.atlas.core.pictures import close_all, figure_of, files_of
 from chainrule.atlas.core.sources import code_of
+from chainrule.atlas.core.values import numbers
 from chainrule.atlas.site.summary import with_summary
 
 pytest.importorskip("matplotlib")
@@ -78,6 +79,37 @@ def test_nearly_all_claims_are_decided_by_numbers() -> None:
     claims = [c for e in entries().values() for c in e.claims]
     unchecked = [c for c in claims if isinstance(c, Unchecked) or without_files(c)]
     assert len(unchecked) <= 0.05 * len(claims), unchecked
+
+
+def is_narrow(claim: Number) -> bool:
+    """Whether what the claim allows is little beside its number: two standard deviations, half of
+    a count's unit, or a tenth."""
+    found = numbers(claim.printed)
+    largest = max(map(abs, found)) or 1.0
+    is_count = claim.tolerance <= 0.5 and all(x.is_integer() for x in found)
+    return claim.deviations <= 2 and (is_count or claim.tolerance <= 0.1 * largest)
+
+
+def test_no_tolerance_takes_in_other_numbers() -> None:
+    """Ten tolerances turn a claim however wide they are: so they must not be wide."""
+    claims = [(id, c) for id, e in entries().items() for c in e.claims if isinstance(c, Number)]
+    assert not [(id, c.name) for id, c in claims if not is_narrow(c)]
+
+
+@pytest.mark.parametrize(
+    ("claim", "narrow"),
+    [
+        (Number("n", 61706, 0.5), True),
+        (Number("n", (1, 2), 0.5), True),
+        (Number("n", 0.17, 0.5), False),
+        (Number("n", (0.0, 1.0), 0.1), True),
+        (Number("n", (0.0, 1.0), 0.6), False),
+        (Number("n", 0.6, deviations=2), True),
+        (Number("n", 0.6, deviations=3), False),
+    ],
+)
+def test_a_wide_tolerance_is_seen(claim: Number, narrow: bool) -> None:
+    assert is_narrow(claim) == narrow
 
 
 @pytest.mark.parametrize("id", [*entries()])

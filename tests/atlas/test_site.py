@@ -120,6 +120,8 @@ def test_the_card_holds_text_that_looks_like_tags() -> None:
 def test_code_is_shown_with_its_helpers_and_names() -> None:
     whole = code_of(entries()["X06"])  # through a module: training.landscape_outcome
     assert whole.index("def landscape_outcome") < whole.index("def optimizer_matrix")
+    several = code_of(entries()["ERR014"])  # H, D, K, T = ...: one line for four names
+    assert several.count("H, D, K, T = ") == 1
     code = code_of(entries()["X01"])
     assert code.index("def descend") < code.index("def line_outcome") < code.index("def sgd_on")
     assert "chainrule.optim.SGD" in public_names(entries()["X01"])

@@ -71,6 +71,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["V10", "--out", ""], "--out: an empty name"),
         (["V10", "--out", "half"], "half/files: that is a file"),
         (["V10", "--data", "nowhere"], "--data nowhere: no such folder"),
+        (["X05", "--full", "--data", ""], "--data: an empty name"),
         (["X05", "--device", "xla"], "--device xla: only --full has networks"),
         (["X05", "--full", "--device", "xla", "--jobs", "2"], "one process has the device"),
         (["V10", "--full", "--device", "xla"], "--device xla: none of these entries"),
@@ -172,6 +173,18 @@ def test_missing_data(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     assert main(["atlas", "V28", "--out", "quick"]) == 0  # quick runs need no files
 
 
+def test_data_that_cannot_be_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*given: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied", "mine/MNIST")
+
+    monkeypatch.setattr("chainrule.data.MNIST", closed)
+    Path("mine").mkdir()
+    line = refused(capsys, "X05", "--full", "--data", "mine")
+    assert "--data mine: Permission denied: mine/MNIST" in line
+
+
 def test_an_interrupt_keeps_what_is_done(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +202,17 @@ def test_an_interrupt_keeps_what_is_done(
     monkeypatch.undo()
     monkeypatch.setenv("MPLBACKEND", "agg")
     assert main(["atlas", "ERR002", "M22", "--jobs", "1"]) == 0
+
+
+def test_an_entry_that_breaks_does_not_count_as_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(entry: atlas.Entry, *args: object) -> atlas.Outcome:
+        raise {"M22": KeyboardInterrupt, "M21": ZeroDivisionError}[entry.id]
+
+    monkeypatch.setattr(running, "compute", broken)
+    assert main(["atlas", "M21", "M22", "--jobs", "1"]) == 130
+    assert "0 of 2 entries are done and kept" in capsys.readouterr().err
 
 
 def test_an_entry_that_breaks_is_told(

@@ -131,6 +131,19 @@ function checkFilters(frame, view, page, form) {
     if (image.complete && !image.naturalWidth) tell(frame, `${image.getAttribute('src')} shows nothing`);
 }
 
+// Numbers of which a part stands in another line.
+function brokenNumbers(cell) {
+  const page = cell.ownerDocument, range = page.createRange(), found = [];
+  const texts = page.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode())
+    for (const match of texts.currentNode.data.matchAll(/-?\d+\.\d+/g)) {
+      range.setStart(texts.currentNode, match.index);
+      range.setEnd(texts.currentNode, match.index + match[0].length);
+      if (new Set([...range.getClientRects()].map(r => Math.round(r.top))).size > 1) found.push(match[0]);
+    }
+  return found;
+}
+
 // A page of the atlas: pictures are there and can be read, claims lie inside, arrows lead on.
 function checkEntry(frame, view, page) {
   const width = page.scrollingElement.clientWidth;
@@ -145,6 +158,7 @@ function checkEntry(frame, view, page) {
   if (!cells.length) tell(frame, 'has no claims');
   for (const cell of cells)
     if (cell.getBoundingClientRect().right > width + 1) tell(frame, `the claim ${cell.textContent.slice(0, 30)} is cut off`);
+  for (const number of cells.flatMap(brokenNumbers)) tell(frame, `the number ${number} is broken in two lines`);
   for (const [key, way] of [['ArrowLeft', 'prev'], ['ArrowRight', 'next'], ['Escape', 'up']]) {
     const link = page.querySelector(`a[rel=${way}]`);
     if (!link) continue;

@@ -122,6 +122,7 @@ def _drawing_of(name: str, svg: str) -> str:
 
 # Entries of all kinds: figures, films, diagrams, experiments, numbers, examples, errata.
 LOOKED_AT = ["V01", "V07", "V10", "V23", "V28", "V42", "X01", "N07", "EX04", "ERR001", "ERR003"]
+LOOKED_AT += ["V41"]  # a narrow column of long numbers
 # Those with pictures that are not drawn by matplotlib, and cards of errata.
 DRAWN = ["V08", "V09", "V25", "V29", "V44", "X17", "EX01", "EX02", "M21", "M22", "M37", "ERR013"]
 DRAWN += ["ERR034", "ERR053", "ERR085", "ERR102", "ERR126", "ERR136", "ERR143"]
@@ -202,5 +203,9 @@ PLANTED_ENTRIES: dict[str, tuple[str, str]] = {
     "a picture that is not there": (_entry("data:image/png,gone"), "shows nothing"),
     "a picture that is too small on a phone": (_entry(width=1100), "too small to read"),
     "a claim that is cut off": (_entry(claim="x" * 400), "is cut off"),
+    "a number in two lines": (
+        _entry(claim='<p style="width:3em;overflow-wrap:anywhere">0.0480128</p>'),
+        "0.0480128 is broken",
+    ),
     "arrows that lead nowhere": (_entry(), "ArrowRight does not lead"),
 }

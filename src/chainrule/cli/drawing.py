@@ -106,6 +106,8 @@ def _checked(options: argparse.Namespace, chosen: Sequence[Entry], out: Path) ->
         check_writable(folder)
     if (out / PAGES[0]).exists() and not (out / PAGES[1]).exists():
         raise UserError(f"--out {out}: has an {PAGES[0]} that is no atlas; give another folder")
+    if options.data == "":
+        raise UserError("--data: an empty name; give the folder with the files of MNIST")
     data = None if options.data is None else Path(options.data)
     if data is not None and not data.is_dir():
         raise UserError(f"--data {data}: no such folder")
@@ -163,6 +165,8 @@ def _found_data(reading: Sequence[Entry], data: Path | None) -> Path:
             f"{names} --full reads the files of {', '.join(reading[0].data)}, which are not in "
             f"{root}; give their folder by --data DIR, or name other entries"
         ) from None
+    except OSError as error:
+        raise UserError(f"--data {root}: {error.strerror or error}: {error.filename}") from None
     return root
 
 
@@ -181,7 +185,8 @@ def _run(
     kept: list[str] = []
 
     def done(record: Record, was_there: bool) -> None:
-        kept.append(record.id)
+        if not record.error:
+            kept.append(record.id)
         bar.set_postfix_str(record.id, refresh=False)
         bar.update()
 

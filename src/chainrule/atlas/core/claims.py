@@ -69,6 +69,8 @@ class Number:
             where the number is exact, more where the course rounds or draws at random.
         deviations: instead, in standard deviations of what many seeds give (a ``Spread``).
         needs: the files without which no number decides it: a run without them leaves it unchecked.
+        unprinted: for a number that the course does not print, but that follows from what it
+            prints: how. It stands beside the number, so that nobody looks for it in the course.
     """
 
     name: str
@@ -76,12 +78,19 @@ class Number:
     tolerance: float = 0.0
     deviations: float = 0.0
     needs: str = ""
+    unprinted: str = ""
 
     def __post_init__(self) -> None:
         if (self.tolerance > 0) == (self.deviations > 0):
             raise ValueError(
                 f"Number: {self.name!r} needs a positive tolerance, or deviations, not both"
             )
+
+    @property
+    def text(self) -> str:
+        """The number as a table shows it: if it is not printed, with where it comes from."""
+        aside = f" (not printed: {self.unprinted})" if self.unprinted else ""
+        return f"{shown(self.printed)}{aside}"
 
     def allowed(self, obtained: Obtained) -> float:
         """The largest difference that counts as none."""
@@ -99,7 +108,7 @@ class Number:
         allowed = self.allowed(value)
         holds = distance(self.printed, value) <= allowed
         note = f"within {allowed:.3g}" if holds else f"off by {distance(self.printed, value):.3g}"
-        return Judged(self.name, shown(self.printed), shown(value), _finding(holds), note)
+        return Judged(self.name, self.text, shown(value), _finding(holds), note)
 
 
 @dataclass(frozen=True)
@@ -224,8 +233,7 @@ def without_files(claim: Claim) -> Unchecked | None:
     """The claim as a run leaves it that has not the files it needs; None if it needs none."""
     if not isinstance(claim, (Number, Statement)) or not claim.needs:
         return None
-    text = claim.text if isinstance(claim, Statement) else shown(claim.printed)
-    return Unchecked(claim.name, text, f"it takes {claim.needs}: --full --data DIR")
+    return Unchecked(claim.name, claim.text, f"it takes {claim.needs}: --full --data DIR")
 
 
 def _plain(name: str, obtained: Obtained) -> Value:

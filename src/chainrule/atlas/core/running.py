@@ -157,6 +157,8 @@ def _kept(
     except OSError:
         raise
     except Exception:  # noqa: BLE001  (of one entry: the others go on, and it is told at the end)
+        if interrupts:  # what is half trained may be too short for what comes next
+            raise KeyboardInterrupt from None
         told = traceback.format_exc()
         return Record(id, "", full, {}, "not checked", [], {}, error=told)
     finally:

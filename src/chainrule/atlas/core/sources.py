@@ -102,7 +102,8 @@ def code_of(entry: Entry) -> str:
         for module in dict.fromkeys(module for module, _ in parts)
         for line in _imports_of(module, _used_by(parts, module) - shown)
     ]
-    return "\n\n\n".join(["\n".join(dict.fromkeys(imports)), *parts.values()])
+    # A line that gives several names is the part of each of them.
+    return "\n\n\n".join(["\n".join(dict.fromkeys(imports)), *dict.fromkeys(parts.values())])
 
 
 def _used_by(parts: dict[tuple[str, str], str], module: str) -> set[str]:

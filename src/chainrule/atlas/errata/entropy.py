@@ -26,7 +26,7 @@ DOUBLE = chainrule.float64
             "true for discrete p alone",
             (-inf, 0.0),
         ),
-        Number("its value", -0.8836, tolerance=5e-5),
+        Number("its value", -0.8836, tolerance=5e-5, unprinted="ln(0.1 sqrt(2 pi e))"),
     ],
 )
 def negative_entropy() -> Outcome:
@@ -126,7 +126,12 @@ def multiplicity(channels: int = 600) -> Outcome:
     title="The likeliest composition becomes unlikely",
     claims=[
         Refuted("p(Q) at f = p, N = 600", "tends to 1", (0.5, 1.0), "tends to 0", (0.0, 0.01)),
-        Number("p(Q) at N = 60 and N = 600", (0.0151, 0.0015), tolerance=5e-5),
+        Number(
+            "p(Q) at N = 60 and N = 600",
+            (0.0151, 0.0015),
+            tolerance=5e-5,
+            unprinted="by factorials",
+        ),
         Statement("power of N", "like N^(-(b-1)/2) = N^-1", at_least=-1.02, at_most=-0.98),
     ],
 )

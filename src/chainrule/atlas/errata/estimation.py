@@ -150,7 +150,9 @@ def normality(trials: int = 4000, n: int = 400) -> Outcome:
     one = 1 / (p * (1 - p))
     scaled = math.sqrt(n) * (draws - p)
     ax = charts.axes_for(None)
-    ax.hist(scaled.numpy(), 40, density=True, color=charts.COLORS[0], label=f"{trials} samples")
+    # A share is k / n: bars between the multiples of 1 / sqrt(n), or some would count two.
+    edges = [(k + 0.25) * 2 / math.sqrt(n) for k in range(-20, 20)]
+    ax.hist(scaled.numpy(), edges, density=True, color=charts.COLORS[0], label=f"{trials} samples")
     grid = chainrule.linspace(-2, 2, 201, dtype=DOUBLE)
     density = (-(grid**2) * one / 2).exp() * math.sqrt(one / (2 * math.pi))
     ax.plot(grid.numpy(), density.numpy(), color=charts.COLORS[1], label="N(0, 1 / I_1)")

@@ -25,7 +25,12 @@ from chainrule.atlas.course import ex16_x06_landscape, ex19_x10_vanishing
             "(45, 35) is closer",
             (1.0, math.inf),
         ),
-        Number("distances of the two starts", (99.53, 36.65), tolerance=0.01),
+        Number(
+            "distances of the two starts",
+            (99.53, 36.65),
+            tolerance=0.01,
+            unprinted="from the lowest point",
+        ),
     ],
 )
 def closer_start() -> Outcome:

@@ -117,7 +117,12 @@ def inverse_time_decay(steps: int = 100) -> Outcome:
     title="Dampening weakens the gradient by 1 - tau",
     claims=[
         Wrong("path under gradient 1", "factor 1 - <tau - 1>_+", "factor 1 - tau", 1e-9),
-        Number("path under gradient 1, as PyTorch has it", (-1.0, -2.1, -3.27), tolerance=5e-3),
+        Number(
+            "path under gradient 1, as PyTorch has it",
+            (-1.0, -2.1, -3.27),
+            tolerance=5e-3,
+            unprinted="PyTorch's steps",
+        ),
     ],
 )
 def dampening() -> Outcome:
@@ -202,7 +207,12 @@ def nesterov_of_the_library(steps: int) -> float:
             "theta^(i) - v^(i+1)",
             tolerance=1e-7,
         ),
-        Number("right place after 50 steps", -0.0052, tolerance=5e-5),
+        Number(
+            "right place after 50 steps",
+            -0.0052,
+            tolerance=5e-5,
+            unprinted="the right form, step by step",
+        ),
     ],
 )
 def nesterov_update(steps: int = 50) -> Outcome:

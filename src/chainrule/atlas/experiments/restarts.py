@@ -45,7 +45,7 @@ def xor_restarts(starting_points: int = 200, epochs: int = 1000) -> Outcome:
         rates[init] = rate = 1 - sum(learned(fits.models)) / starting_points
         error = 2 * math.sqrt(rate * (1 - rate) / starting_points)
         axes[0].bar(k, 20 * rate, 0.5, yerr=20 * error, capsize=6, color=charts.COLORS[k])
-        axes[0].plot(k, PRINTED[init], "*", color="black", markersize=12)
+        axes[0].plot(k, PRINTED[init], "*", color="black", markersize=12, clip_on=False, zorder=5)
         losses = chainrule.tensor([h["loss"] for h in fits.histories])
         shown = [losses.quantile(q, 0).numpy() for q in (0.05, 0.5, 0.95)]
         steps = range(1, epochs + 1)

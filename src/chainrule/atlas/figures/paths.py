@@ -163,6 +163,9 @@ def optimizer_paths(steps: int = 10_000, drawn: int = 400) -> Outcome:
     Below, a valley that is steep in one direction and flat in the other: a
     rate that is good for the flat one throws the path from slope to slope, one that is good for
     the steep one crawls. A rate for each direction does neither.
+
+    In the names g is the momentum and t its dampening, a the share of an average of squares that
+    a step keeps, l the weight decay, and lr the rate if it is another one.
     """
     runs = Followed()
     for _ in range(steps):

@@ -27,7 +27,12 @@ def _way(angle: float) -> Tensor:
     printed="fig. 12-13; 003, hands-on 1",
     title="A radial target and its samples",
     claims=[
-        Number("training and test samples", (2800, 1200), tolerance=0.5),
+        Number(
+            "training and test samples",
+            (2800, 1200),
+            tolerance=0.5,
+            unprinted="70 % and 30 % of 4000",
+        ),
         Statement("largest coordinate of a sample", "uniform over [-10, 10]^2", at_most=10.0),
         Statement(
             "distance of coordinates from uniform ones, over its 1 % limit",

@@ -37,7 +37,12 @@ def _panel(ax: object, reports: dict[str, ActivationProperties]) -> None:
     claims=[
         Number("largest slope of sigmoid and tanh", (0.25, 1.0), tolerance=1e-9),
         Number("bounds of sigmoid and tanh", (0.0, 1.0, -1.0, 1.0), tolerance=1e-9),
-        Number("lower bounds of ReLU, ELU, SELU", (0.0, -1.0, -1.7581), tolerance=5e-5),
+        Number(
+            "lower bounds of ReLU, ELU, SELU",
+            (0.0, -1.0, -1.7581),
+            tolerance=5e-5,
+            unprinted="the last is -s alpha",
+        ),
         Statement("slope of tanh at 0", "tanh is the identity near 0", 1 - 1e-6, 1 + 1e-6),
         Statement(
             "saturated share of [-8, 8], sigmoid and tanh",

@@ -17,8 +17,15 @@ FREQUENCIES = (0.2, 0.3, 0.5)
     printed="example of Shannon's entropy",
     title="Entropy counts arrangements of channels",
     claims=[
-        Number("entropy to base 3 of (0.2, 0.3, 0.5)", 0.9372, tolerance=5e-5),
-        Number("ln N_Q / (N ln b) for 600 channels", 0.9274, tolerance=5e-5),
+        Number(
+            "entropy to base 3 of (0.2, 0.3, 0.5)",
+            0.9372,
+            tolerance=5e-5,
+            unprinted="the definition",
+        ),
+        Number(
+            "ln N_Q / (N ln b) for 600 channels", 0.9274, tolerance=5e-5, unprinted="by factorials"
+        ),
         Statement(
             "distance from the entropy for 600,000 channels", "both tend together", 0.0, 3e-5
         ),
@@ -59,8 +66,12 @@ def channel_arrangements() -> Outcome:
     printed="theorem on the convergence of the MLE",
     title="Estimates of the largest likelihood become normal",
     claims=[
-        Number("variance of sqrt(N) (estimate - truth)", 0.21, tolerance=0.006),
-        Number("inverse information of one observation", 0.21, tolerance=1e-6),
+        Number(
+            "variance of sqrt(N) (estimate - truth)", 0.21, tolerance=0.006, unprinted="p (1 - p)"
+        ),
+        Number(
+            "inverse information of one observation", 0.21, tolerance=1e-6, unprinted="p (1 - p)"
+        ),
         Statement("distance from the normal law", "the law becomes normal", at_most=0.05),
     ],
     full={"trials": 50_000},

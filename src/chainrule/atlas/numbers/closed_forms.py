@@ -60,7 +60,7 @@ def lecun_tanh() -> Outcome:
     claims=[
         Number("alpha", 1.6733, tolerance=5e-5),
         Number("lambda", 1.0507, tolerance=5e-5),
-        Number("lower bound", -1.7581, tolerance=5e-5),
+        Number("lower bound", -1.7581, tolerance=5e-5, unprinted="-s alpha"),
         Statement("mean and variance - 1 behind SELU", "(0, 1) is fixed", -1e-12, 1e-12),
     ],
 )
@@ -88,7 +88,10 @@ def selu_constants() -> Outcome:
     course="001",
     printed="GELU",
     title="The lowest value of GELU",
-    claims=[Number("minimum", -0.17, tolerance=5e-3), Number("its place", -0.7518, tolerance=5e-5)],
+    claims=[
+        Number("minimum", -0.17, tolerance=5e-3),
+        Number("its place", -0.7518, tolerance=5e-5, unprinted="where the slope is 0"),
+    ],
 )
 def gelu() -> Outcome:
     """x Phi(x) dips below 0 before it rises: -0.17 at -0.75. It is not monotonic."""
@@ -103,7 +106,7 @@ def gelu() -> Outcome:
     title="The lowest value of SiLU",
     claims=[
         Number("minimum", -0.278, tolerance=5e-4),
-        Number("its place", -1.27846, tolerance=5e-6),
+        Number("its place", -1.27846, tolerance=5e-6, unprinted="where the slope is 0"),
     ],
 )
 def silu() -> Outcome:
@@ -119,7 +122,7 @@ def silu() -> Outcome:
     title="Glorot's deviation and bound",
     claims=[
         Number("deviation for fans 100 and 100", 0.1, tolerance=0.002),
-        Number("bound of the uniform form", 0.1732, tolerance=2e-4),
+        Number("bound of the uniform form", 0.1732, tolerance=2e-4, unprinted="sqrt(6 / 200)"),
     ],
 )
 def glorot() -> Outcome:
@@ -148,8 +151,8 @@ def glorot() -> Outcome:
     printed="eq 120",
     title="He's deviation and bound",
     claims=[
-        Number("deviation for fan 100", 0.1414, tolerance=0.003),
-        Number("bound of the uniform form", 0.2449, tolerance=3e-4),
+        Number("deviation for fan 100", 0.1414, tolerance=0.003, unprinted="sqrt(2 / 100)"),
+        Number("bound of the uniform form", 0.2449, tolerance=3e-4, unprinted="sqrt(6 / 100)"),
     ],
 )
 def he() -> Outcome:
@@ -271,7 +274,7 @@ def xor_by_hand() -> Outcome:
     course="000",
     printed="example 6",
     title="The parameters of the classifier of CIFAR-10",
-    claims=[Number("parameters", 62_006, tolerance=0.5)],
+    claims=[Number("parameters", 62_006, tolerance=0.5, unprinted="counted by hand")],
 )
 def cifar_net() -> Outcome:
     """Two convolutions of 5 by 5 and three dense layers: 62,006 numbers to learn."""
@@ -285,7 +288,14 @@ def cifar_net() -> Outcome:
     course="000",
     printed="example 8",
     title="An LSTM has four times the parameters of an RNN",
-    claims=[Number("parameters of both for 10 inputs, 20 units", (2560, 640), tolerance=0.5)],
+    claims=[
+        Number(
+            "parameters of both for 10 inputs, 20 units",
+            (2560, 640),
+            tolerance=0.5,
+            unprinted="counted by hand",
+        )
+    ],
 )
 def lstm_size() -> Outcome:
     """Three gates and a candidate: four sums where a plain recurrent layer has one."""
@@ -299,7 +309,7 @@ def lstm_size() -> Outcome:
     course="000",
     printed="eq 19",
     title="The peak of the radial target",
-    claims=[Number("value at 0 for R = 0.2, d = 2", 0.12566, tolerance=5e-6)],
+    claims=[Number("value at 0 for R = 0.2, d = 2", 0.12566, tolerance=5e-6, unprinted="pi R^2")],
 )
 def radial_peak() -> Outcome:
     """The transform of a disc is its area at 0: pi R^2 = 0.12566."""

@@ -16,7 +16,12 @@ from chainrule.nn.layers.arithmetic import conv_output_size, dense_weights, shar
     printed="eq 26-27; 004 eq 6.5, 6.22",
     title="The size of a convolution's output",
     claims=[
-        Number("settings in which formula and layer agree, of 405", 405, tolerance=0.5),
+        Number(
+            "settings in which formula and layer agree, of 405",
+            405,
+            tolerance=0.5,
+            unprinted="all that are tried",
+        ),
         Number("28 pixels, kernel 5, no padding", 24, tolerance=0.5),
         Statement("settings in which the fraction is not whole", "a floor is needed", at_least=1),
     ],

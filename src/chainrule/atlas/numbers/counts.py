@@ -16,7 +16,7 @@ LAYERS = ("c1", "s2", "c3", "s4", "c5", "f6", "output")
     title="The parameters and maps of LeNet",
     claims=[
         Number("parameters of C1, S2, C3, S4, C5, F6", (156, 0, 2416, 0, 48120, 10164), 0.5),
-        Number("parameters with the output", 61706, tolerance=0.5),
+        Number("parameters with the output", 61706, tolerance=0.5, unprinted="counted by hand"),
         Number("maps of C1, S2, C3, S4", (6, 28, 28, 6, 14, 14, 16, 10, 10, 16, 5, 5), 0.5),
     ],
 )

@@ -22,6 +22,7 @@ INVARIANT = {
     "layer norm": (1, 1, 0, 1, 0, 1),
     "self norm": (0, 0, 0, 0, 0, 0),
 }
+SIX = "the six changes of the picture, 1 for invariant"
 
 
 def slope(loss: Any, scores: Tensor, target: Tensor) -> Tensor:
@@ -100,7 +101,7 @@ def canonical_links(samples: int = 50) -> Outcome:
     course="004",
     printed="table 10.1",
     title="What normalizations do not see",
-    claims=[Number(name, row, tolerance=1e-9) for name, row in INVARIANT.items()],
+    claims=[Number(f"{name}: {SIX}", row, tolerance=1e-9) for name, row in INVARIANT.items()],
 )
 def invariances() -> Outcome:
     """Six changes of weights or data, and four normalizations: whose outputs stay the same?
@@ -135,4 +136,5 @@ def invariances() -> Outcome:
     ax.set_yticks(range(6), [name.replace("single training case", "single case") for name in names])
     ax.set_title("Change of the outputs")
     charts.add_colorbar(ax, drawn, "log10 of the relative change")
-    return Outcome({name: [float(v) for v in table[name].values()] for name in rows}, [ax])
+    found = {f"{name}: {SIX}": [float(v) for v in table[name].values()] for name in rows}
+    return Outcome(found, [ax])

@@ -70,13 +70,16 @@ def area(net: nn.Module, x: Tensor, y: Tensor) -> float:
 
 
 def histograms(sums: dict[str, Tensor]) -> Any:
-    """Both distributions, beside the standard normal one."""
+    """Both distributions, beside the standard normal one and the normal one of their moments."""
     axes = charts.grid_of_axes(None, 2, 2, (3.3, 2.9))
     x = chainrule.linspace(-4, 4, 161)
     normal = (-x * x / 2).exp() / math.sqrt(2 * math.pi)
     for ax, (name, values) in zip(axes, sums.items(), strict=True):
         ax.hist(values.numpy(), 60, range=(-4, 4), density=True, color=charts.COLORS[0])
         ax.plot(x.numpy(), normal.numpy(), color="black", label="standard normal")
+        z = (x - values.mean()) / values.std()
+        own = (-z * z / 2).exp() / (float(values.std()) * math.sqrt(2 * math.pi))
+        ax.plot(x.numpy(), own.numpy(), "--", color=charts.COLORS[1], label="same mean, variance")
         ax.set(title=name, xlabel="sum of a unit", ylabel="density", ylim=(0, 0.62))
     axes[0].legend(loc="upper center")
     return axes

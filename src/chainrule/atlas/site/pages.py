@@ -136,7 +136,9 @@ def _made(entry: Entry, record: Record) -> str:
     settings = ", ".join(f"{k} = {v}" for k, v in record.settings.items())
     chosen = f" ({escape(settings)})" if settings else ""
     seconds = f"{record.seconds:.1f} s" if record.seconds >= 0.1 else "less than 0.1 s"
-    other = ", ".join(f"{k} = {v}" for k, v in entry.full.items())
+    other = ", ".join(
+        f"{k} = {'as many as the course has' if v is None else v}" for k, v in entry.full.items()
+    )
     size = "full" if record.full else "quick"
     more = f" The full settings are {escape(other)}." if other and not record.full else ""
     command = f"chainrule atlas {entry.id}{' --full' if record.full else ''}"

@@ -32,10 +32,11 @@ flex-wrap:wrap;margin-top:auto}
 .picture a{display:block}
 iframe{width:100%;height:34rem;border:1px solid var(--line);border-radius:8px}
 td,th{vertical-align:top}
-.claims td{min-width:6.5rem}
+.claims td{min-width:6.5rem;overflow-wrap:break-word}
 @media (max-width:600px){.claims thead{display:none}.claims tr{display:block;padding:.5rem 0;
-border-bottom:1px solid var(--line)}.claims td{display:grid;grid-template-columns:5.5rem 1fr;
-border:0;padding:.1rem 0}.claims td::before{content:attr(data-head);color:var(--soft)}
+border-bottom:1px solid var(--line)}.claims td{display:grid;
+grid-template-columns:5.5rem minmax(0,1fr);border:0;padding:.1rem 0}
+.claims td::before{content:attr(data-head);color:var(--soft)}
 .claims td>*{grid-column:2}.claims td br{display:none}.claims td:empty{display:none}
 .claims td:first-child{font-weight:600}}
 .ways{display:flex;justify-content:space-between;gap:1rem;flex-wrap:wrap}
