@@ -20,7 +20,7 @@ mkdir $(1)
 tar --exclude=./.git --exclude='./.venv*' --exclude='./.*_cache' --exclude=./.hypothesis --exclude=./.fallback --exclude=./.sanitize --exclude=./build --exclude=./demo --exclude='*.so' --exclude='*.egg-info' --exclude=__pycache__ -cf - . | tar -xf - -C $(1)
 endef
 
-.PHONY: demo test fallback sanitize xla faults browser parity bench bench-kernels mnist doctor house stub gpu-bench lint style types suite format clean
+.PHONY: demo test fallback sanitize xla faults browser parity bench bench-kernels mnist doctor house stub gpu-bench gpu-programs lint style types suite format clean
 .DEFAULT_GOAL := demo
 
 # The library alone: enough to use it.
@@ -160,6 +160,15 @@ bench-kernels: $(PEERS)/.ready
 gpu-bench:
 	$(PYTHON) benchmarks/gpu.py
 
+# What XLA makes of the same steps for a GPU, by its compiler, where there is none.
+.venv-gpu/.ready: pyproject.toml
+	test -x .venv-gpu/bin/python || $(PYTHON) -m venv .venv-gpu
+	.venv-gpu/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[xla]' 'jax[cuda13]' ml_dtypes
+	touch $@
+
+gpu-programs: .venv-gpu/.ready
+	.venv-gpu/bin/python benchmarks/gpu_programs.py
+
 # All rows of the table of MNIST errors, from the files in $$CHAINRULE_DATA: hours.
 mnist: $(VENV)/.tools
 	CHAINRULE_MNIST=1 $(BIN)/python -m pytest -v tests/test_mnist.py
@@ -180,5 +189,5 @@ stub: $(VENV)/.tools
 	$(BIN)/python tools/pictures.py --list
 
 clean:
-	rm -rf $(VENV) .fallback .sanitize .venv-numpy $(PEERS) demo build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .fallback .sanitize .venv-numpy .venv-xla .venv-gpu $(PEERS) demo build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find . \( -name __pycache__ -o -name .hypothesis \) -type d -prune -exec rm -rf {} +

@@ -36,6 +36,7 @@ import numpy as np
 import chainrule
 from _timing import Times, take_turns
 from gpu_rows import EPOCH, ROWS, STEPS_OF, TOGETHER, Candidates, Case, Setting
+from pages import kept
 
 __all__ = ["table"]
 
@@ -222,11 +223,12 @@ def main() -> None:
     whole = asked.rows == list(ROWS) and not asked.small
     page = asked.out or (PAGE if whole else None)
     lines = ["# Training on a GPU", ""]
+    others = kept(page) if page is not None else ""  # parts that other programs write
     for text in table(asked):
         lines.append(text)
         print(text, flush=True)
         if page is not None:
-            page.write_text("\n".join(lines) + "\n")
+            page.write_text("\n".join(lines) + "\n" + others)
 
 
 if __name__ == "__main__":
