@@ -75,31 +75,56 @@ NO_KERNELS = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple", 
 SIZES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, "f32": 4}
 SIZES |= {"s64": 8, "u64": 8, "f64": 8, "c64": 8}
 _ARRAY = re.compile(r"\b([a-z]+\d*)\[([\d,]*)\]")
-_LINE = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*?)\)(?:, |$)")
+_LINE = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*?)\)(.*)")
 _PART = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \([^\n]*\) -> [^\n]* \{\n(.*?)^\}", re.M | re.S)
+
+
+class Line(NamedTuple):
+    """An instruction in XLA's text."""
+
+    name: str
+    shape: str
+    kind: str
+    given: str  # its operands, or the number of a parameter
+    rest: str  # its settings, and where it comes from
+
+    @property
+    def operands(self) -> list[str]:
+        """Their names."""
+        return re.findall(r"%([\w.\-]+)", self.given)
+
+
+def _lines_of(part: str) -> list[Line]:
+    return [Line(*match.groups()) for match in map(_LINE.match, part.splitlines()) if match]
 
 
 def kernels_of(text: str) -> list[Kernel]:
     """The kernels of one step of a compiled program in XLA's text: of the loop, if it has one."""
-    parts = dict(_PART.findall(text))
-    loops = re.findall(r" while\(.*body=%?([\w.\-]+)", text)
-    longest = max([parts[name] for name in loops], key=len, default="")
+    parts = {name: _lines_of(part) for name, part in _PART.findall(text)}
     whole = parts[re.findall(r"^ENTRY %?([\w.\-]+)", text, re.M)[0]]
-    body = longest if len(longest) > len(whole) else whole  # a loop inside of a step is a kernel
-    found, shapes = [], {}
-    for line in body.splitlines():
-        match = _LINE.match(line)
-        if match is None:
+    loops = [parts[name] for name in re.findall(r" while\(.*body=%?([\w.\-]+)", text)]
+    body = max([whole, *loops], key=len)  # a loop inside of a step is one kernel
+    shapes = {line.name: line.shape for line in body}
+    found = []
+    for line in body:
+        if line.kind in NO_KERNELS and not (line.kind == "while" and body is whole):
             continue
-        name, shape, kind, operands = match.groups()
-        shapes[name] = shape
-        if kind in NO_KERNELS and not (kind == "while" and body is whole):
-            continue
-        read = [shapes[o] for o in re.findall(r"%([\w.\-]+)", operands) if o in shapes]
-        told = re.search(r'op_name="([^"]*)"', line)
-        nbytes = sum([_nbytes(s) for s in [shape, *read]])
-        found.append(Kernel(kind, shape, told[1] if told else "", nbytes))
+        called = re.search(r"calls=%?([\w.\-]+)", line.rest)
+        inside = parts[called[1]] if called else []
+        read = [shapes.get(name, "") for name in line.operands]
+        nbytes = _nbytes(line.shape) + sum([_read(k, s, inside) for k, s in enumerate(read)])
+        made_of = re.findall(r'op_name="([^"]*)"', line.rest)
+        found.append(Kernel(line.kind, line.shape, "".join(made_of[:1]), nbytes))
     return found
+
+
+def _read(number: int, shape: str, inside: list[Line]) -> int:
+    """The bytes that a kernel reads of an operand: of one it only takes parts of, those."""
+    own = [line.name for line in inside if (line.kind, line.given) == ("parameter", str(number))]
+    parts = [line for line in inside if own and own[0] in line.operands]
+    if parts and all([line.kind in ("slice", "dynamic-slice") for line in parts]):
+        return min(_nbytes(shape), sum([_nbytes(line.shape) for line in parts]))
+    return _nbytes(shape)
 
 
 def _nbytes(shape: str) -> int:
