@@ -178,6 +178,7 @@ from chainrule.ops.reduce.sort import (  # all of it
     argsort, bincount, bucketize, histc, isin, kthvalue, msort, searchsorted, sort, topk, unique,
     unique_consecutive,
 )
+from chainrule.backend.devices import OutOfDeviceMemory as OutOfMemoryError
 from chainrule.backend.threads import (
     are_deterministic_algorithms_enabled, get_num_threads, set_num_threads,
     use_deterministic_algorithms,
@@ -351,7 +352,8 @@ __all__ = [
     "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "ne", "neg",
     "negative", "newaxis", "nextafter", "nll_loss", "nn", "no_grad", "nonzero", "nonzero_static",
     "norm", "normal", "not_equal", "numel", "one_hot", "ones", "ones_like", "onnx", "optim",
-    "orgqr", "ormqr", "outer", "pad", "pairwise_distance", "pca_lowrank", "pdist", "permute",
+    "orgqr", "ormqr", "outer",
+    "OutOfMemoryError", "pad", "pairwise_distance", "pca_lowrank", "pdist", "permute",
     "permute_copy", "pi", "pinverse", "pixel_shuffle", "pixel_unshuffle", "poisson",
     "poisson_nll_loss", "polar", "polygamma", "positive", "pow", "prelu", "preserve_format",
     "problems", "prod", "promote_types", "put", "qr", "quantile", "rad2deg", "rand", "rand_like",
