@@ -230,6 +230,11 @@ def test_new_tensors_lie_beside_their_model() -> None:
         assert torch.zeros(2, device="cpu").new_full((2,), 1).is_cpu
 
 
+def test_numbers_that_repeat_stay_there() -> None:
+    repeated = torch.repeat_interleave(torch.tensor([1, 2], device=PLACE))
+    assert (repeated.tolist(), repeated.device.type) == ([0, 1, 1], PLACE)
+
+
 def test_types_tell_the_device() -> None:
     x = there(2)
     assert x.type() == "chainrule.xla.FloatTensor"

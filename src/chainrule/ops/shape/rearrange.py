@@ -8,7 +8,7 @@ from typing import overload
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.creation.conversion import clone, contiguous
-from chainrule.ops.core.arguments import same_place
+from chainrule.ops.core.arguments import placed_like, same_place
 from chainrule.ops.index.reading import choose, narrow
 from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.core.primitive import Linear
@@ -281,7 +281,7 @@ def repeat_interleave(
     tensor([1, 2, 2, 2])
     """
     if repeats is None:
-        return of_array(_repeated_numbers(input, None, output_size))
+        return placed_like(input, of_array(_repeated_numbers(input, None, output_size)))
     if dim is None:
         input, dim = ravel(input), 0
     d = existing_dim("repeat_interleave", dim, input)
