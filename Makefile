@@ -106,7 +106,7 @@ sanitize: $(VENV)/.tools
 # together, and four devices that JAX makes of the CPU; JAX in an environment of its own.
 .venv-xla/.ready: pyproject.toml
 	test -x .venv-xla/bin/python || $(PYTHON) -m venv .venv-xla
-	.venv-xla/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[xla]' pytest pytest-xdist hypothesis matplotlib ml_dtypes
+	.venv-xla/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[xla]' pytest pytest-xdist hypothesis matplotlib ml_dtypes scikit-learn
 	touch $@
 
 # What needs no JAX, and runs in make test:

@@ -371,7 +371,7 @@ class TensorMethods(Located):
     def cumsum_(self, *, axis: _int, dtype: DType | None = None) -> Self:
         """The running sum: y[i] = x[0] + ... + x[i]."""
     def data_ptr(self) -> _int:
-        """The address of the first element."""
+        """The address of the first element, of a tensor on the CPU."""
     def deg2rad(self) -> Tensor:
         """Degrees to radians."""
     def deg2rad_(self) -> Self:
@@ -1006,6 +1006,8 @@ class TensorMethods(Located):
         """1 / x"""
     def reciprocal_(self) -> Self:
         """1 / x"""
+    def record_stream(self, stream: Any) -> None:
+        """Notes that a stream of a GPU uses the tensor, which XLA knows."""
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Calls ``hook(gradient)`` when the tensor's gradient is known; what it returns replaces it."""
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
@@ -1276,12 +1278,12 @@ class TensorMethods(Located):
         """x without its fraction."""
     @overload
     def type(self) -> str:
-        """The name of the tensor's type, or the tensor in another type."""
+        """The name of the tensor's type and device, or the tensor in another type; a type that tells the device, too, like ``cuda.FloatTensor``, moves it there."""
     @overload
     def type(self, dtype: DType, non_blocking: builtins.bool = False) -> Tensor:
-        """The name of the tensor's type, or the tensor in another type."""
+        """The name of the tensor's type and device, or the tensor in another type; a type that tells the device, too, like ``cuda.FloatTensor``, moves it there."""
     def type_as(self, other: Tensor) -> Tensor:
-        """``input`` in the type of ``other``."""
+        """``input`` in the type of ``other``, and on its device."""
     def unbind(self, dim: _int = 0, *, axis: _int = 0) -> tuple[Tensor, ...]:
         """Views of all slices along a dimension, without that dimension."""
     @overload

@@ -101,11 +101,11 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (
         r".*Storage.*|storage|storage_type|is_set_to|const_data_ptr|PyTorchFile.*"
-        r"|from_file|.*StorageContext|torch_version|record_stream|get_file_path",
+        r"|from_file|.*StorageContext|torch_version|get_file_path",
         "memory is a NumPy array: x.numpy() shares it, numpy.memmap maps a file",
     ),
     (
-        r"Event|Stream|mps|xpu|mtia|ipu|xla|vulkan|is_vulkan.*|AcceleratorError|OutOfMemoryError"
+        r"Event|Stream|mps|xpu|mtia|ipu|xla|vulkan|is_vulkan.*|AcceleratorError"
         r"|get_device_module|FatalError|profiler_allow.*",
         "devices besides the CPU are JAX's; chainrule.cuda and chainrule.accelerator ask for them",
     ),

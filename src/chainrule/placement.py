@@ -7,6 +7,7 @@ from typing import Any
 
 from chainrule.backend import devices
 from chainrule.backend.placed import Place, Placed
+from chainrule.random import Generator
 
 __all__ = [
     "Located",
@@ -135,6 +136,7 @@ def device_of_array(array: Any) -> device:
 
 
 _CPU = device("cpu")
+Generator.place = staticmethod(device)
 
 
 class Located:

@@ -52,20 +52,20 @@ class Generator:
 
     # How a state is handed out: the room of operations sets this to make a uint8 tensor.
     wrap_state: Callable[[np.ndarray], Any] = staticmethod(lambda state: state)
+    # The device of a name, an error if it is not there: ``placement`` sets this, too.
+    place: Callable[[Any], Any] = staticmethod(lambda name: name)
+    _device: Device = "cpu"
 
     def __init__(self, device: Device = "cpu"):
-        if str(device) != "cpu":
-            raise RuntimeError(
-                f"Generator: device {device!r} has none; use 'cpu': random numbers are drawn on "
-                "the host, the same ones for all devices"
-            )
+        if device != "cpu":
+            self._device = self.place(device)
         self._seed = 67280421310721  # PyTorch's, for generators that were never seeded
         self._raw: Raw | None = None
 
     @property
-    def device(self) -> str:
-        """Where the bits are made."""
-        return "cpu"
+    def device(self) -> Any:
+        """The device that was named. Bits are made on the host, the same ones for all devices."""
+        return self.place(self._device)
 
     @property
     def raw(self) -> Raw:
@@ -123,7 +123,7 @@ class Generator:
 
     def clone_state(self) -> Generator:
         """A second generator that will give the same numbers."""
-        return Generator().set_state(self.get_state())
+        return Generator(self._device).set_state(self.get_state())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (np.asarray(self.get_state()).tobytes(),)

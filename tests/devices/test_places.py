@@ -175,8 +175,8 @@ def test_devices_that_are_not_there() -> None:
         torch.device("mps")
     with pytest.raises(RuntimeError, match="xla:7 is not available; there "):
         torch.device("xla:7")
-    with pytest.raises(RuntimeError, match="'xla' has none; use 'cpu': random numbers are drawn"):
-        torch.Generator(PLACE)
+    with pytest.raises(RuntimeError, match="'cuda' is not available.*JAX finds no gpu"):
+        torch.Generator("cuda")
     with pytest.raises(RuntimeError, match=r"device_ids: .*xla:99 is not available.*leave it out"):
         nn.parallel.DistributedDataParallel(nn.Linear(2, 2).to(PLACE), device_ids=[99])
 
@@ -200,6 +200,107 @@ def test_memory_that_runs_out_names_sizes_and_the_batch() -> None:
 def test_a_trainer_names_a_device_that_is_none(device: Any, message: str) -> None:
     with pytest.raises(RuntimeError, match=message):
         train.Trainer(nn.Linear(1, 1), "mse", device=device)
+
+
+def test_memory_that_runs_out_for_views_and_checks() -> None:
+    """What a view shows is computed, too, and a check waits for what was computed before it."""
+    with pytest.raises(torch.OutOfMemoryError, match=r"broadcast_to of float32\[1048576, 1\], wh"):
+        there(1 << 20, 1).expand(1 << 20, 1 << 22).clone().sum().item()
+    x = there(1 << 20, 1) @ there(1, 1 << 22)
+    with pytest.raises(torch.OutOfMemoryError, match="take a smaller batch"):
+        torch.backend.K.all_finite([x.array])
+
+
+def test_generators_have_a_device_and_the_same_numbers() -> None:
+    for place in (PLACE, torch.device(PLACE)):
+        g = torch.Generator(device=place).manual_seed(3)
+        assert g.device == g.clone_state().device == torch.device(PLACE)
+        drawn = torch.rand(3, device=PLACE, generator=g)
+        assert torch.equal(drawn.cpu(), torch.rand(3, generator=torch.Generator().manual_seed(3)))
+    assert torch.Generator().device == torch.device("cpu")
+
+
+def test_new_tensors_lie_beside_their_model() -> None:
+    x = there(2)
+    for y in (x.new_full((2,), 3), x.new(2, 3), x.new([1.0]), torch.ones(2).type_as(x)):
+        assert (y.device, y.dtype) == (x.device, x.dtype)
+    assert x.new_full((2,), 3, device="cpu").is_cpu
+    assert x.type_as(torch.ones(2, dtype=torch.float64)).is_cpu
+    with torch.device(PLACE):
+        assert torch.zeros(2, device="cpu").new_full((2,), 1).is_cpu
+
+
+def test_numbers_that_repeat_stay_there() -> None:
+    repeated = torch.repeat_interleave(torch.tensor([1, 2], device=PLACE))
+    assert (repeated.tolist(), repeated.device.type) == ([0, 1, 1], PLACE)
+
+
+def test_types_tell_the_device() -> None:
+    x = there(2)
+    assert x.type() == "chainrule.xla.FloatTensor"
+    assert x.type("torch.DoubleTensor").type() == "chainrule.DoubleTensor"
+    assert torch.ones(2).type("chainrule.xla.LongTensor").type() == "chainrule.xla.LongTensor"
+    assert x.type(torch.float64).device == x.type("float64").device == x.device
+    assert x.type(torch.FloatTensor).is_cpu
+    assert not isinstance(x, torch.FloatTensor)
+    with pytest.raises(ValueError, match=r"invalid type 'torch\.mps\.FloatTensor'; use a dtype"):
+        x.type("torch.mps.FloatTensor")
+
+
+@pytest.mark.parametrize("place", ["cpu", PLACE])
+def test_views_know_where_they_begin(place: str) -> None:
+    x = torch.arange(12.0).reshape(3, 4).to(place)
+    assert [v.storage_offset() for v in (x[1:], x[1:, 2:], x.T[1], x.view(-1))] == [4, 6, 1, 0]
+    assert x[1:, 1:].as_strided((2, 2), (4, 1)).tolist() == [[5.0, 6.0], [9.0, 10.0]]
+    x[2:].as_strided((2,), (1,)).add_(100)
+    assert x[2].tolist() == [108.0, 109.0, 10.0, 11.0]
+
+
+def test_memory_on_a_device_has_no_address() -> None:
+    with pytest.raises(RuntimeError, match=r"data_ptr: a tensor on xla:0 has no address.*x\.cpu"):
+        there(2).data_ptr()
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU that is JAX's CPU."""
+    torch.backend.devices.jax()
+    monkeypatch.setitem(torch.backend.devices.KINDS, "cuda", "cpu")
+
+
+@pytest.mark.usefixtures("gpu")
+def test_streams_are_the_order_of_the_program() -> None:
+    """What loaders do that copy batches ahead."""
+    ahead, event = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True)
+    with torch.cuda.stream(ahead):
+        x = torch.ones(2, pin_memory=True).cuda(non_blocking=True)
+    torch.cuda.current_stream().wait_stream(ahead)
+    x.record_stream(torch.cuda.current_stream())
+    ahead.record_event(event).wait()
+    ahead.wait_event(event)
+    ahead.synchronize()
+    assert event.elapsed_time(ahead.record_event(torch.cuda.Event(enable_timing=True))) >= 0
+    assert torch.cuda.default_stream() == ahead
+    assert (ahead.query(), ahead.device) == (True, torch.device("cuda:0"))
+    assert x.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_types_of_tensors_on_a_gpu() -> None:
+    Tensor = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
+    x = Tensor([1.0, 2.0])
+    assert (x.type(), x.is_cuda, tuple(Tensor(2, 3).shape)) == (
+        "chainrule.cuda.FloatTensor",
+        True,
+        (2, 3),
+    )
+    assert isinstance(x, Tensor)
+    assert torch.ones(2).type(torch.cuda.LongTensor).type() == "chainrule.cuda.LongTensor"
+    assert torch.ones(2).type("torch.cuda.FloatTensor").is_cuda
+    torch.set_default_tensor_type("torch.cuda.FloatTensor")
+    assert torch.zeros(2).is_cuda
+    torch.set_default_tensor_type(torch.FloatTensor)
+    assert torch.zeros(2).is_cpu
 
 
 def test_sparse_tensors_come_back() -> None:

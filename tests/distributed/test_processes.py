@@ -51,7 +51,10 @@ class Started:
     def wait_for(self, word: str) -> None:
         for run in self.runs.values():
             assert run.stdout is not None
-            assert run.stdout.readline().strip() == word, run.communicate(timeout=60)
+            line = run.stdout.readline()
+            while line.startswith("[Gloo]"):
+                line = run.stdout.readline()
+            assert line.strip() == word, run.communicate(timeout=60)
 
     def ends(self, rank: int) -> tuple[int, str]:
         """Exit status and errors of a process."""
@@ -91,6 +94,26 @@ def test_a_killed_process_ends_the_others(tmp_path: Path, victim: int, where: st
     assert re.search(rf"process {victim} of 2 \(pid {pid} on .*\) ended without a word", lines[0])
     assert "Check failure stack trace" not in errors
     assert started.ends(victim)[0] == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_process_killed_between_steps_is_named(tmp_path: Path, victim: int) -> None:
+    """Also where the sum over processes fails before it is known who is gone."""
+    program = (
+        f"{START}from chainrule import nn, randn\n"
+        "net = nn.parallel.DistributedDataParallel(nn.BatchNorm1d(4).to('xla'))\n"
+        "x = randn(8, 4).to('xla')\nnet(x)\nprint('up', flush=True)\nfor _ in range(9999): net(x)"
+    )
+    started = Started(tmp_path, program, {0: 2, 1: 2})
+    started.wait_for("up")
+    begin = time.monotonic()
+    started.runs[victim].kill()
+    status, errors = started.ends(1 - victim)
+    assert time.monotonic() - begin < 30
+    assert status == 1
+    last = errors.splitlines()[-1]
+    assert re.search(rf"ends, because process {victim} of 2 .* ended without a word", last), errors
+    started.ends(victim)
 
 
 def test_a_process_that_fails_ends_the_others(tmp_path: Path) -> None:

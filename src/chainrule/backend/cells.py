@@ -5,6 +5,7 @@ See ``backend/placed.py`` for what a cell is, and ``backend/dispatch.py`` for wh
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType, MethodType
@@ -31,6 +32,7 @@ __all__ = [
     "in_cells",
     "into_base",
     "mapped",
+    "offset_between",
     "place_of_all",
     "raw_of",
     "viewed",
@@ -95,19 +97,22 @@ def computed(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     """A function of arrays of JAX's, on cells."""
     place = place_of_all(kernel, args, kwargs)
     given, named = _raws(kernel, args, kwargs)
-    try:
-        with jax().default_matmul_precision("highest"):  # XLA's own default is less: TF32 on GPUs
-            out = _called(function, given, named)
-    except Exception as error:
-        raise _translated(error, kernel, args, kwargs) from error
+    with jax().default_matmul_precision("highest"):  # XLA's own default is less: TF32 on GPUs
+        out = _called(kernel, function, given, named, whole=True)
     return in_cells(out, place)
 
 
-def _called(function: Any, args: Any, kwargs: Any) -> Any:
-    """What a function of arrays of JAX's returns; as a program, unless one is being traced."""
-    if is_tracing() or meshes.are_in_use():
-        return meshes.in_turn(function(*args, **kwargs))
-    return called(function, args, kwargs)
+def _called(kernel: str, function: Any, given: Any, named: Any, whole: bool = False) -> Any:
+    """What a function of arrays of JAX's returns; as a ``whole`` it is one program, unless it is
+    part of one that is being traced. PyTorch's error where memory runs out."""
+    try:
+        if whole and not (is_tracing() or meshes.are_in_use()):
+            return called(function, given, named)
+        return meshes.in_turn(function(*given, **named))
+    except Exception as error:
+        if not is_full(error):
+            raise
+        raise _translated(error, kernel, function, given, named) from error
 
 
 def _raws(kernel: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -119,12 +124,18 @@ def _raws(kernel: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
     return mapped((args, kwargs), lambda cell: known[id(cell)])
 
 
-def _translated(error: Exception, kernel: str, args: Any, kwargs: Any) -> Exception:
-    """What XLA says when memory runs out, with what it was asked for."""
-    if not is_full(error):
-        return error
-    sizes = [f"{c.dtype}{list(c.shape)}" for c in cells_in((args, kwargs))]
-    return out_of_memory(f"{kernel} of {', '.join(sizes[:6])}", str(error))
+def _translated(error: Exception, kernel: str, function: Any, given: Any, named: Any) -> Exception:
+    """What XLA says when memory runs out, with what was asked for."""
+    sizes = _sizes((given, named))
+    with contextlib.suppress(Exception):  # XLA has not computed what it makes, but knows its shape
+        made = jax().eval_shape(lambda: function(*given, **named))
+        sizes += f", which makes {_sizes(made)}"
+    return out_of_memory(f"{kernel} of {sizes}", str(error))
+
+
+def _sizes(tree: Any) -> str:
+    leaves = [a for a in jax().tree_util.tree_leaves(tree) if hasattr(a, "dtype") and a.shape != ()]
+    return ", ".join([f"{a.dtype}{list(a.shape)}" for a in leaves[:6]]) or "numbers"
 
 
 def in_cells(out: Any, place: Place) -> Any:
@@ -143,8 +154,13 @@ def in_cells(out: Any, place: Place) -> Any:
 def checked(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     """The answer of a check; one that is not known while a program is traced stays an array."""
     given, named = _raws(kernel, args, kwargs)
-    ok = _called(function, given, named)
-    return ok if is_traced(ok) else bool(ok)
+    ok = _called(kernel, function, given, named, whole=True)
+    try:
+        return ok if is_traced(ok) else bool(ok)
+    except Exception as error:  # of what was computed meanwhile
+        if not is_full(error):
+            raise
+        raise _translated(error, kernel, function, given, named) from error
 
 
 def written(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
@@ -157,7 +173,7 @@ def written(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     given, named = _raws(kernel, args, kwargs)
     if kernel == "write_updates":  # its rule is written in operations, which know cells
         given = (OnRaw(args[0], place), *given[1:])
-    out = _called(function, given, named)
+    out = _called(kernel, function, given, named, whole=True)
     places = WRITES[kernel]
     if len(places) == 1:
         return _into(args[places[0]], out)
@@ -217,7 +233,7 @@ def viewed(kernel: str, function: Any, args: Any, kwargs: Any) -> Any:
     place = place_of_all(kernel, args, kwargs)
     twin = backend.reference(kernel)
     strides = _strides(kernel, twin, cell, rest, kwargs)
-    raw = meshes.in_turn(function(cell.raw, *rest, **kwargs))
+    raw = _called(kernel, function, (cell.raw, *rest), kwargs)
     if strides is None:
         return Placed(raw, place)
     return Placed(raw, place, cell, Taken(kernel, function, twin, tuple(rest), kwargs), strides)
@@ -228,8 +244,7 @@ def _strides(kernel: str, twin: Any, cell: Placed, args: Any, kwargs: Any) -> An
 
     NumPy finds them from an array over memory that is not there, and that it does not read.
     """
-    shape, strides = cell.shape, cell.strides
-    like = np.lib.stride_tricks.as_strided(np.empty(1, cell.dtype), shape, strides)
+    like = _like(cell)
     if kernel != "reshape":
         out = twin(like, *args, **kwargs)
         return out.strides if np.may_share_memory(out, like) or not out.size else None
@@ -239,10 +254,33 @@ def _strides(kernel: str, twin: Any, cell: Placed, args: Any, kwargs: Any) -> An
         return None
 
 
+def _like(cell: Placed) -> np.ndarray:
+    return np.lib.stride_tricks.as_strided(np.empty(1, cell.dtype), cell.shape, cell.strides)
+
+
+def offset_between(base: Placed, view: Placed) -> int:
+    """The place of the first element of a view in its base on the CPU, in elements."""
+    start = 0
+    while view is not base and view.base is not None:
+        start += _start(view.base, view.taken)
+        view = view.base
+    return start // base.itemsize
+
+
+def _start(cell: Placed, taken: Taken) -> int:
+    """Where a view begins in the memory of a cell, in bytes."""
+    if taken.kernel == "reshape":
+        return 0
+    like = _like(cell)
+    out = taken.twin(like, *taken.args, **taken.kwargs)
+    address = backend.reference("address")
+    return address(out) - address(like) if out.size else 0
+
+
 def again(view: Placed, base: Placed) -> Any:
     """The array that a view shows of its base now."""
     taken = view.taken
-    return meshes.in_turn(taken.function(base.raw, *taken.args, **taken.kwargs))
+    return _called(taken.kernel, taken.function, (base.raw, *taken.args), taken.kwargs)
 
 
 def into_base(view: Placed, raw: Any) -> None:
@@ -250,7 +288,7 @@ def into_base(view: Placed, raw: Any) -> None:
     base: Any = view.base
     taken = view.taken
     put_back = _PUT_BACK.get(taken.kernel, _put_back_anywhere)
-    base.write(meshes.in_turn(put_back(base.raw, raw, taken)))
+    base.write(_called("in-place", put_back, (base.raw, raw, taken), {}))
 
 
 def _put_back_anywhere(whole: Any, part: Any, taken: Taken) -> Any:

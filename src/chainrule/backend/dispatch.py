@@ -23,6 +23,7 @@ from chainrule.backend.cells import (
     in_cells,
     into_base,
     mapped,
+    offset_between,
     place_of_all,
     viewed,
     written,
@@ -111,15 +112,14 @@ class Engine:
         """A copy of the numbers of a cell on the host."""
         if thread.recorder is not None:
             thread.recorder.refuse("it reads numbers of a tensor")
-        for settle in list(unsettled.values()):
-            settle()
-        raw = cell.raw
         try:
-            return meshes.read(raw)
+            for settle in list(unsettled.values()):
+                settle()
+            return meshes.read(cell.raw)
         except Exception as error:  # what was computed meanwhile, and had no room
-            if not is_full(error):
+            if isinstance(error, MemoryError) or not is_full(error):
                 raise
-            what = f"a tensor of {raw.dtype}{list(raw.shape)}, or what it is made of"
+            what = f"a tensor of {cell.dtype}{list(cell.shape)}, or what it is made of"
             raise out_of_memory(what, str(error)) from error
 
 
@@ -188,6 +188,7 @@ OF_CELLS: dict[str, Callable[..., Any]] = {
     "from_python": _asarray,
     "is_contiguous": lambda a: a.flags.c_contiguous,
     "may_share_memory": lambda a, b: _root(a) is _root(b),
+    "offset_between": offset_between,
     "owned": _owned,
     "to_contiguous": _to_contiguous,
     "to_numpy": lambda a: compute.read(a),
@@ -212,7 +213,10 @@ def _looking(kernel: str, host: Any) -> Any:
         return host
     found = _known.get((kernel, host))
     if found is None:
-        found = _known[kernel, host] = _made(kernel, host)
+        found = _made(kernel, host)
+        if kernel in OF_INPUTS:
+            found = _strict(kernel, found)
+        _known[kernel, host] = found
     return found
 
 
@@ -290,6 +294,13 @@ def _hosted(kernel: str, host: Any) -> Callable[..., Any]:
 
 # From which argument on numbers of the host choose elements, as they may on a device, too.
 INDEXED = {"index": 1, "index_place": 1, "index_put": 2}
+# Kernels of ``K`` that operations call with nothing but their inputs, and what users call these.
+OF_INPUTS = {
+    "attention": "scaled_dot_product_attention",
+    "bag_rows": "embedding_bag",
+    "normalize_parts": "normalize",
+    "scale_channels": "normalize",
+}
 
 
 def _strict(kernel: str, looking: Any) -> Any:
@@ -306,7 +317,8 @@ def _strict(kernel: str, looking: Any) -> Any:
 
     def strict(*args: Any, **kwargs: Any) -> Any:
         cell = other = None
-        for a in args if end is None or args[0].__class__ is not Placed else args[:end]:
+        given = args if end is None or args[0].__class__ is not Placed else args[:end]
+        for a in (*given, *kwargs.values()) if kwargs else given:
             kind = a.__class__
             if kind is Placed:
                 cell = a
@@ -319,7 +331,7 @@ def _strict(kernel: str, looking: Any) -> Any:
                     elif part.__class__ is np.ndarray and part.shape:
                         other = part
         if cell is not None and other is not None:
-            raise several_places(kernel, cell.place, "cpu")
+            raise several_places(OF_INPUTS.get(kernel, kernel), cell.place, "cpu")
         return looking(*args, **kwargs)
 
     return _named_as(strict, kernel, host)

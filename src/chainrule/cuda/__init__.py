@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from chainrule.absent import Refused, absent, refused
+from chainrule.backend import dtypes
 from chainrule.cuda import amp
 from chainrule.cuda.memory import (
     OutOfMemoryError,
@@ -27,7 +28,6 @@ from chainrule.cuda.memory import (
     set_per_process_memory_fraction,
 )
 from chainrule.cuda.places import (
-    NO_GPU,
     Event,
     can_device_access_peer,
     current_device,
@@ -47,6 +47,15 @@ from chainrule.cuda.places import (
     synchronize,
     utilization,
 )
+from chainrule.cuda.streams import (
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)
+from chainrule.ops.creation.typed import TypedTensor
 from chainrule.tensor import Tensor
 
 __all__ = [
@@ -113,15 +122,7 @@ __all__ = [
     "utilization",
 ]
 
-# --- streams --------------------------------------------------------------------------------------
-
-NO_STREAMS = "XLA orders the work of a GPU by itself; leave the stream out"
-
-
-class Stream(Refused):
-    """A queue of work on a GPU."""
-
-    reason = NO_STREAMS
+# --- graphs ---------------------------------------------------------------------------------------
 
 
 class CUDAGraph(Refused):
@@ -129,28 +130,6 @@ class CUDAGraph(Refused):
 
     reason = "chainrule.compile records a step and repeats it"
 
-
-class StreamContext:
-    """A block whose work goes into a queue; None, which is all there can be, changes nothing."""
-
-    def __init__(self, stream: None):
-        self.stream = stream
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
-
-def stream(stream: None) -> StreamContext:
-    """A block whose work goes into a queue; None, which is all there can be, changes nothing."""
-    return StreamContext(stream)
-
-
-current_stream = refused("cuda.current_stream", NO_STREAMS)
-default_stream = refused("cuda.default_stream", NO_STREAMS)
-set_stream = refused("cuda.set_stream", NO_STREAMS)
 
 # --- seeds ----------------------------------------------------------------------------------------
 # Random numbers are drawn on the host wherever tensors live, so that they are the same everywhere:
@@ -194,48 +173,68 @@ set_rng_state = refused("cuda.set_rng_state", NO_GENERATOR)
 # --- tensors on a GPU -----------------------------------------------------------------------------
 
 
-class _CudaTensor(Refused):
-    reason = "chainrule.tensor(..., dtype=..., device='cuda') makes one where there is a GPU"
+class _OnGpu(TypedTensor):
+    kind = "cuda"
 
 
-class FloatTensor(_CudaTensor):
-    """float32 on a GPU."""
+class FloatTensor(metaclass=_OnGpu):
+    """A tensor of float32 on a GPU."""
+
+    dtype = dtypes.float32
 
 
-class DoubleTensor(_CudaTensor):
-    """float64 on a GPU."""
+class DoubleTensor(metaclass=_OnGpu):
+    """A tensor of float64 on a GPU."""
+
+    dtype = dtypes.float64
 
 
-class HalfTensor(_CudaTensor):
-    """float16 on a GPU."""
+class HalfTensor(metaclass=_OnGpu):
+    """A tensor of float16 on a GPU."""
+
+    dtype = dtypes.float16
 
 
-class BFloat16Tensor(_CudaTensor):
-    """bfloat16 on a GPU."""
+class BFloat16Tensor(metaclass=_OnGpu):
+    """A tensor of bfloat16 on a GPU."""
+
+    dtype = dtypes.bfloat16
 
 
-class ByteTensor(_CudaTensor):
-    """uint8 on a GPU."""
+class ByteTensor(metaclass=_OnGpu):
+    """A tensor of uint8 on a GPU."""
+
+    dtype = dtypes.uint8
 
 
-class CharTensor(_CudaTensor):
-    """int8 on a GPU."""
+class CharTensor(metaclass=_OnGpu):
+    """A tensor of int8 on a GPU."""
+
+    dtype = dtypes.int8
 
 
-class ShortTensor(_CudaTensor):
-    """int16 on a GPU."""
+class ShortTensor(metaclass=_OnGpu):
+    """A tensor of int16 on a GPU."""
+
+    dtype = dtypes.int16
 
 
-class IntTensor(_CudaTensor):
-    """int32 on a GPU."""
+class IntTensor(metaclass=_OnGpu):
+    """A tensor of int32 on a GPU."""
+
+    dtype = dtypes.int32
 
 
-class LongTensor(_CudaTensor):
-    """int64 on a GPU."""
+class LongTensor(metaclass=_OnGpu):
+    """A tensor of int64 on a GPU."""
+
+    dtype = dtypes.int64
 
 
-class BoolTensor(_CudaTensor):
-    """bool on a GPU."""
+class BoolTensor(metaclass=_OnGpu):
+    """A tensor of bool on a GPU."""
+
+    dtype = dtypes.bool_
 
 
 ABSENT = dict.fromkeys(
@@ -305,7 +304,7 @@ ABSENT = dict.fromkeys(
         "tunable",
         "use_mem_pool",
     ),
-    NO_GPU,
+    "it is part of CUDA's own interface, and GPUs are used through XLA, which has none of it",
 )
 
 

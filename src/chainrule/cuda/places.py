@@ -189,6 +189,9 @@ class Event:
         synchronize()
         self._time = perf_counter()
 
+    def wait(self, stream: Any = None) -> None:
+        """Lets a stream wait for the moment: it does."""
+
     def synchronize(self) -> None:
         """Waits for the moment: :meth:`record` has."""
 

@@ -101,6 +101,7 @@ class NetworkEstimator(BaseEstimator):
         module: a network to use instead: a ``chainrule.nn.Module``, of which a copy is trained, or
             a function (or class) that makes one for (n_features, n_outputs).
         callbacks: of ``chainrule.train``.
+        device: where to train, such as "cuda"; the network that comes out is on the CPU.
 
     After ``fit``: ``module_`` is the network, ``history_`` the table of the training; ``loss_``,
     ``best_loss_``, ``loss_curve_``, ``validation_scores_``, ``best_validation_score_``,
@@ -134,6 +135,7 @@ class NetworkEstimator(BaseEstimator):
     norm: str | None = None
     module: Any = None
     callbacks: Any = ()
+    device: Any = None
 
     # --- what a subclass says ---------------------------------------------------------------------
 
@@ -271,6 +273,7 @@ class NetworkEstimator(BaseEstimator):
             penalties=[penalty] if penalty.weights and self.alpha and not in_optimizer else [],
             callbacks=[monitor, *self.callbacks],
             progress=False,
+            device=self.device,
         )
         trainer.history, trainer.epoch = self.history_, len(self.history_)
         before = trainer.epoch
@@ -293,6 +296,8 @@ class NetworkEstimator(BaseEstimator):
             monitor.end()
             self.module_.eval()
             self.module_.zero_grad()
+            if self.device is not None:
+                self.module_.to("cpu")
         self._finish(trainer, before, n, incremental)
 
     def _batch_size(self, n: int) -> int:

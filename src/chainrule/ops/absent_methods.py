@@ -59,7 +59,6 @@ NAMES = (
     "q_scale",
     "q_zero_point",
     "qscheme",
-    "record_stream",
     "reinforce",
     "resize",
     "resize_as",

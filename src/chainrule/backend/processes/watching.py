@@ -35,6 +35,7 @@ class Watch:
         self.lines = meeting.lines
         self.lost = ""
         self.over = False
+        self._news = threading.Event()
         self._gone: set[int] = set()  # who said that it is done
         launcher = int(os.environ.get(LAUNCHER, 0))
         self._launcher = launcher if launcher == os.getppid() else 0
@@ -44,6 +45,15 @@ class Watch:
     def tell(self, word: str, why: str = "") -> None:
         """Says to all others that this process ``left``, ``failed`` or is ``done``."""
         self._say({"rank": self.rank, "word": word, "why": why})
+
+    def wait(self, seconds: float) -> None:
+        """Waits until a process is known to be gone, at most so long."""
+        self._news.wait(seconds)
+
+    def say_why(self, why: str) -> None:
+        """Says, as the last line of this process, why it ends."""
+        with contextlib.suppress(OSError):
+            os.write(2, f"chainrule: process {self.rank} ends, because {why}\n".encode())
 
     def _say(self, head: Mapping[str, Any], but: int = -1) -> None:
         with self._saying:
@@ -95,6 +105,7 @@ class Watch:
         if self.lost:
             return
         self.lost = f"process {rank} of {len(self.places)} ({self.places[rank]}) {why}"
+        self._news.set()
         if self.rank == 0:
             self._say({"rank": rank, "word": "lost", "why": why}, but=rank)
         ends = threading.Thread(target=self._after, name="chainrule-watch", daemon=True)
@@ -113,6 +124,5 @@ class Watch:
             return
         with contextlib.suppress(OSError, ValueError):  # of pipes that nobody reads any more
             sys.stdout.flush()
-        with contextlib.suppress(OSError):
-            os.write(2, f"chainrule: process {self.rank} ends, because {why}\n".encode())
+        self.say_why(why)
         os._exit(1)

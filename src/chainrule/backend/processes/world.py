@@ -30,6 +30,8 @@ class World:
     watch: Watch
 
 
+FOR_NEWS = 3.0  # seconds in which a process that was killed is heard of
+
 _world: World | None = None
 
 
@@ -103,9 +105,13 @@ def _at_exit(ours: World) -> None:
     if not ours.watch.lost and error is None:
         stop()
         return
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    if "Gloo" in text or "NCCL" in text:  # the connection to another process broke, or it did
+        ours.watch.wait(FOR_NEWS)
     if not ours.watch.lost:
-        text = " ".join(f"{type(error).__name__}: {error}".split())
         ours.watch.tell("failed", f"failed: {text[:500]}")
+    elif ours.watch.lost not in text:
+        ours.watch.say_why(ours.watch.lost)
     # JAX would wait for the others, which end as well.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):

@@ -76,7 +76,7 @@ def _chosen_rows(weight: Tensor, input: Tensor) -> Tensor:
 def _indices(op: str, input: Tensor, weight: Tensor) -> Tensor:
     if weight.ndim != 2:
         raise RuntimeError(f"{op}: 'weight' must be 2-D, got shape {tuple(weight.shape)}")
-    return integer_index(op, input)
+    return integer_index(op, input, among=weight)
 
 
 def _row(op: str, name: str, row: int | None, rows: int) -> int | None:

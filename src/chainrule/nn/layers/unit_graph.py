@@ -12,9 +12,9 @@ from chainrule.nn.parameter import Parameter
 from chainrule.ops.creation.patterns import empty, zeros
 from chainrule.ops.elementwise.functions import tanh
 from chainrule.ops.creation.from_data import tensor
-from chainrule.ops.index.reading import index_select, narrow
+from chainrule.ops.index.reading import choose, narrow
 from chainrule.ops.linalg.matmul import linear
-from chainrule.ops.index.replacing import index_copy
+from chainrule.ops.index.replacing import index_put
 from chainrule.ops.shape.views import reshape
 from chainrule.ops.shape.stacking import cat
 from chainrule.tensor import Tensor
@@ -142,9 +142,9 @@ class UnitGraph(Module):
         if (target, source) not in self._blocks:
             return reshape(nothing, (rows, columns))
         places, which = self._blocks[target, source]
-        weights = index_select(self.weight, 0, which)
+        weights = choose(self.weight, -1, which, "UnitGraph")
         if len(which) < rows * columns:
-            weights = index_copy(nothing, 0, places, weights)
+            weights = index_put(nothing, (places,), weights)
         return reshape(weights, (rows, columns))
 
     def forward(self, input: Tensor) -> Tensor:
@@ -159,9 +159,9 @@ class UnitGraph(Module):
             sources = [source for to, source in self._blocks if to == target]
             s: Any = sum(linear(done[source], self.matrix(target, source)) for source in sources)
             if self.bias is not None:
-                s = s + index_select(self.bias, 0, self._biases[target - 1])
+                s = s + choose(self.bias, -1, self._biases[target - 1], "UnitGraph")
             done.append(self._activate(s, target))
-        return index_select(cat(done, -1), -1, self._outputs)
+        return choose(cat(done, -1), -1, self._outputs, "UnitGraph")
 
     def _activate(self, s: Tensor, layer: int) -> Tensor:
         """f(s), where outputs (which may lie in any layer) have their own."""

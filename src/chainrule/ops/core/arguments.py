@@ -129,7 +129,7 @@ def _check_memory(op: str, memory: dict[str, Any], has_format: bool) -> None:
                     "tensors are made by to_sparse() and chainrule.sparse_coo_tensor"
                 )
         elif name == "pin_memory":
-            if value:
+            if value and not devices.available("cuda"):
                 raise RuntimeError(
                     f"{op}: pin_memory=True needs a GPU to pin memory for; there is none: leave it "
                     "out"

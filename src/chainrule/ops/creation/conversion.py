@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Any, TypeGuard, overload
 
 from chainrule.backend import K, devices, dtypes
-from chainrule.backend.placed import Place
+from chainrule.backend.placed import Place, compute
 from chainrule.attributes import contiguous_format, memory_format, preserve_format
 from chainrule.ops.core.arguments import check_device, order_in_memory, tensor_argument
 from chainrule.ops.core.promotion import cast
@@ -201,8 +201,9 @@ _HOST = device("cpu")
 
 
 def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """``input`` in the type of ``other``."""
-    return cast(input, tensor_argument("type_as", other).dtype)
+    """``input`` in the type of ``other``, and on its device."""
+    out = cast(input, tensor_argument("type_as", other).dtype)
+    return move(out, other.device) if compute.is_active() else out
 
 
 _TENSOR_NAMES = {
@@ -228,17 +229,35 @@ def type(input: Tensor, dtype: DType, non_blocking: builtins.bool = False) -> Te
 def type(
     input: Tensor, dtype: DType | None = None, non_blocking: builtins.bool = False
 ) -> str | Tensor:
-    """The name of the tensor's type, or the tensor in another type."""
+    """The name of the tensor's type and device, or the tensor in another type; a type that tells
+    the device, too, like ``cuda.FloatTensor``, moves it there."""
     if dtype is None:
-        return "chainrule." + _TENSOR_NAMES[input.dtype.name]
+        return type_name(input.dtype, input.device.type)
+    place: str | None = None
     if isinstance(dtype, str):
-        wanted = dtype.removeprefix("chainrule.")
-        dtype = next((d for d, name in _TENSOR_NAMES.items() if name == wanted), dtype)
-        if dtype not in _NAMES:
-            raise ValueError(f"type: invalid type {dtype!r}; use a dtype such as chainrule.float32")
-    if isinstance(dtype, builtins.type) and hasattr(dtype, "dtype"):
-        dtype = dtype.dtype  # of FloatTensor and its like
-    return cast(input, dtype)
+        dtype, place = _named(dtype)
+    elif isinstance(dtype, builtins.type) and hasattr(dtype, "kind"):
+        named: Any = dtype  # FloatTensor and its like
+        dtype, place = named.dtype, named.kind
+    out = cast(input, dtype)
+    return out if place is None else move(out, place)
+
+
+def type_name(dtype: dtypes.dtype, kind: str) -> str:
+    """What PyTorch calls a type of tensors on a kind of devices."""
+    return f"chainrule.{'' if kind == 'cpu' else kind + '.'}{_TENSOR_NAMES[dtype.name]}"
+
+
+def _named(name: str) -> tuple[str, str | None]:
+    """The dtype that a name tells, and the kind of devices, None for where the tensor is."""
+    wanted = name.removeprefix("chainrule.").removeprefix("torch.")
+    if wanted in _NAMES:
+        return wanted, None
+    kind, _, short = wanted.rpartition(".")
+    dtype = next((d for d, other in _TENSOR_NAMES.items() if other == short), None)
+    if dtype is None or kind not in ("", *devices.KINDS):
+        raise ValueError(f"type: invalid type {name!r}; use a dtype such as chainrule.float32")
+    return dtype, kind or "cpu"
 
 
 def _in_type(d: dtypes.dtype, name: str) -> Callable[..., Tensor]:

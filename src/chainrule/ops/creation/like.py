@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.arguments import check_device, made, size_argument
-from chainrule.ops.creation.patterns import beside, full
+from chainrule.ops.core.arguments import check_device, checked_size, made, number, size_argument
+from chainrule.ops.creation.patterns import beside, filled
 from chainrule.tensor import Tensor
 from chainrule.typing import ArrayDType, Device, DType, Memory, Number, Shape
 
@@ -78,11 +78,8 @@ def new_full(
     **memory: Unpack[Memory],
 ) -> Tensor:
     """One value everywhere, of the given size, in the type of this tensor."""
-    return full(
-        size,
-        fill_value,
-        dtype=input.dtype if dtype is None else dtype,
-        device=device,
-        requires_grad=requires_grad,
-        **memory,
-    )
+    if device is not None or memory:
+        check_device("new_full", device, memory)
+    shape, value = checked_size("new_full", size), number("new_full", "fill_value", fill_value)
+    array = filled(shape, value, input.dtype if dtype is None else dtypes.as_dtype(dtype))
+    return beside("new_full", input, made(array, requires_grad), device=device)

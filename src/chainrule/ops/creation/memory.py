@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from chainrule.backend import K
+from chainrule.backend.placed import Placed
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.core.apply import INFERENCE
 from chainrule.ops.core.arguments import checked_size, tensor_argument
@@ -45,6 +46,7 @@ METHODS = (
     "is_shared",
     "map_",
     "pin_memory",
+    "record_stream",
     "resize_",
     "resize_as_",
     "set_",
@@ -121,6 +123,10 @@ def pin_memory(input: Tensor) -> Tensor:
     return input
 
 
+def record_stream(input: Tensor, stream: Any) -> None:
+    """Notes that a stream of a GPU uses the tensor, which XLA knows."""
+
+
 def is_shared(input: Tensor) -> bool:
     """Whether other processes see the memory of the tensor: they do not."""
     return False
@@ -135,7 +141,12 @@ def share_memory_(input: Tensor) -> Tensor:
 
 
 def data_ptr(input: Tensor) -> int:
-    """The address of the first element."""
+    """The address of the first element, of a tensor on the CPU."""
+    if input.array.__class__ is Placed:
+        raise RuntimeError(
+            f"data_ptr: a tensor on {input.device} has no address that a program could use; ask "
+            "x.cpu(), or compare tensors with 'is'"
+        )
     return K.address(input._numbers("data_ptr"))
 
 
@@ -143,7 +154,10 @@ def storage_offset(input: Tensor) -> int:
     """Where a view begins in the memory it shows, in elements."""
     if input._view is None:
         return 0
-    return K.offset_between(input._view.base._numbers("storage_offset"), input._numbers(""))
+    base = input._view.base
+    if base.array.__class__ is Placed:
+        return K.offset_between(base.array, input.array)
+    return K.offset_between(base._numbers("storage_offset"), input._numbers(""))
 
 
 @numpy_names

@@ -106,10 +106,11 @@ def full(
     shape, value = checked_size("full", size), number("full", "fill_value", fill_value)
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, Tensor) else type_of_number(value)
-    return made(_filled(shape, value, dtypes.as_dtype(dtype)), requires_grad)
+    return made(filled(shape, value, dtypes.as_dtype(dtype)), requires_grad)
 
 
-def _filled(shape: tuple[int, ...], value: Number, d: dtypes.dtype) -> Array:
+def filled(shape: tuple[int, ...], value: Number, d: dtypes.dtype) -> Array:
+    """An array of one number."""
     if d.category < dtypes.category(value):
         # A float fill of an integer tensor is truncated, as a conversion would.
         value = {dtypes.BOOL: bool, dtypes.INTEGER: int, dtypes.FLOATING: float}[d.category](value)
@@ -167,7 +168,7 @@ def full_like(
     """One value everywhere, in the shape and type of ``input``."""
     shape, d = _like("full_like", input, dtype, device, memory)
     value = number("full_like", "fill_value", fill_value)
-    out = made(_filled(shape, value, dtypes.from_array_dtype(d)), requires_grad)
+    out = made(filled(shape, value, dtypes.from_array_dtype(d)), requires_grad)
     return beside("full_like", input, out, memory, device)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from chainrule.backend import K, dtypes
-from chainrule.ops.core.arguments import checked_size, made
+from chainrule.ops.core.arguments import checked_size, made, placed_like
 from chainrule.ops.core.promotion import NUMBERS
+from chainrule.ops.creation.conversion import move, type_name
 from chainrule.ops.creation.from_data import as_tensor
-from chainrule.tensor import Size, Tensor, check_layout
+from chainrule.placement import set_default_place
+from chainrule.tensor import Size, Tensor, check_layout, device
 from chainrule.typing import Array
 
 __all__ = [
@@ -65,23 +67,27 @@ def new(input: Tensor, *args: Any) -> Tensor:
     >>> chainrule.tensor([1]).new([2, 3])
     tensor([2, 3])
     """
-    return made(sized_or_copied("new", args or ((),), input.dtype))
+    return placed_like(input, made(sized_or_copied("new", args or ((),), input.dtype)))
 
 
 class TypedTensor(type):
-    """The type of ``FloatTensor`` and its like: calling one makes a tensor of its ``dtype``, and
-    such tensors are its instances."""
+    """The type of ``FloatTensor`` and its like: calling one makes a tensor of its ``dtype`` on its
+    ``kind`` of devices, and such tensors are its instances."""
 
     dtype: dtypes.dtype
+    kind: str = "cpu"
 
     def __call__(cls, *args: Any) -> Any:
-        return made(sized_or_copied(cls.__name__, args or ((),), cls.dtype))
+        place = device(cls.kind)
+        return move(made(sized_or_copied(cls.__name__, args or ((),), cls.dtype)), place)
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype is cls.dtype
+        if not isinstance(instance, Tensor) or instance.dtype is not cls.dtype:
+            return False
+        return instance.device.type == cls.kind
 
     def __repr__(cls) -> str:
-        return f"<class 'chainrule.{cls.__name__}'>"
+        return f"<class '{type_name(cls.dtype, cls.kind)}'>"
 
 
 class BoolTensor(metaclass=TypedTensor):
@@ -152,12 +158,15 @@ class DoubleTensor(metaclass=TypedTensor):
 
 
 def set_default_tensor_type(t: str | TypedTensor) -> None:
-    """Sets the floating type of new tensors by a class such as ``DoubleTensor`` or its name."""
-    name = t.removeprefix("chainrule.") if isinstance(t, str) else t.__name__
+    """Sets the floating type of new tensors by a class such as ``DoubleTensor`` or its name, and
+    where they are made: ``"cuda.FloatTensor"`` is one on a GPU."""
+    text = t if isinstance(t, str) else type_name(t.dtype, t.kind)
+    kind, _, name = text.removeprefix("chainrule.").removeprefix("torch.").rpartition(".")
     classes = {c.__name__: c for c in (HalfTensor, BFloat16Tensor, FloatTensor, DoubleTensor)}
     if name not in classes:
         raise TypeError(
             "set_default_tensor_type: only floating-point types are supported as the default, got "
             f"{t!r}; use one of {', '.join(classes)}"
         )
+    set_default_place(device(kind) if kind else None)
     dtypes.set_default_dtype(classes[name].dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chainrule.ops.core.arguments import placed_like
+from chainrule.ops.core.arguments import placed_like, same_place
 from chainrule.backend import K
 from chainrule.ops.core.inplace import assign
 from chainrule.ops.elementwise.logic import where as choose
@@ -30,6 +30,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
             f"put: expected source and index to have the same number of elements, got "
             f"{source.numel()} and {index.numel()}"
         )
+    same_place("put", input, index)
     flat, values = reshape(input, (-1,)), reshape(source, (-1,))
     return reshape(index_put(flat, (reshape(index, (-1,)),), values, accumulate), input.shape)
 

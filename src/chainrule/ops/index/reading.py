@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, overload
 
-from chainrule.ops.core.arguments import placed_like
+from chainrule.ops.core.arguments import placed_like, same_place
 from chainrule.backend import K, dtypes
 from chainrule.backend.placed import Placed
 from chainrule.ops.core.synonyms import numpy_names, takes_out
@@ -170,8 +170,12 @@ def narrow(input: V, dim: int, start: int | Tensor, length: int) -> V:
     return _along(input, d, slice(start, start + length, 1))
 
 
-def integer_index(op: str, index: V, error: type[Exception] = RuntimeError) -> V:
-    """An index (tensor or bare array) as int64, refused if it does not hold integers."""
+def integer_index(
+    op: str, index: V, error: type[Exception] = RuntimeError, among: Value | None = None
+) -> V:
+    """An index (tensor or bare array) as int64, refused if it does not hold integers, or is not on
+    the device of the tensor ``among`` whose elements it names."""
+    same_place(op, among, index)
     kind = (index.array if isinstance(index, Tensor) else index).dtype.kind
     if kind not in "iu":
         raise error(
@@ -190,7 +194,7 @@ def index_select(input: V, dim: int, index: V) -> V:
     tensor([[2, 0],
             [5, 3]])
     """
-    index = integer_index("index_select", index)
+    index = integer_index("index_select", index, among=input)
     ndim, n = input.ndim, index.ndim
     d = canonical_dim("index_select", dim, ndim)
     if n > 1:
@@ -345,7 +349,7 @@ def take(input: V, index: V) -> V:
     >>> chainrule.take(chainrule.arange(6).reshape(2, 3), chainrule.tensor([[0, 5]]))
     tensor([[0, 5]])
     """
-    index = integer_index("take", index)
+    index = integer_index("take", index, among=input)
     n = _numel(input)
     check_range("take", index, n, 0, -n)
     return read(reshape(input, (n,)), index, entries=(...,), tail=0)

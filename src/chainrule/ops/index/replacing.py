@@ -49,7 +49,7 @@ def _vector(
     op: str, input: Tensor, dim: int, index: Tensor, low: int, error: type[Exception]
 ) -> tuple[int, Tensor, dict[str, Any]]:
     """Where a vector of integers points along a dimension."""
-    index = integer_index(op, index)
+    index = integer_index(op, index, among=input)
     if index.ndim > 1:
         kind = RuntimeError if op == "index_fill" else IndexError
         raise kind(f"{op}: index is supposed to be a vector, got shape {tuple(index.shape)}")

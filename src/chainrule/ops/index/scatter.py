@@ -175,7 +175,7 @@ def index_reduce(
         )
     shape, own = tuple(input.shape), tuple(source.shape)
     d = canonical_dim("index_reduce", dim, input.ndim)
-    places = integer_index("index_reduce", index)
+    places = integer_index("index_reduce", index, among=input)
     rest = [n for i, n in enumerate(shape, -len(shape)) if i != d]
     if places.ndim > 1 or rest != [n for i, n in enumerate(own, -len(own)) if i != d]:
         raise IndexError(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from chainrule.ops.core.arguments import placed_like
+from chainrule.ops.core.arguments import placed_like, same_place
 from chainrule.backend import K
 from chainrule.graph import Box
 from chainrule.ops.core.primitive import Nondifferentiable, Primitive
@@ -180,6 +180,7 @@ def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> LU:
     """P, L and U from what :func:`lu_factor` returns."""
+    same_place("lu_unpack", LU_data, LU_pivots)
     nothing = placed_like(LU_data, of_array(K.zeros((0,), LU_data.array.dtype)))
     p = lower = upper = nothing
     if unpack_pivots:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from chainrule.ops.core.arguments import placed_like
 from chainrule.backend import K
 from chainrule.ops.elementwise.logic import where
-from chainrule.ops.index.reading import index_select, narrow
+from chainrule.ops.index.reading import choose, narrow
 from chainrule.ops.core.primitive import Linear
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.tensor import Tensor, of_array
@@ -86,7 +86,7 @@ def pad(input: V, pad: Shape, mode: str = "constant", value: float | None = None
         if before or after:
             numbers = K.pad_numbers(input.shape[dim], before, after, mode)
             index = of_array(numbers) if isinstance(input, Tensor) else numbers
-            input = index_select(input, dim, index)
+            input = choose(input, dim, index, "pad")
     return input
 
 

@@ -8,7 +8,8 @@ from typing import overload
 from chainrule.backend import K, dtypes
 from chainrule.ops.core.synonyms import numpy_names
 from chainrule.ops.creation.conversion import clone, contiguous
-from chainrule.ops.index.reading import index_select, narrow
+from chainrule.ops.core.arguments import placed_like, same_place
+from chainrule.ops.index.reading import choose, narrow
 from chainrule.ops.core.promotion import broadcast_shapes
 from chainrule.ops.core.primitive import Linear
 from chainrule.ops.shape.views import (
@@ -280,7 +281,7 @@ def repeat_interleave(
     tensor([1, 2, 2, 2])
     """
     if repeats is None:
-        return of_array(_repeated_numbers(input, None, output_size))
+        return placed_like(input, of_array(_repeated_numbers(input, None, output_size)))
     if dim is None:
         input, dim = ravel(input), 0
     d = existing_dim("repeat_interleave", dim, input)
@@ -295,7 +296,9 @@ def repeat_interleave(
         full[d], shape[d] = repeats, n * repeats
         out = reshape(expand(apart, full), shape)
         return clone(out) if n == 1 or repeats == 1 else out  # there it is still a view
-    return index_select(input, d, of_array(_repeated_numbers(repeats, n, output_size)))
+    same_place("repeat_interleave", input, repeats)
+    rows = of_array(_repeated_numbers(repeats, n, output_size))
+    return choose(input, d, rows, "repeat_interleave")
 
 
 def _repeated_numbers(repeats: Tensor, n: int | None, output_size: int | None) -> Array:
@@ -412,6 +415,7 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple
                 "meshgrid: expects all tensors to have the same dtype, got "
                 f"{given[0].dtype} and {x.dtype}"
             )
+    same_place("meshgrid", *given)
     count, swap = len(given), indexing == "xy" and len(given) > 1
     sizes = [x.numel() for x in given]
     places = [1, 0, *range(2, count)] if swap else list(range(count))
@@ -443,4 +447,4 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     rows = K.combination_numbers(input.shape[0], r, with_replacement)
     if r == 0:
         return narrow(input, 0, 0, 0)
-    return reshape(index_select(input, 0, of_array(rows.reshape(-1))), rows.shape)
+    return reshape(choose(input, -1, of_array(rows.reshape(-1)), "combinations"), rows.shape)
