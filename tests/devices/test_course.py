@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from chainrule.atlas.course.x05_mnist import errors_of, stand_in
@@ -14,4 +15,6 @@ def test_errors_of_digits_are_those_of_the_cpu(name: str, regularizer: str) -> N
     """Epochs in one call, one network after another, against all seeds at once."""
     parts = stand_in(300)
     found = errors_of(name, regularizer, parts, 2, 2, shrink=16, device="xla")
-    assert found == errors_of(name, regularizer, parts, 2, 2, shrink=16)
+    # Shares of the same counts, in float32; one answer more is a third of a percent.
+    wanted = errors_of(name, regularizer, parts, 2, 2, shrink=16)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
