@@ -30,12 +30,14 @@ using Truth = unsigned char;
 
 // select: out[i] = a[i] where the condition holds, else b[i]
 // clamp: min(max(x, low), high), NaN if one of them is
+// clamp_between: the same for two numbers, neither of which is NaN
 #define CHAINRULE_KERNELS_compare(KERNEL)                                                  \
     CHAINRULE_COMPARISONS(CHAINRULE_COMPARISON_KERNEL, KERNEL)                             \
     CHAINRULE_CHOICES(CHAINRULE_CHOICE_KERNEL, KERNEL)                                     \
     CHAINRULE_PREDICATES(CHAINRULE_PREDICATE_KERNEL, KERNEL)                               \
     KERNEL(void, select, (std::int64_t n, const Truth* c, const T* a, const T* b, T* out)) \
-    KERNEL(void, clamp, (std::int64_t n, const T* x, const T* low, const T* high, T* out))
+    KERNEL(void, clamp, (std::int64_t n, const T* x, const T* low, const T* high, T* out)) \
+    KERNEL(void, clamp_between, (std::int64_t n, const T* x, T low, T high, T* out))
 
 #define CHAINRULE_COMPARISON_KERNEL(KERNEL, name, ...) \
     KERNEL(void, name, (std::int64_t n, const T* a, const T* b, Truth* out))

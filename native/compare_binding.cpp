@@ -106,11 +106,34 @@ PyObject* choice(const Call& call, Chosen<compare_functions, Choosing> which, co
     }
 CHAINRULE_CHOICES(CHAINRULE_CHOICE, )
 
+// A limit that is a number, or none; false for any other, and for NaN.
+template <class T>
+bool limit_of(const Call& call, const Operand (&o)[3], int k, T none, T* limit) {
+    *limit = none;
+    if (call[k] == Py_None) return true;
+    return o[k].array == nullptr && value_of(o[k], limit) && *limit == *limit;
+}
+
 template <class T>
 PyObject* new_clamped(const Call& call, const Operand (&o)[3], const Shape& shape, int type) {
     Sources<3> s;
     if (!set_sources<T>(o, 0, 1, shape, &s)) return call.by_reference();
     constexpr T far = std::numeric_limits<T>::infinity();
+    T low, high;
+    if (limit_of(call, o, 1, -far, &low) && limit_of(call, o, 2, far, &high)) {
+        Sources<1> of_x;
+        if (!set_sources<T>(o, 0, 1, shape, &of_x)) return call.by_reference();
+        PyArrayObject* out = new_array(shape.ndim, shape.sizes, type);
+        if (out == nullptr) return nullptr;
+        T* to = data<T>(out);
+        run_with(of_x, [=](const Sources<1>& held) {
+            const auto f = compare_of<T>().clamp_between;
+            for_parts<T>(held, LIGHT, [=](std::int64_t n, const T* x, std::int64_t at) {
+                f(n, x, low, high, to + at);
+            });
+        });
+        return as_object(out);
+    }
     for (int k = 1; k < 3; ++k) {
         if (call[k] == Py_None)
             s.of[k].set_number(k == 1 ? -far : far, shape.size);

@@ -63,10 +63,10 @@ struct Frames {
     }
 };
 
-// Rows of whole vectors are as well read as they are, unless the kernel is large.
+// Rows of several whole vectors are as well read as they are, unless the kernel is large.
 bool has_form(const ConvShape& s, Int lanes) {
     const bool whole_rows = s.stride[1] == 1 && s.stride[2] == 1 && s.out[2] % lanes == 0 &&
-                            s.kernel[1] * s.kernel[2] <= 9;
+                            s.out[2] > lanes && s.kernel[1] * s.kernel[2] <= 9;
     return s.in_channels == 1 && s.out_channels == 1 && 2 * s.groups >= lanes && s.in[0] == 1 &&
            s.out[0] == 1 && s.kernel[0] == 1 && s.padding[0] == 0 && !whole_rows;
 }

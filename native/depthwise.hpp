@@ -8,16 +8,18 @@
 namespace chainrule {
 
 // One image with as many channels as a vector has. Results are made `WIDE` of a row at a time, so
-// rows of results are filled up to a multiple of it.
+// rows of results are filled up to a multiple of it; rows of `NARROW` stay as they are.
 struct DepthwiseFrame {
-    static constexpr std::int64_t WIDE = 4;
+    static constexpr std::int64_t WIDE = 4, NARROW = 2;
     std::int64_t rows, columns;  // results
     std::int64_t stride[2];      // between the elements of neighboring results
     std::int64_t across;         // elements in a row of the frame
     std::int64_t places;
     const std::int64_t* place;  // where each place of the kernel lies in the frame
 
-    std::int64_t padded() const { return (columns + WIDE - 1) / WIDE * WIDE; }
+    std::int64_t padded() const {
+        return columns <= NARROW ? NARROW : (columns + WIDE - 1) / WIDE * WIDE;
+    }
 };
 
 // to_frame: pixels of channels that lie `step` apart to out + at[i] of a frame; channels are filled

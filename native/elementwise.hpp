@@ -80,6 +80,7 @@ enum class Floats { both, single };
 
 // elu: scale * (x > 0 ? x : alpha * expm1(rate * x)), and its slope times g
 // prelu: x > 0 ? x : slope * x
+// hardtanh_backward: g where low < x < high, else 0
 // power: a[i] to the power b[i]
 // squared_error: the sum of (x - y)^2, in double precision
 // scaled_difference: factor * (x - y)
@@ -93,6 +94,8 @@ enum class Floats { both, single };
            (std::int64_t n, const T* g, const T* x, T alpha, T scale, T rate, T* out))          \
     KERNEL(void, prelu, (std::int64_t n, const T* x, T slope, T* out))                          \
     KERNEL(void, prelu_backward, (std::int64_t n, const T* g, const T* x, T slope, T* out))     \
+    KERNEL(void, hardtanh_backward,                                                             \
+           (std::int64_t n, const T* g, const T* x, T low, T high, T* out))                     \
     KERNEL(void, power, (std::int64_t n, const T* a, const T* b, T* out))                       \
     KERNEL(double, squared_error, (std::int64_t n, const T* x, const T* y))                     \
     KERNEL(void, scaled_difference, (std::int64_t n, const T* x, const T* y, T factor, T* out)) \

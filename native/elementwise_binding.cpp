@@ -605,6 +605,35 @@ PyObject* prelu_backward(const Call& call) {
 }
 
 template <class T>
+PyObject* new_hardtanh_backward(PyArrayObject* g, PyArrayObject* x, double low, double high) {
+    PyArrayObject* out = new_like(x);
+    if (out == nullptr) return nullptr;
+    const T *gs = data<T>(g), *xs = data<T>(x);
+    T* to = data<T>(out);
+    const T from = static_cast<T>(low), below = static_cast<T>(high);
+    const std::int64_t size = PyArray_SIZE(x);
+    run([=] {
+        const auto f = elementwise_of<T>().hardtanh_backward;
+        share(size, LIGHT, [=](std::int64_t i, std::int64_t end) {
+            f(end - i, gs + i, xs + i, from, below, to + i);
+        });
+    });
+    return reinterpret_cast<PyObject*>(out);
+}
+
+// (g, a, low, high)
+PyObject* hardtanh_backward(const Call& call) {
+    PyArrayObject* g = call.has(4) ? plain_real(call[0]) : nullptr;
+    PyArrayObject* x = g == nullptr ? nullptr : plain_of(call[1], PyArray_TYPE(g));
+    double low, high;
+    if (x == nullptr || !same_shape(g, x) || !as_number(call[2], &low) ||
+        !as_number(call[3], &high))
+        return call.by_reference();
+    return PyArray_TYPE(x) == NPY_FLOAT ? new_hardtanh_backward<float>(g, x, low, high)
+                                        : new_hardtanh_backward<double>(g, x, low, high);
+}
+
+template <class T>
 PyObject* new_logits_backward(PyArrayObject* g, PyArrayObject* x, PyArrayObject* y) {
     PyArrayObject* out = new_like(x);
     if (out == nullptr) return nullptr;
@@ -646,6 +675,7 @@ PyMethodDef elementwise_methods[] = {
     CHAINRULE_METHOD(elu_backward, "g times the slope of elu."),
     CHAINRULE_METHOD(prelu, "a above 0, slope * a below."),
     CHAINRULE_METHOD(prelu_backward, "g times the slope of prelu."),
+    CHAINRULE_METHOD(hardtanh_backward, "g between the limits, else 0."),
     CHAINRULE_METHOD(binary_cross_entropy_with_logits_backward, "g (sigmoid(x) - y)"),
     {nullptr, nullptr, 0, nullptr},
 };

@@ -37,8 +37,8 @@ struct NormBackward {
 // rows_backward: with space > 1, gw and gb (rows, parts) are the sums of g d rstd and g over the
 // space; with space 1, they are (period, parts), to which those of these rows are added. Both may
 // be null. channels_backward: gw and gb are (channels), and may be null. add_up: out[j] = sum over
-// i of parts[i, j] for (count, n). scale_planes: x * scale + shift for planes [begin, end) of
-// `space` numbers, which have the numbers of their channel each.
+// i of parts[i, j] for (count, n). scale_planes: x * scale + shift, held between low and high, for
+// planes [begin, end) of `space` numbers, which have the numbers of their channel each.
 #define CHAINRULE_KERNELS_norm(KERNEL)                                                             \
     KERNEL(void, rows,                                                                             \
            (const NormRows& s, const NormForward<T>& a, std::int64_t begin, std::int64_t end))     \
@@ -52,7 +52,7 @@ struct NormBackward {
             std::int64_t end))                                                                     \
     KERNEL(void, scale_planes,                                                                     \
            (std::int64_t begin, std::int64_t end, std::int64_t channels, std::int64_t space,       \
-            const T* x, const T* scale, const T* shift, T* out))                                   \
+            const T* x, const T* scale, const T* shift, T low, T high, T* out))                    \
     KERNEL(void, add_up, (std::int64_t count, std::int64_t n, const T* parts, T* out))
 
 CHAINRULE_FAMILY(norm)

@@ -210,16 +210,29 @@ PyObject* normalize_parts(const Call& call) {
         {parts.out.release(), parts.mean.release(), parts.rstd.release(), parts.var.release()});
 }
 
-// (x, scale, shift): x (N, C, ...) and vectors of C numbers
+// A limit of results: a number; if it is None or was not given, none.
+bool read_limit(PyObject* given, double none, double* limit) {
+    *limit = none;
+    return given == nullptr || given == Py_None || (as_number(given, limit) && *limit == *limit);
+}
+
+// (x, scale, shift, low=None, high=None): x (N, C, ...) and vectors of C numbers
 PyObject* scale_channels(const Call& call) {
-    if (!call.has(3)) return call.by_reference();
-    PyArrayObject* x = as_array(call[0]);
+    static Names names{"x", "scale", "shift", "low", "high"};
+    constexpr double far = std::numeric_limits<double>::infinity();
+    PyObject* given[5];
+    double low, high;
+    if (!read_arguments(call, names, given) || given[0] == nullptr || given[1] == nullptr ||
+        given[2] == nullptr || !read_limit(given[3], -far, &low) ||
+        !read_limit(given[4], far, &high))
+        return call.by_reference();
+    PyArrayObject* x = as_array(given[0]);
     if (x == nullptr || !is_real(x) || PyArray_NDIM(x) < 2 || PyArray_NDIM(x) > MAX_DIMS ||
         PyArray_SIZE(x) == 0)
         return call.by_reference();
     const int type = PyArray_TYPE(x);
     const std::int64_t outer = PyArray_DIM(x, 0), channels = PyArray_DIM(x, 1);
-    PyArrayObject *scale = plain_of(call[1], type), *shift = plain_of(call[2], type);
+    PyArrayObject *scale = plain_of(given[1], type), *shift = plain_of(given[2], type);
     if (scale == nullptr || shift == nullptr || PyArray_NDIM(scale) != 1 ||
         PyArray_NDIM(shift) != 1 || PyArray_DIM(scale, 0) != channels ||
         PyArray_DIM(shift, 0) != channels)
@@ -234,19 +247,19 @@ PyObject* scale_channels(const Call& call) {
                *and_by = PyArray_DATA(shift);
     void* to = PyArray_DATA(out.a);
     run([=] {
-        share_units(outer * channels, outer * channels * space,
-                    [=](std::int64_t begin, std::int64_t end) {
-                        if (type == NPY_FLOAT)
-                            norm_of<float>().scale_planes(
-                                begin, end, channels, space, static_cast<const float*>(from),
-                                static_cast<const float*>(by), static_cast<const float*>(and_by),
-                                static_cast<float*>(to));
-                        else
-                            norm_of<double>().scale_planes(
-                                begin, end, channels, space, static_cast<const double*>(from),
-                                static_cast<const double*>(by), static_cast<const double*>(and_by),
-                                static_cast<double*>(to));
-                    });
+        share_units(
+            outer * channels, outer * channels * space, [=](std::int64_t begin, std::int64_t end) {
+                if (type == NPY_FLOAT)
+                    norm_of<float>().scale_planes(
+                        begin, end, channels, space, static_cast<const float*>(from),
+                        static_cast<const float*>(by), static_cast<const float*>(and_by),
+                        static_cast<float>(low), static_cast<float>(high), static_cast<float*>(to));
+                else
+                    norm_of<double>().scale_planes(
+                        begin, end, channels, space, static_cast<const double*>(from),
+                        static_cast<const double*>(by), static_cast<const double*>(and_by), low,
+                        high, static_cast<double*>(to));
+            });
     });
     return out.release();
 }

@@ -195,6 +195,7 @@ def test_kernels_by_hand() -> None:
         ("pick_without_replacement", (np.abs(a), r.exponential(size=(4, 5)), 3), {}),
         ("resized", (a, (2, 3)), {}),
         ("scale_channels", (a, a[0], a[1]), {}),
+        ("scale_channels", (a, a[0], a[1]), {"low": 0.0, "high": 0.5}),
         ("take_rows", (a, slice(1, 3)), {}),
         ("take_rows", (a, index), {}),
         ("to_contiguous", (a.T.copy(),), {}),

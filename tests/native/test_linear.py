@@ -13,7 +13,7 @@ import pytest
 from chainrule.backend import openblas
 from native.twins import FLOATS, SETTINGS, agree, in_setting, native, numbers, reference
 
-# (rows, outputs, inputs): loops, thin products, BLAS, BLAS on several threads.
+# (rows, outputs, inputs): loops, thin products, BLAS, BLAS on several threads, blocks of rows.
 SIZES = [
     (1, 1, 1),
     (5, 8, 4),
@@ -27,6 +27,7 @@ SIZES = [
     (129, 200, 300),
     (2000, 65, 40),
     (70, 1000, 80),
+    (300, 1100, 40),
 ]
 
 

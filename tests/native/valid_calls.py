@@ -160,7 +160,8 @@ def _normalize(d: Draw, name: str) -> Call:
 @makes("scale_channels")
 def _scale_channels(d: Draw, name: str) -> Call:
     x = d.array(*d.sizes(2, 4))
-    return (x, d.array(x.shape[1]), d.array(x.shape[1])), {}
+    limits = {name: d.pick(None, d.number()) for name in ("low", "high") if d.flag()}
+    return (x, d.array(x.shape[1]), d.array(x.shape[1])), limits
 
 
 @makes("normalize_backward")

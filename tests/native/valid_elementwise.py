@@ -142,6 +142,12 @@ def _elu(d: Draw, name: str) -> Call:
     return arrays, {"alpha": d.number(), "scale": d.number(), "rate": d.number()}
 
 
+@makes("hardtanh_backward")
+def _hardtanh(d: Draw, name: str) -> Call:
+    arrays, _ = _binary(d, name)
+    return (*arrays, d.number(), d.number()), {}
+
+
 @makes("prelu", "prelu_backward")
 def _prelu(d: Draw, name: str) -> Call:
     arrays, _ = _unary(d, name) if name == "prelu" else _binary(d, name)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from helpers import assert_close
 
+import chainrule
 from chainrule import autograd, func, nn, ones, randn, zeros
 from chainrule.nn.modules.module import register_module_forward_hook
 
@@ -120,6 +121,42 @@ def test_a_layer_with_its_own_forward_is_called() -> None:
     net = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
     net[1].forward = lambda input: ones(4, 2)
     assert_close(net(x), ones(4, 2))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("act", [nn.ReLU(), nn.ReLU(inplace=True), nn.ReLU6()])
+@pytest.mark.parametrize("shape", [(5, 3), (4, 3, 7), (2, 3, 5, 4), (2, 3, 1, 2, 3), (0, 3)])
+def test_evaluated_normalization_has_its_activation_in_one_pass(
+    shape: tuple[int, ...], act: Any, dtype: str
+) -> None:
+    kind = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}[len(shape)]
+    for options in ({}, {"affine": False}, {"bias": False}, {"track_running_stats": False}):
+        norm = kind(3, **options).to(getattr(chainrule, dtype))
+        for t in (norm.running_mean, norm.weight, norm.bias):
+            if t is not None:
+                t.data.copy_(randn(3, dtype=dtype))
+        net = nn.Sequential(norm, act, nn.Identity()).eval()
+        x = 4 * randn(*shape, dtype=dtype)
+        kept = x.clone()
+        with chainrule.no_grad():
+            assert net(x).tolist() == one_by_one(net, x).tolist()
+        assert x.tolist() == kept.tolist()
+        assert_close(net(x), one_by_one(net, x))
+
+
+def test_what_is_between_a_normalization_and_its_activation_can_be_seen() -> None:
+    norm, act, seen = nn.BatchNorm1d(3).eval(), nn.ReLU(), []
+    net, x = nn.Sequential(norm, act), randn(4, 3)
+    with chainrule.no_grad():
+        for module in net:
+            with module.register_forward_hook(lambda m, args, out: seen.append(out.min().item())):
+                net(x)
+        assert seen[0] < 0 <= seen[1]
+        act.forward = lambda input: ones(4, 3)
+        assert_close(net(x), ones(4, 3))
+        with pytest.raises(RuntimeError, match="batch_norm") as caught:
+            nn.Sequential(norm, nn.ReLU())(randn(4, 2))
+    assert caught.value.__notes__[0].startswith("in layer '0' (BatchNorm1d(3")
 
 
 def test_a_wrong_shape_is_told_by_the_layer() -> None:

@@ -10,7 +10,7 @@ from helpers import assert_close
 from scipy import ndimage
 
 import chainrule
-from chainrule import nn
+from chainrule import func, nn
 from chainrule.nn.functional import (
     affine_grid,
     grid_sample,
@@ -28,6 +28,24 @@ def test_nearest_repeats() -> None:
     x = image(1, 2, 3, 4)
     expected = x.numpy().repeat(2, axis=2).repeat(3, axis=3)
     assert_close(interpolate(x, scale_factor=(2, 3)), expected)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("size", [(6, 8), (9, 4), (3, 12), (5, 9), (2, 8)])
+def test_nearest_is_the_same_where_it_is_looked_at(mode: str, size: tuple[int, int]) -> None:
+    """Whole factors are repeated at once, in transformations each dimension is gathered."""
+    x = image(2, 3, 3, 4).requires_grad_()
+    direct, seen = interpolate(x, size, mode=mode), chainrule.autograd.detect_anomaly()
+    with seen:
+        gathered = interpolate(x, size, mode=mode)
+    assert direct.tolist() == gathered.tolist()
+    assert (
+        direct.tolist() == func.vmap(lambda x: interpolate(x[None], size, mode=mode)[0])(x).tolist()
+    )
+    g = image(*direct.shape)
+    assert_close(*[chainrule.autograd.grad(y, x, g)[0] for y in (direct, gathered)], rtol=1e-12)
+    half = x.detach().half()
+    assert interpolate(half, size, mode=mode).tolist() == direct.half().tolist()
 
 
 def test_aligned_corners_as_scipy_zooms() -> None:

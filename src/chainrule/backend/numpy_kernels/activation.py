@@ -17,6 +17,7 @@ __all__ = [
     "gelu_backward",
     "gelu_tanh",
     "gelu_tanh_backward",
+    "hardtanh_backward",
     "log_sigmoid",
     "log_sigmoid_backward",
     "normal_cdf",
@@ -138,3 +139,8 @@ def elu_backward(
 def prelu_backward(g: np.ndarray, a: np.ndarray, slope: Operand) -> np.ndarray:
     """The gradient of a: g above 0, g slope below and at 0."""
     return where(a > 0, g, g * slope)
+
+
+def hardtanh_backward(g: np.ndarray, a: np.ndarray, low: float, high: float) -> np.ndarray:
+    """g where low < a < high, else 0."""
+    return where((a > low) & (a < high), g, 0.0)

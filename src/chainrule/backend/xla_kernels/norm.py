@@ -8,6 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from chainrule.backend.xla_kernels.elementwise import clamp
 from chainrule.backend.xla_kernels.reduce import sum_to
 
 __all__ = ["normalize", "normalize_backward", "normalize_parts", "scale_channels"]
@@ -124,7 +125,9 @@ def _even_backward(
     return (gx, gw, gb)[: len(needs)]
 
 
-def scale_channels(x: Array, scale: Array, shift: Array) -> Array:
-    """x * scale + shift for x (N, C, ...) and vectors of C numbers."""
+def scale_channels(
+    x: Array, scale: Array, shift: Array, low: float | None = None, high: float | None = None
+) -> Array:
+    """x * scale + shift for x (N, C, ...) and vectors of C numbers, held between limits."""
     column = (-1, *[1] * (x.ndim - 2))
-    return x * scale.reshape(column) + shift.reshape(column)
+    return clamp(x * scale.reshape(column) + shift.reshape(column), low, high)

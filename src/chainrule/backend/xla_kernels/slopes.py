@@ -20,6 +20,7 @@ __all__ = [
     "gelu_backward",
     "gelu_tanh",
     "gelu_tanh_backward",
+    "hardtanh_backward",
     "log_sigmoid",
     "log_sigmoid_backward",
     "normal_cdf",
@@ -155,3 +156,8 @@ def elu_backward(g: Array, a: Array, alpha: float, scale: float, rate: float) ->
 def prelu_backward(g: Array, a: Array, slope: Array) -> Array:
     """The gradient of a: g above 0, g slope below and at 0."""
     return jnp.where(a > 0, g, g * slope)
+
+
+def hardtanh_backward(g: Array, a: Array, low: float, high: float) -> Array:
+    """g where low < a < high, else 0."""
+    return jnp.where((a > low) & (a < high), g, jnp.zeros((), g.dtype))

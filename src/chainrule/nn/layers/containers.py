@@ -7,8 +7,7 @@ from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, Self, TypeAlias, TypeVar, overload
 
-from chainrule.nn.layers.activated_linear import activated
-from chainrule.nn.layers.linear import Linear
+from chainrule.nn.layers.activated import ACTIVATED
 from chainrule.nn.module.base import Module
 from chainrule.tensor import Tensor
 
@@ -157,15 +156,15 @@ class Sequential(_Numbered):
         return Sequential(OrderedDict(items))
 
     def forward(self, input: Any) -> Any:
-        layer = None  # a linear layer that waits for its activation
+        layer = None  # one that waits for its activation
         for module in self._modules.values():
             if layer is not None:
-                out = activated(layer, module, input)
+                out = ACTIVATED[layer.__class__](layer, module, input)
                 if out is not None:
                     input, layer = out, None
                     continue
                 input, layer = layer(input), None
-            if module.__class__ is Linear:
+            if module.__class__ in ACTIVATED:
                 layer = module
             else:
                 input = module(input)

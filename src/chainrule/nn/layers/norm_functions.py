@@ -11,6 +11,7 @@ from chainrule.nn.layers.norm_sample import check_type
 from chainrule.ops.core.inplace import assign
 from chainrule.ops.elementwise.functions import rsqrt
 from chainrule.ops.layers.norm import (
+    Limits,
     normalized,
     normalized_with_statistics,
     scaled_channels,
@@ -19,7 +20,7 @@ from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import reshape
 from chainrule.tensor import Tensor
 
-__all__ = ["batch_norm", "instance_norm"]
+__all__ = ["batch_norm", "instance_norm", "with_running_moments"]
 
 T = TypeVar("T", Tensor, None, Tensor | None)
 
@@ -45,7 +46,7 @@ def batch_norm(
     if not training:
         if eps < 0.0:
             raise ValueError(f"batch_norm: eps must be non-negative, but got {eps}")
-        return _with_running_moments(
+        return with_running_moments(
             "batch_norm", input, running_mean, running_var, weight, bias, eps
         )
     if eps <= 0.0:
@@ -93,7 +94,7 @@ def instance_norm(
     """
     _check_channels("instance_norm", input, running_mean, running_var, weight, bias)
     if not use_input_stats:
-        return _with_running_moments(
+        return with_running_moments(
             "instance_norm", input, running_mean, running_var, weight, bias, eps
         )
     count = math.prod(input.shape[2:])
@@ -117,7 +118,7 @@ def _per_channel(t: T, ndim: int) -> T:
     return t if t is None or ndim == 2 else reshape(t, (-1, *[1] * (ndim - 2)))
 
 
-def _with_running_moments(
+def with_running_moments(
     op: str,
     input: Tensor,
     running_mean: Tensor | None,
@@ -125,7 +126,9 @@ def _with_running_moments(
     weight: Tensor | None,
     bias: Tensor | None,
     eps: float,
+    limits: Limits = (None, None),
 ) -> Tensor:
+    """weight * (x - mean) / sqrt(var + eps) + bias with given moments, held between the limits."""
     if running_mean is None or running_var is None:
         name = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(
@@ -138,7 +141,7 @@ def _with_running_moments(
     shift = -running_mean * scale
     if bias is not None:
         shift = shift + bias
-    return scaled_channels(input, scale, shift)
+    return scaled_channels(input, scale, shift, limits)
 
 
 def _move(running: Tensor | None, value: Tensor, momentum: float) -> None:

@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from chainrule.ops.core.arguments import placed_like
 from chainrule.ops.core.rounding import rounds_once
 from chainrule.backend import dtypes
+from chainrule.graph import Mode, mode
 from chainrule.nn.module.base import Module
 from chainrule.ops.creation.patterns import arange
 from chainrule.ops.elementwise.functions import floor
@@ -25,10 +27,11 @@ from chainrule.ops.layers.avg_pool import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
+    repeated_pixels,
 )
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.shape.views import reshape, unsqueeze
-from chainrule.tensor import Tensor
+from chainrule.tensor import Tensor, of_array
 from chainrule.typing import Sizes
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "interpolate"]
@@ -84,13 +87,13 @@ def interpolate(
             "interpolate: input and output sizes should be greater than 0, but got input of shape "
             f"{tuple(input.shape)} and output size {sizes}"
         )
+    if mode.startswith("nearest"):
+        out = _nearest(input, sizes, scales, mode == "nearest-exact")
+        return out * 1 if out is input else out
     out = input
     for dim, n, scale in zip(range(-len(sizes), 0), sizes, scales, strict=True):
-        if mode.startswith("nearest"):
-            out = _nearest(out, dim, n, scale, mode == "nearest-exact")
-        else:
-            make = _antialiased if antialias else _matrix
-            out = _weighted(out, dim, n, scale, mode == "bicubic", bool(align_corners), make)
+        make = _antialiased if antialias else _matrix
+        out = _weighted(out, dim, n, scale, mode == "bicubic", bool(align_corners), make)
     return out * 1 if out is input else out
 
 
@@ -151,19 +154,57 @@ def _step(n_in: int, n_out: int, scale: float | None) -> float:
     return 1 / scale if scale is not None and scale > 0 else n_in / n_out
 
 
-# --- along one dimension --------------------------------------------------------------------------
+# --- the nearest ----------------------------------------------------------------------------------
 
 
-def _nearest(x: Tensor, dim: int, n_out: int, scale: float | None, exact: bool) -> Tensor:
-    n_in = x.shape[dim]
-    if not exact and x.ndim == 4 and n_out in (n_in, 2 * n_in):
-        scale = None  # PyTorch takes the ratio of the sizes here, for images alone
-    if n_out == n_in and scale is None:
-        return x
+def _nearest(
+    x: Tensor, sizes: tuple[int, ...], scales: Sequence[float | None], exact: bool
+) -> Tensor:
+    """The pixels gathered along one dimension after another.
+
+    Where each is repeated equally often, and nobody looks at the single operations, that is the
+    transpose of a sum over windows.
+    """
+    spatial = tuple(x.shape[2:])
+    if not exact and x.ndim == 4:  # PyTorch takes the ratio of the sizes here, for images alone
+        known = zip(spatial, sizes, scales, strict=True)
+        scales = [None if n in (n_in, 2 * n_in) else scale for n_in, n, scale in known]
+    settings = tuple(zip(spatial, sizes, scales, strict=True))
+    times = tuple([_repeats(*setting, exact) for setting in settings])
+    if mode.flags <= Mode.GRAD and x.dtype.category == dtypes.FLOATING:
+        if 0 not in times and max(times) > 1:
+            return repeated_pixels(x, times)
+    for dim, setting in zip(range(-len(sizes), 0), settings, strict=True):
+        if setting[0] != setting[1] or setting[2] is not None:
+            x = index_select(x, dim, _known(_places(*setting, exact), x))
+    return x
+
+
+def _known(numbers: Tensor, x: Tensor) -> Tensor:
+    """Numbers that are kept on the host, where ``x`` is."""
+    return placed_like(x, of_array(numbers.array))
+
+
+@lru_cache(maxsize=64)  # the same sizes come again at every step of a training
+def _places(n_in: int, n_out: int, scale: float | None, exact: bool) -> Tensor:
+    """Which input each output is."""
     # In float32, as PyTorch: where a place falls between two inputs its rounding decides.
-    place = arange(n_out, dtype=dtypes.float32, device=x.device)
+    place = arange(n_out, dtype=dtypes.float32, device="cpu")
     place = (place + 0.5 if exact else place) * _step(n_in, n_out, scale)
-    return index_select(x, dim, clamp(cast(floor(place), dtypes.int64), max=n_in - 1))
+    return clamp(cast(floor(place), dtypes.int64), max=n_in - 1)
+
+
+@lru_cache(maxsize=64)
+def _repeats(n_in: int, n_out: int, scale: float | None, exact: bool) -> int:
+    """How often each input comes, one after the other; 0 if not all come equally often."""
+    times, rest = divmod(n_out, n_in)
+    if rest:
+        return 0
+    places = _places(n_in, n_out, scale, exact).tolist()
+    return times if places == [i // times for i in range(n_out)] else 0
+
+
+# --- along one dimension --------------------------------------------------------------------------
 
 
 def _weighted(
@@ -181,7 +222,7 @@ def _weighted(
     n_in = x.shape[dim]
     if n_out == n_in and not cubic:
         return x
-    weights = make(n_in, n_out, scale, cubic, align_corners, x.dtype).to(x.device)
+    weights = _known(make(n_in, n_out, scale, cubic, align_corners, x.dtype), x)
     if dim == -1:
         return linear(x, weights)
     lead, rest = tuple(x.shape[:dim]), tuple(x.shape[dim + 1 :])

@@ -75,7 +75,7 @@ elu = Elementwise("elu", [lambda d, x, alpha, scale, rate: _elu_change(d, x, alp
 # Like clamp, but the slope at the limits is PyTorch's 0.
 hardtanh = Elementwise(
     "hardtanh",
-    [lambda d, x, low, high: where((x > low) & (x < high), d, 0.0)],
+    [lambda d, x, low, high: _hardtanh_change(d, x, low, high)],
     kernel="clamp",
 )
 
@@ -100,6 +100,12 @@ def _prelu_change(d: Value, x: Value, y: Value) -> Value:
     if not isinstance(d, Tensor):
         return K.prelu_backward(d, x, y)
     return where(x > 0, d, d * y)
+
+
+def _hardtanh_change(d: Value, x: Value, low: float, high: float) -> Value:
+    if not isinstance(d, Tensor):
+        return K.hardtanh_backward(d, x, low, high)
+    return where((x > low) & (x < high), d, 0.0)
 
 
 def _elu_change(d: Value, x: Value, alpha: float, scale: float, rate: float) -> Value:

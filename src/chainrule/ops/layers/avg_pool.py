@@ -269,6 +269,28 @@ def _adaptive_average(op: str, nd: int, input: Tensor, output_size: OutputSize) 
     return batched(op, input, nd, pool)
 
 
+# --- repeated -------------------------------------------------------------------------------------
+
+
+def repeated_pixels(input: Tensor, times: tuple[int, ...]) -> Tensor:
+    """``input`` with each element repeated so often along each of the last dimensions.
+
+    y[i, j] = x[floor(i / times), floor(j / times)], the transpose of the sum over windows
+    """
+    nd = len(times)
+    size = tuple([n * t for n, t in zip(input.shape[-nd:], times, strict=True)])
+    return _avg_pool_transpose(
+        input,
+        size=size,
+        kernel=times,
+        stride=times,
+        padding=(0,) * nd,
+        dilation=(1,) * nd,
+        divisor=1,
+        count_pad=True,
+    )
+
+
 # --- powers ---------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from chainrule.ops.core.promotion import is_complex_value
 from chainrule.ops.core.recording import several
 from chainrule.ops.core.batching import align, spread
 from chainrule.ops.elementwise.functions import rsqrt
+from chainrule.ops.elementwise.options import clamp
 from chainrule.ops.core.primitive import Op, broadcast_to, sum_to
 from chainrule.ops.reduce.reductions import mean, var
 from chainrule.ops.shape.views import reshape
@@ -125,8 +126,13 @@ def normalized_with_statistics(
     return out, of_array(means.reshape(-1)), of_array(variances.reshape(-1))
 
 
-def scaled_channels(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """x * scale + shift for x (N, C, ...) and vectors of C numbers.
+Limits = tuple[float | None, float | None]
+
+
+def scaled_channels(
+    x: Tensor, scale: Tensor, shift: Tensor, limits: Limits = (None, None)
+) -> Tensor:
+    """x * scale + shift for x (N, C, ...) and vectors of C numbers, held between the limits.
 
     Where nothing is recorded or looked at it is one pass over the memory, with the same bits.
     """
@@ -134,9 +140,10 @@ def scaled_channels(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     dtype = arrays[0].dtype
     if mode.flags == 0 and (dtype is F32 or dtype is F64):
         if arrays[1].dtype is dtype and arrays[2].dtype is dtype:
-            return of_array(K.scale_channels(*arrays))
+            return of_array(K.scale_channels(*arrays, *limits))
     column = (-1, *[1] * (x.ndim - 2))
-    return x * reshape(scale, column) + reshape(shift, column)
+    out = x * reshape(scale, column) + reshape(shift, column)
+    return out if limits == (None, None) else clamp(out, *limits)
 
 
 def _normalized(
