@@ -12,15 +12,16 @@ VERDICTS = Path(__file__).parent / "verdicts"  # what entries found, a file for 
 
 # Tables and closed forms of which the courses or the syllabus give a number.
 NUMBERS = {
-    "A": (5, 11, 12, 13, 17),
+    "A": (3, 4, 5, 11, 12, 13, 17),
     "H": (3, 5, 14),
     "I": (5, 8, 9, 10, 11, 14),
-    "L": (8, 15),
+    "L": (2, 7, 8, 10, 14, 15),
     "M": (13, 20, 21, 22, 23, 24, 37),
     "N": (6, 7, 8),
     "O": (9, 23),
+    "P": (6,),
     "R": (16,),
-    "S": (17,),
+    "S": (6, 17),
     "T": (1, 10, 11, 16),
 }
 
