@@ -13,17 +13,18 @@ VERDICTS = Path(__file__).parent / "verdicts"  # what entries found, a file for 
 # Tables and closed forms of which the courses or the syllabus give a number.
 NUMBERS = {
     "A": (3, 4, 5, 11, 12, 13, 17),
+    "C": (2,),
     "D": (16,),
     "H": (1, 3, 5, 14),
     "I": (5, 8, 9, 10, 11, 14),
     "L": (2, 7, 8, 10, 14, 15),
     "M": (5, 13, 20, 21, 22, 23, 24, 37, 43, 46),
     "N": (1, 6, 7, 8, 10),
-    "O": (9, 23),
+    "O": (6, 8, 9, 23, 39, 40),
     "P": (6,),
-    "R": (16,),
+    "R": (1, 16),
     "S": (6, 17),
-    "T": (1, 10, 11, 16),
+    "T": (1, 9, 10, 11, 16),
 }
 
 
