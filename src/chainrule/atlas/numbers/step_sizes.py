@@ -170,7 +170,7 @@ def random_bowl(size: int) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     printed="learning rate; 004 eq 7.27-7.32",
     title="A rate below 2 / beta descends at every step",
     claims=[
-        Statement("2 / beta over the largest stable rate, 12 bowls", "2 / beta", 0.999, 1.001),
+        Statement("2 / beta over the largest stable rate, 8 bowls", "2 / beta", 0.999, 1.001),
         Statement(
             "least fall in a step at 0.05 to 0.99 of 2 / beta, over the loss",
             "0 < eta < 2 / beta descends",
@@ -181,7 +181,7 @@ def random_bowl(size: int) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
         Statement("largest -g (eta g), rates of their own", "at most 0, eq 7.31", at_most=-1e-6),
     ],
 )
-def guaranteed_steps(bowls: int = 12) -> Outcome:
+def guaranteed_steps(bowls: int = 8) -> Outcome:
     """beta is the largest curvature, and the Lipschitz constant of the gradient.
 
     A step of gradient descent lowers the loss for every rate between 0 and 2 / beta, wherever it
@@ -217,7 +217,7 @@ def guaranteed_steps(bowls: int = 12) -> Outcome:
         mixed = [float(loss(at - s * bound * g) / loss(at)) for s in along]
         ax.plot(along, mixed, color=charts.COLORS[0], linewidth=0.8)
         ax.plot(along, [v / float(loss(steepest)) for v in after], color=charts.COLORS[1])
-    ax.plot([], [], color=charts.COLORS[0], label="from anywhere, 12 bowls")
+    ax.plot([], [], color=charts.COLORS[0], label="from anywhere, 8 bowls")
     ax.plot([], [], color=charts.COLORS[1], label="from the steepest direction")
     ax.axhline(1, color="gray", linewidth=1)
     ax.axvline(1, color="gray", linestyle="--", label="2 / beta")
@@ -226,7 +226,7 @@ def guaranteed_steps(bowls: int = 12) -> Outcome:
     ax.legend(loc="upper left")
     return Outcome(
         {
-            "2 / beta over the largest stable rate, 12 bowls": off,
+            "2 / beta over the largest stable rate, 8 bowls": off,
             "least fall in a step at 0.05 to 0.99 of 2 / beta, over the loss": min(falls),
             "|steepest part| after 50 steps at 2 / beta": sum(ends[0]) / bowls,
             "the same at 1.05 times 2 / beta": min(ends[1]),
