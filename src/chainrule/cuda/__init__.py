@@ -299,7 +299,6 @@ ABSENT = dict.fromkeys(
         "reset_peak_host_memory_stats",
         "set_sync_debug_mode",
         "sparse",
-        "streams",
         "temperature",
         "tunable",
         "use_mem_pool",
