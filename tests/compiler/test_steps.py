@@ -78,6 +78,39 @@ def test_leaves_that_have_one_gradient_have_it_each_for_itself() -> None:
     assert not K.may_share_memory(grads[2], grads[3])
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("settings", [{}, {"weight": True}, {"ignored": True}])
+def test_smoothed_losses(settings: dict[str, bool], mode: str) -> None:
+    outcomes = []
+    weight = chainrule.tensor([0.5, 1.0, 2.0]) if settings.get("weight") else None
+    for compiled in (False, True):
+        chainrule.manual_seed(0)
+        net = nn.Linear(4, 3)
+        optimizer = optim.SGD(net.parameters(), lr=0.1)
+
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()  # noqa: B023
+            loss = nn.functional.cross_entropy(net(x), y, weight, label_smoothing=0.1)  # noqa: B023
+            loss.backward()
+            optimizer.step()  # noqa: B023
+            return loss
+
+        called = (
+            chainrule.compile(step, mode=mode if mode == "reference" else None)
+            if compiled
+            else step
+        )
+        values = []
+        for i, (x, y) in enumerate(batches((4,), 12)):
+            if settings.get("ignored") and i % 3:
+                y[: i % 4] = -100  # how many count is another number each time
+            values.append(called(x, y).item())
+        outcomes.append((values, bits(net, optimizer)))
+        if compiled:
+            assert called.repeated >= 8
+    assert outcomes[0] == outcomes[1]
+
+
 class Wrong(Exception):
     """What a step says of its loss."""
 

@@ -355,6 +355,50 @@ def test_kinds_of_index() -> None:
     assert x[chainrule.tensor(False)].shape == (0, 3, 3)
 
 
+PLACES = {
+    "matrix": ((3, 4), (5,)),
+    "rows of a cube": ((3, 4, 2), (5,)),
+    "table of places": ((3, 4), (2, 3)),
+    "all dimensions": ((2, 3, 2), (4,)),
+    "nothing": ((3, 4), (0,)),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_several_tensors_of_one_shape(name: str) -> None:
+    shape, chosen = PLACES[name]
+    r = np.random.default_rng(0)
+    sizes = shape if name == "all dimensions" else shape[:2]
+    index = [r.integers(-n, n, chosen) for n in sizes]  # some come twice, some from the end
+    at = tuple([chainrule.tensor(i) for i in index])
+    a = r.normal(size=shape)
+    x = chainrule.tensor(a, requires_grad=True)
+    assert_close(x[at], a[tuple(index)])
+    g = r.normal(size=a[tuple(index)].shape)
+    expected = np.zeros(shape)
+    np.add.at(expected, tuple(index), g)
+    (slope,) = chainrule.autograd.grad(x[at], [x], chainrule.tensor(g))
+    assert_close(slope, expected)
+    assert chainrule.autograd.gradcheck(lambda x: x[at] ** 2, [x])
+    assert chainrule.autograd.gradgradcheck(lambda x: x[at] ** 3, [x])
+    _, tangent = chainrule.func.jvp(lambda x: x[at], (x.detach(),), (2 * x.detach(),))
+    assert_close(tangent, 2 * a[tuple(index)])
+    batch = chainrule.stack([x.detach(), -x.detach()])
+    assert_close(chainrule.func.vmap(lambda x: x[at])(batch), np.stack([a, -a])[:, *index])
+    written, value = chainrule.tensor(a), chainrule.tensor(g)
+    written[at] = value
+    wanted = a.copy()
+    wanted[tuple(index)] = g
+    assert_close(written, wanted)
+
+
+def test_each_member_of_a_batch_has_places_of_its_own() -> None:
+    x = chainrule.arange(6.0).reshape(2, 3)
+    i, j = chainrule.tensor([[0, 1], [1, 1]]), chainrule.tensor([[2, 0], [1, -1]])
+    both = chainrule.func.vmap(lambda i, j: x[i, j])(i, j)
+    assert_close(both, np.array([[2.0, 3.0], [4.0, 5.0]]))
+
+
 def test_long_rows_accumulate() -> None:
     """More elements than the short way takes."""
     rows = np.arange(900) % 7 - 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -155,10 +156,33 @@ def test_ignored_rows_may_hold_anything() -> None:
     x = random(3, 4)
     x[1] = [np.inf, -np.inf, np.nan, 0.0]
     target = tensor([0, -100, 3])
-    for reduction in ("mean", "sum"):
-        loss = chainrule.cross_entropy(tensor(x), target, reduction=reduction)
-        kept = chainrule.cross_entropy(tensor(x[[0, 2]]), tensor([0, 3]), reduction=reduction)
+    for reduction, smoothed in itertools.product(("mean", "sum"), (0.0, 0.1)):
+        settings: dict[str, Any] = {"reduction": reduction, "label_smoothing": smoothed}
+        loss = chainrule.cross_entropy(tensor(x), target, **settings)
+        kept = chainrule.cross_entropy(tensor(x[[0, 2]]), tensor([0, 3]), **settings)
         assert_close(loss, kept)
+
+
+def test_smoothed_loss_of_masked_classes_is_infinite() -> None:
+    x = tensor([[0.0, -np.inf, 1.0]], True)
+    for target in (0, 1):
+        loss = chainrule.cross_entropy(x, tensor([target]), label_smoothing=0.1)
+        assert loss.item() == np.inf
+        (slope,) = chainrule.autograd.grad(loss, [x])
+        q = 0.9 * np.eye(3)[[target]] + 0.1 / 3
+        assert_close(slope, special.softmax(x.detach().numpy(), axis=1) - q)
+
+
+def test_smoothed_loss_of_nothing() -> None:
+    x = tensor(random(2, 3), True)
+    loss = chainrule.cross_entropy(x, tensor([-100, -100]), label_smoothing=0.1)
+    loss.backward()
+    assert np.isnan(loss.item())
+    assert_close(x.grad, np.zeros((2, 3)))
+    none = chainrule.cross_entropy(
+        tensor(np.zeros((0, 3))), tensor([], dtype=int), label_smoothing=0.1
+    )
+    assert np.isnan(none.item())
 
 
 def test_types_of_targets() -> None:

@@ -218,6 +218,30 @@ SAMPLES: list[Sample] = [
         CE,
         note="smoothed, none",
     ),
+    Sample(
+        "cross_entropy",
+        classes(2, 3, 2, 2, ignored=-100),
+        {"label_smoothing": 0.1, "reduction": "sum"},
+        cross_entropy,
+        CE,
+        note="smoothed image",
+    ),
+    Sample(
+        "cross_entropy",
+        classes(4),
+        {"label_smoothing": 1.0},
+        cross_entropy,
+        CE,
+        note="smoothed, no batch",
+    ),
+    Sample(
+        "cross_entropy",
+        classes(0, 3),
+        {"label_smoothing": 0.1, "reduction": "sum"},
+        cross_entropy,
+        CE,
+        note="smoothed, empty",
+    ),
     Sample("cross_entropy", soft(4, 3), {}, cross_entropy, CE, note="soft"),
     Sample(
         "cross_entropy", soft(3), {"reduction": "sum"}, cross_entropy, CE, note="soft, no batch"

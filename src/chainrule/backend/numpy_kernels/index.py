@@ -126,6 +126,8 @@ def index(
     a: np.ndarray, *indices: np.ndarray, entries: Entries, tail: int, distinct: bool
 ) -> np.ndarray:
     """A copy of what the subscript names, the dimensions of integer arrays in their place."""
+    if len(indices) == a.ndim == len(entries):
+        return np.asarray(a[indices])
     row = _only_row(entries)
     # np.take is twice as fast as brackets, but copies the whole of what is not contiguous.
     if row and a.size and a.flags.c_contiguous:
@@ -184,6 +186,9 @@ def index_place(
         return write_subscript(out, g, *indices, entries=entries, tail=tail)
     if _only_row(entries) == -len(entries) and len(entries) == len(shape):
         return _add_rows(out, indices[0], g)
+    if len(indices) == len(entries) == len(shape) and g.shape == indices[0].shape and g.size:
+        # The numbers are known to be in range, and negative ones count from the end.
+        return _add_at(out, np.ravel_multi_index(indices, shape, mode="wrap"), g)
     numbers = _numbers(shape, g.ndim, indices, entries, tail)
     return _add_at(out, np.broadcast_to(numbers, g.shape), g)
 

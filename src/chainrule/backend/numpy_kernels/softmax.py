@@ -141,14 +141,30 @@ def _at(target: np.ndarray, dim: int) -> tuple[Any, ...]:
 
 
 def one_hot_classes(
-    target: np.ndarray, classes: int, dim: int, ignore_index: int, dtype: npt.DTypeLike
+    target: np.ndarray,
+    classes: int,
+    dim: int,
+    ignore_index: int,
+    dtype: npt.DTypeLike,
+    smoothing: float = 0.0,
 ) -> np.ndarray:
-    """1 at the target's class and 0 elsewhere along a new dimension; 0 for ignored targets."""
+    """1 at the target's class and 0 elsewhere along a new dimension; 0 for ignored targets.
+
+    With ``smoothing`` so much of the 1 is the same for all classes.
+    """
     safe, kept = _classes(target, classes, ignore_index, "cross_entropy")
     position = target.ndim + 1 + dim
-    out = np.zeros((*target.shape[:position], classes, *target.shape[position:]), dtype)
+    shape = (*target.shape[:position], classes, *target.shape[position:])
+    if smoothing == 0.0:
+        out = np.zeros(shape, dtype)
+        if target.size:
+            out[_at(safe, dim)] = 1 if kept is None else kept
+        return out
+    out = np.full(shape, smoothing / max(classes, 1), dtype)
     if target.size:
-        out[_at(safe, dim)] = 1 if kept is None else kept
+        _subtract_at(out, safe, dim, smoothing - 1)
+    if kept is not None:
+        out *= np.expand_dims(kept, dim)
     return out
 
 

@@ -91,10 +91,19 @@ def _picked(x: Array, safe: Array, dim: int) -> Array:
     return jnp.squeeze(jnp.take_along_axis(x, at, dim, mode="clip"), dim)
 
 
-def one_hot_classes(target: Array, classes: int, dim: int, ignore_index: int, dtype: Any) -> Array:
-    """1 at the target's class and 0 elsewhere along a new dimension; 0 for ignored targets."""
+def one_hot_classes(
+    target: Array, classes: int, dim: int, ignore_index: int, dtype: Any, smoothing: float = 0.0
+) -> Array:
+    """1 at the target's class and 0 elsewhere along a new dimension; 0 for ignored targets.
+
+    With ``smoothing`` so much of the 1 is the same for all classes.
+    """
     safe, kept = _classes(target, classes, ignore_index, "cross_entropy")
-    return (_one_hot(safe, classes, dim) & jnp.expand_dims(kept, dim)).astype(dtype)
+    hot, kept = _one_hot(safe, classes, dim), jnp.expand_dims(kept, dim)
+    if smoothing == 0.0:
+        return (hot & kept).astype(dtype)
+    spread = smoothing / max(classes, 1)
+    return jnp.where(kept, jnp.where(hot, 1 - smoothing + spread, spread), 0.0).astype(dtype)
 
 
 def negative_log_likelihood(a: Array, target: Array, dim: int, ignore_index: int) -> Array:

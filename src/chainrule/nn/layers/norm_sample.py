@@ -13,7 +13,7 @@ from chainrule.ops.creation.patterns import empty
 from chainrule.ops.layers.norm import normalized
 from chainrule.ops.shape.padding import pad
 from chainrule.ops.linalg.norms import norm
-from chainrule.ops.shape.views import reshape
+from chainrule.ops.core.primitive import REGISTRY
 from chainrule.tensor import Tensor, check_layout
 from chainrule.typing import DType, Device, MaybeNone, Sizes
 
@@ -77,7 +77,7 @@ def group_norm(
             f"group_norm: Expected at least 2 dimensions for input tensor but received {input.ndim}"
         )
     check_type("group_norm", input, weight, bias)
-    shape = tuple(input.shape)
+    shape = tuple(input.array.shape)
     if num_groups < 1 or shape[1] % num_groups:
         raise RuntimeError(
             "group_norm: Expected number of channels in input to be divisible by num_groups, but "
@@ -89,16 +89,17 @@ def group_norm(
             f"{shape} with num_groups={num_groups}"
         )
     for name, t in (("weight", weight), ("bias", bias)):
-        if t is not None and tuple(t.shape) != (shape[1],):
+        if t is not None and t.array.shape != (shape[1],):
             raise RuntimeError(
                 f"group_norm: Expected {name} to be a vector of size equal to the number of "
                 f"channels in input, but got {name} of shape {tuple(t.shape)} and input of shape "
                 f"{shape}"
             )
     apart = (num_groups, shape[1] // num_groups, 1)
-    w, b = (None if t is None else reshape(t, apart) for t in (weight, bias))
-    x = reshape(input, (shape[0], *apart[:2], math.prod(shape[2:])))
-    return reshape(normalized(x, w, b, dim=(-2, -1), eps=eps), shape)
+    reshape = REGISTRY["reshape"]  # the sizes are known to fit
+    w, b = [None if t is None else reshape(t, shape=apart) for t in (weight, bias)]
+    x = reshape(input, shape=(shape[0], *apart[:2], math.prod(shape[2:])))
+    return reshape(normalized(x, w, b, dim=(-2, -1), eps=eps), shape=shape)
 
 
 def local_response_norm(

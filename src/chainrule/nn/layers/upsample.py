@@ -225,6 +225,8 @@ def _weighted(
     weights = _known(make(n_in, n_out, scale, cubic, align_corners, x.dtype), x)
     if dim == -1:
         return linear(x, weights)
+    if dim == -2:
+        return matmul(weights, x)
     lead, rest = tuple(x.shape[:dim]), tuple(x.shape[dim + 1 :])
     return reshape(matmul(weights, reshape(x, (*lead, n_in, -1))), (*lead, n_out, *rest))
 

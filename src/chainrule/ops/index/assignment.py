@@ -17,6 +17,7 @@ from chainrule.ops.core.primitive import broadcast_to
 from chainrule.ops.shape.views import reshape
 from chainrule.ops.index.subscript import (
     Subscript,
+    at_places,
     at_rows,
     basic_entries,
     items_of,
@@ -50,12 +51,18 @@ def setitem(input: Tensor, index: Index, value: Operand) -> None:
             return
     elif index.__class__ is Tensor and index.ndim and index.array.dtype.kind == "i" and input.ndim:
         at = at_rows(input.shape, cast(index, dtypes.int64))
+    elif index.__class__ is Tensor and value.ndim == 0 and _is_mask(index, input):
+        _write_masked(input, index, value)
+        return
     else:
-        input, items = items_of("setitem", input, index)
-        if len(items) == 1 and value.ndim == 0 and _is_mask(items[0], input):
-            _write_masked(input, items[0], value)
-            return
-        at = parse("setitem", input.shape, items)
+        found = at_places(input.array.shape, index)
+        if found is None:
+            input, items = items_of("setitem", input, index)
+            if len(items) == 1 and value.ndim == 0 and _is_mask(items[0], input):
+                _write_masked(input, items[0], value)
+                return
+            found = parse("setitem", input.shape, items)
+        at = found
     _write("setitem", input, at, value)
 
 
@@ -139,6 +146,8 @@ def shaped(out: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def fitted(op: str, value: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The value without leading dimensions of size 1 that the target does not have."""
+    if value.array.shape == shape:
+        return value
     extra = value.ndim - len(shape)
     if extra > 0 and all(n == 1 for n in value.shape[:extra]):
         value = reshape(value, tuple(value.shape[extra:]))

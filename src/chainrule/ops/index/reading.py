@@ -25,6 +25,7 @@ from chainrule.ops.shape.views import canonical_dim, reshape, shape_of
 from chainrule.ops.shape.stacking import stack
 from chainrule.ops.index.subscript import (
     Item,
+    at_places,
     basic_entries,
     items_of,
     numbers_of,
@@ -85,6 +86,8 @@ def getitem(input: V, index: Index) -> V:
                 return rows(input, -input.ndim, cast(index, dtypes.int64))
             if kind == "b" and index.array.shape == input.array.shape:
                 return mask_select(input, index)
+        elif isinstance(input, Tensor) and (at := at_places(input.array.shape, index)) is not None:
+            return read(input, *at.indices, **at.params)
     except IndexError:
         pass  # what is wrong is found below
     return _read("getitem", *items_of("getitem", input, index))

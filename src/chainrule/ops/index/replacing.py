@@ -23,7 +23,8 @@ from chainrule.ops.index.reading import (
     take,
 )
 from chainrule.ops.core.promotion import broadcast_shapes, cast
-from chainrule.ops.core.primitive import broadcast_to
+from chainrule.ops.core.apply import apply
+from chainrule.ops.core.primitive import REGISTRY, broadcast_to
 from chainrule.ops.reduce.scan import cumsum
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.ops.index.subscript import items_of, numbers_of, out_of_bounds, parse
@@ -182,8 +183,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: Number | Tensor) -> Tensor:
     """
     check_mask("masked_fill", mask)
     value = as_number("masked_fill", input, value)
-    broadcast_shapes(input.shape, mask.shape, op="masked_fill")
-    return where(mask, value, input)
+    broadcast_shapes(input.array.shape, mask.array.shape, op="masked_fill")
+    return apply(REGISTRY["where"], (mask, value, input), {})  # one type, and the shapes fit
 
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:

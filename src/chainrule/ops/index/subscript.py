@@ -26,6 +26,7 @@ from chainrule.typing import Array, Index, Shape, V, Value
 __all__ = [
     "Item",
     "Subscript",
+    "at_places",
     "at_rows",
     "basic_entries",
     "items_of",
@@ -59,6 +60,8 @@ def basic_entries(ndim: int, index: Index) -> tuple[Any, ...] | None:
 
     The short way of the common case: None if there is anything unusual, for :func:`parse` to find.
     """
+    if index.__class__ is int and ndim:
+        return (index, *[FULL] * (ndim - 1))
     entries: list[Any] = []
     gap = None
     rest = ndim
@@ -90,6 +93,26 @@ def at_rows(shape: Shape, index: Tensor) -> Subscript:
     tail = len(shape) - 1
     out = (*index.array.shape, *shape[1:])
     return Subscript((..., *[FULL] * tail), (index,), tail, False, out)
+
+
+def at_places(shape: Shape, index: Index) -> Subscript | None:
+    """The subscript of several int64 tensors of one shape alone, one for each of the first
+    dimensions: ``x[i, j]``. None if it is not that, for :func:`parse`."""
+    if index.__class__ is not tuple or not 0 < len(index) <= len(shape):
+        return None
+    indices: tuple[Any, ...] = index
+    common = indices[0].array.shape if indices[0].__class__ is Tensor else ()
+    if not common:
+        return None
+    for t in indices:
+        if t.__class__ is not Tensor or t.array.shape != common or t.array.dtype != _I64:
+            return None
+    tail = len(shape) - len(index)
+    entries = (*[...] * len(index), *[FULL] * tail)
+    return Subscript(entries, indices, tail, False, (*common, *shape[len(index) :]))
+
+
+_I64 = dtypes.int64.array_dtype
 
 
 def parse(op: str, shape: Shape, items: Sequence[Item]) -> Subscript:
@@ -186,7 +209,9 @@ def sizes_at(shape: Shape, entries: tuple[Any, ...]) -> tuple[int, ...]:
         if e is None:
             sizes.append(1)
             continue
-        if e.__class__ is slice:
+        if e is FULL:
+            sizes.append(shape[dim])
+        elif e.__class__ is slice:
             sizes.append(len(range(*e.indices(shape[dim]))))
         dim += 1
     return tuple(sizes)

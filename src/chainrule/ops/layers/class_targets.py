@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from chainrule.backend import K, dtypes
 from chainrule.backend.placed import Placed
+from chainrule.backend.recorded import thread
 from chainrule.ops.core.arguments import same_place
 from chainrule.ops.elementwise.logic import where
 from chainrule.ops.core.promotion import cast
 from chainrule.ops.core.primitive import Nondifferentiable, Primitive
-from chainrule.ops.reduce.reductions import sum
+from chainrule.ops.reduce.reductions import mean, sum
 from chainrule.ops.shape.views import reshape, unsqueeze
 from chainrule.graph import Box, Mode, mode
 from chainrule.tensor import Tensor, check_layout
-from chainrule.typing import V, Value
+from chainrule.typing import Array, V, Value
 
 __all__ = [
     "REDUCTIONS",
@@ -34,27 +36,50 @@ __all__ = [
     "nll",
     "none_ignored",
     "one_hot",
+    "reduced",
 ]
 
 _I64, _U8 = dtypes.int64.array_dtype, dtypes.uint8.array_dtype
 
 _one_hot = Nondifferentiable("one_hot_classes", "carry")
-nll = Primitive(
+
+
+class Likelihood(Primitive):
+    """Minus the entry of each target's class, 0 for ignored targets; with ``smoothing`` so much of
+    that is minus the mean over the classes."""
+
+    def raw(self, x: Array, target: Array, smoothing: float = 0.0, **params: Any) -> Array:
+        """Of arrays."""
+        losses = K.negative_log_likelihood(x, target, **params)
+        if smoothing == 0.0 or not x.size:
+            return losses
+        uniform = K.mean(x, (params["dim"],), False) * -smoothing
+        losses = losses * (1 - smoothing) + uniform
+        counted = K.ne(target, params["ignore_index"])
+        return K.where(counted, losses, K.zeros((), x.dtype))
+
+
+def _nll_gradient(g: V, x: V, target: V, dim: int, **params: Any) -> V:
+    hot, scale = one_hot(x, target, dim, **params), -unsqueeze(g, dim)
+    if hot.__class__ is K.Array:
+        hot *= scale
+        return hot
+    return hot * scale
+
+
+nll = Likelihood(
     "negative_log_likelihood",
-    lambda g, out, x, target, needs, dim, ignore_index: (
-        -unsqueeze(g, dim) * one_hot(x, target, dim, ignore_index),
-        None,
-    ),
+    lambda g, out, x, target, needs, **params: (_nll_gradient(g, x, target, **params), None),
     lambda tangents, out, x, target, **params: nll(tangents[0], target, **params),
     batch="carry",
     saves_out=False,
 )
 
 
-def one_hot(x: V, target: V, dim: int, ignore_index: int) -> V:
+def one_hot(x: V, target: V, dim: int, ignore_index: int, **smoothing: float) -> V:
     """The targets as vectors along ``dim``, in the type of ``x``; zeros for ignored ones."""
-    dtype = dtypes.to_array_dtype(x.dtype)
-    return _one_hot(target, classes=x.shape[dim], dim=dim, ignore_index=ignore_index, dtype=dtype)
+    params = {"classes": x.shape[dim], "dim": dim, "ignore_index": ignore_index, **smoothing}
+    return _one_hot(target, dtype=dtypes.to_array_dtype(x.dtype), **params)
 
 
 def counts(x: Value, target: V, ignore_index: int) -> V:
@@ -73,6 +98,17 @@ def none_ignored(target: Value, ignore_index: int) -> bool:
     if isinstance(a, (Box, Placed)) or mode.flags & Mode.TRACE:  # reading from a device takes long
         return False
     return not (a == ignore_index).any()
+
+
+def reduced(losses: Tensor, target: Tensor, ignore_index: int, reduction: str) -> Tensor:
+    """Losses, 0 for targets to be ignored, reduced: the mean is over the others."""
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return sum(losses)
+    if thread.recorder is None and losses.numel() and none_ignored(target, ignore_index):
+        return mean(losses)  # the numbers of a program that is repeated are others each time
+    return mean_of(sum(losses), count(losses, target, ignore_index))
 
 
 def mean_of(total: V, n: V) -> V:

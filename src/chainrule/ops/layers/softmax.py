@@ -23,13 +23,13 @@ from chainrule.ops.layers.class_targets import (
     check_weight,
     class_dim,
     class_weights,
-    count,
     counts,
     is_floating,
     mean_of,
     nll,
     none_ignored,
     one_hot,
+    reduced,
 )
 from chainrule.ops.elementwise.functions import exp, log, log1p, sigmoid, softplus
 from chainrule.ops.elementwise.logic import where
@@ -271,6 +271,9 @@ def cross_entropy(
         params = {"dim": dim, "ignore_index": ignore_index, "reduction": reduction}
         return apply(_cross_entropy, (input, target), params)
     logp = log_softmax(input, dim)
+    if weight is None:
+        losses = nll(logp, target, dim=dim, ignore_index=ignore_index, smoothing=label_smoothing)
+        return reduced(losses, target, ignore_index, reduction)
     loss = nll_loss(logp, target, weight, ignore_index, reduction)
     if label_smoothing == 0.0:
         return loss
@@ -295,17 +298,14 @@ def _plain(input: Tensor, target: Tensor, ignore_index: int, reduction: str) -> 
 
 
 def _smooth_part(
-    logp: Tensor, target: Tensor, weight: Tensor | None, dim: int, ignore_index: int, reduction: str
+    logp: Tensor, target: Tensor, weight: Tensor, dim: int, ignore_index: int, reduction: str
 ) -> Tensor:
     """What the uniform distribution costs: -sum over the classes, for the targets that count."""
-    weighted = logp if weight is None else logp * along_classes(weight, dim)
-    losses = where(target == ignore_index, 0.0, -sum(weighted, dim))
+    losses = where(target == ignore_index, 0.0, -sum(logp * along_classes(weight, dim), dim))
     if reduction == "none":
         return losses
     if reduction == "sum":
         return sum(losses)
-    if weight is None:
-        return mean_of(sum(losses), count(logp, target, ignore_index))
     return mean_of(sum(losses), sum(class_weights(logp, target, weight, dim, ignore_index)))
 
 
@@ -358,9 +358,7 @@ def nll_loss(
     target, dim = check_classes("nll_loss", input, target, weight)
     losses = nll(input, target, dim=dim, ignore_index=ignore_index)
     if weight is None:
-        if reduction == "mean":
-            return mean_of(sum(losses), count(input, target, ignore_index))
-        return losses if reduction == "none" else sum(losses)
+        return reduced(losses, target, ignore_index, reduction)
     weights = class_weights(input, target, weight, dim, ignore_index)
     losses = losses * weights
     if reduction == "mean":

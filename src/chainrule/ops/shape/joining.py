@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chainrule.ops.core.synonyms import also_named, numpy_names, takes_out
-from chainrule.ops.index.reading import narrow, select
+from chainrule.ops.index.choice import FULL, slice_view
 from chainrule.ops.shape.rearrange import atleast_1d, atleast_2d, atleast_3d, existing_dim
 from chainrule.ops.shape.views import canonical_dim, reshape
 from chainrule.ops.shape.stacking import cat
@@ -91,6 +91,18 @@ row_stack = vstack
 # --- splitting ------------------------------------------------------------------------------------
 
 
+def _parts(input: V, dim: int, entries: Iterable[int | slice]) -> tuple[V, ...]:
+    """Views of what lies at each of the entries along ``dim`` (from the end)."""
+    rest = (FULL,) * (-dim - 1)
+    return tuple([slice_view(input, entries=(entry, *rest)) for entry in entries])
+
+
+def _between(input: V, dim: int, starts: Sequence[int], ends: Sequence[int]) -> tuple[V, ...]:
+    """Views of the pieces from each start to its end."""
+    pieces = [slice(a, max(a, b), 1) for a, b in zip(starts, ends, strict=True)]
+    return _parts(input, dim, pieces)
+
+
 @also_named(split_size="split_size_or_sections", input="tensor")
 def split(tensor: V, split_size_or_sections: Sizes, dim: int = 0) -> tuple[V, ...]:
     """Views of pieces of a given size (the last may be smaller), or of the listed sizes.
@@ -109,9 +121,8 @@ def split(tensor: V, split_size_or_sections: Sizes, dim: int = 0) -> tuple[V, ..
         raise RuntimeError(
             f"split: expects split_size to be positive, got {size} for a dimension of size {n}"
         )
-    if n == 0:
-        return (narrow(tensor, d, 0, 0),)
-    return tuple(narrow(tensor, d, i, min(size, n - i)) for i in range(0, n, size))
+    starts = range(0, n, size) if n else (0,)
+    return _between(tensor, d, starts, [min(i + size, n) for i in starts])
 
 
 @numpy_names
@@ -125,7 +136,7 @@ def split_with_sizes(tensor: V, split_sizes: Shape, dim: int = 0) -> tuple[V, ..
             f"dimension {dim}), but got {sizes}"
         )
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return tuple(narrow(tensor, d, i, s) for i, s in zip(starts, sizes, strict=True))
+    return _between(tensor, d, starts, [i + s for i, s in zip(starts, sizes, strict=True)])
 
 
 @numpy_names
@@ -138,7 +149,7 @@ def chunk(input: V, chunks: int, dim: int = 0) -> tuple[V, ...]:
     d = canonical_dim("chunk", dim, input.ndim)
     n = input.shape[d]
     if n == 0:
-        return tuple(narrow(input, d, 0, 0) for _ in range(chunks))
+        return _between(input, d, [0] * chunks, [0] * chunks)
     return split(input, -(-n // chunks), d)
 
 
@@ -162,8 +173,7 @@ def tensor_split(input: V, indices_or_sections: Sizes | Tensor, dim: int = 0) ->
         cuts = [i * (n // sections) + min(i, larger) for i in range(1, sections)]
     else:
         cuts = [slice(i).indices(n)[1] for i in pieces]
-    starts, ends = [0, *cuts], [*cuts, n]
-    return tuple(narrow(input, d, a, max(b - a, 0)) for a, b in zip(starts, ends, strict=True))
+    return _between(input, d, [0, *cuts], [*cuts, n])
 
 
 def _split_evenly(
@@ -204,4 +214,4 @@ def dsplit(input: V, indices_or_sections: Sizes | Tensor) -> tuple[V, ...]:
 def unbind(input: V, dim: int = 0) -> tuple[V, ...]:
     """Views of all slices along a dimension, without that dimension."""
     d = existing_dim("unbind", dim, input)
-    return tuple(select(input, d, i) for i in range(input.shape[d]))
+    return _parts(input, d, range(input.shape[d]))

@@ -7,11 +7,11 @@ from typing import Any
 
 from chainrule.graph import Edges, Node, Saved
 from chainrule.ops.core.synonyms import numpy_names, takes_out
-from chainrule.ops.core.primitive import Op
+from chainrule.ops.core.primitive import REGISTRY, Op
 from chainrule.ops.core.promotion import promote
 from chainrule.ops.elementwise.functions import zeros_like_of
 from chainrule.ops.index.choice import FULL, slice_view
-from chainrule.ops.shape.views import canonical_dim, unsqueeze
+from chainrule.ops.shape.views import canonical_dim, shape_of
 from chainrule.tensor import Tensor
 from chainrule.typing import Gradients, Tangents, V, Value
 
@@ -88,9 +88,14 @@ def cat(tensors: Sequence[V], dim: int = 0) -> V:
     first = shapes[0]
     d = canonical_dim("cat", dim, len(first))
     _check_sizes(shapes, d)
+    return _joined(tensors, d)
+
+
+def _joined(tensors: Sequence[V], d: int) -> V:
+    """Tensors that fit joined along a dimension (from the end), in their common type."""
     dtypes = {x.array.dtype if isinstance(x, Tensor) else x.dtype for x in tensors}
     if len(dtypes) > 1 and any(isinstance(x, Tensor) for x in tensors):
-        tensors = list(promote(*tensors))
+        tensors = promote(*tensors)
     return _cat(*tensors, dim=d)
 
 
@@ -122,10 +127,15 @@ def stack(tensors: Sequence[V], dim: int = 0) -> V:
     tensors = list(tensors)
     if not tensors:
         raise RuntimeError("stack: expected a non-empty list of tensors")
+    first = tuple(shape_of(tensors[0]))
     for i, x in enumerate(tensors):
-        if tuple(x.shape) != tuple(tensors[0].shape):
+        if shape_of(x) != first:
             raise RuntimeError(
-                f"stack: expects each tensor to be equal size, but got {tuple(tensors[0].shape)} "
-                f"at entry 0 and {tuple(x.shape)} at entry {i}"
+                f"stack: expects each tensor to be equal size, but got {first} at entry 0 and "
+                f"{tuple(x.shape)} at entry {i}"
             )
-    return cat([unsqueeze(x, dim) for x in tensors], dim)
+    ndim = len(first) + 1
+    d = canonical_dim("unsqueeze", dim, ndim)
+    shape = (*first[: d + ndim], 1, *first[d + ndim :])
+    reshape = REGISTRY["reshape"]
+    return _joined([reshape(x, shape=shape) for x in tensors], d)

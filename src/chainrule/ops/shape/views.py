@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -111,7 +112,7 @@ def shape_argument(
         sizes = shape = (named,)
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         sizes = shape[0]
-    return tuple(int(n) for n in sizes)
+    return tuple(map(int, sizes))
 
 
 def tensors_argument(tensors: tuple[Tensor | Sequence[Tensor], ...]) -> Sequence[Tensor]:
@@ -134,9 +135,9 @@ def reshape(input: V, *sizes: int | Shape, shape: Shape | None = None) -> V:
 
 def _complete(op: str, input: Value, shape: tuple[int, ...]) -> tuple[int, ...]:
     """``shape`` with -1 worked out, checked against the number of elements."""
-    total = 1
-    for n in input.shape:
-        total *= n
+    total = math.prod(shape_of(input))
+    if math.prod(shape) == total and min(shape, default=0) >= 0:
+        return shape
     known = 1
     for n in shape:
         if n < -1:
@@ -154,8 +155,6 @@ def _complete(op: str, input: Value, shape: tuple[int, ...]) -> tuple[int, ...]:
         if total % known == 0:
             i = shape.index(-1)
             return (*shape[:i], total // known, *shape[i + 1 :])
-    elif known == total:
-        return shape
     raise RuntimeError(
         f"{op}: shape {shape} is invalid for input of size {total} (its shape is "
         f"{tuple(input.shape)}); the products of the sizes must be equal, one entry may be -1"
