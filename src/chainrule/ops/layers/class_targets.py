@@ -60,11 +60,7 @@ class Likelihood(Primitive):
 
 
 def _nll_gradient(g: V, x: V, target: V, dim: int, **params: Any) -> V:
-    hot, scale = one_hot(x, target, dim, **params), -unsqueeze(g, dim)
-    if hot.__class__ is K.Array:
-        hot *= scale
-        return hot
-    return hot * scale
+    return one_hot(x, target, dim, **params) * -unsqueeze(g, dim)
 
 
 nll = Likelihood(
