@@ -7,6 +7,7 @@ import gc
 import math
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -71,6 +72,23 @@ def test_numbers_are_told_apart_by_their_place() -> None:
     x = jnp.asarray(X)
     for a, b, c in [(1.0, 2.0, 3.0), (1.0, 2.0, 9.0), (7.0, 2.0, 9.0), (4.0, 5.0, 6.0)]:
         np.testing.assert_array_equal(called(kernel, (x, a), {"b": b, "c": c}), (X - a) * b + c)
+
+
+def test_threads_that_call_with_other_numbers_get_their_own() -> None:
+    """Whether a number is an argument is decided once for each call."""
+    kernel = Counted(lambda x, a, b, c: (x - a) * b + c)
+    x = jnp.asarray(X)
+
+    def calls(seed: int) -> bool:
+        right = True
+        for i in range(200):
+            a, b, c = float(seed), float(i % 3), float(i % 7 * seed)
+            out = np.asarray(called(kernel, (x, a, b, c), {}))
+            right &= bool((out == (X - a) * b + c).all())
+        return right
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(calls, range(8)))
 
 
 def test_minus_zero_is_another_number() -> None:

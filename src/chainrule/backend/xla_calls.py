@@ -36,20 +36,20 @@ class _Form:
 
     def __init__(self, numbers: list[float]):
         self.numbers = numbers
-        self.moving: set[int] = set()  # those that were others once
+        self.moving: frozenset[int] = frozenset()  # the places of those that were others once
         self.as_it_is = False
 
     def part(self, numbers: list[float]) -> tuple[tuple[Any, ...], list[float]]:
         """The numbers that stay, with None for the others, and the others."""
+        moving = self.moving  # as it is now: other threads may add to it meanwhile
         if numbers != self.numbers or 0.0 in numbers:  # -0.0 is 0.0, but is not alike
-            for i, (now, before) in enumerate(zip(numbers, self.numbers, strict=True)):
-                if repr(now) != repr(before):
-                    self.moving.add(i)
-            self.numbers = numbers
-        if not self.moving:
+            pairs = enumerate(zip(numbers, self.numbers, strict=True))
+            moving |= {i for i, (now, before) in pairs if repr(now) != repr(before)}
+            self.numbers, self.moving = numbers, self.moving | moving
+        if not moving:
             return tuple(numbers), []
-        stay = tuple([None if i in self.moving else number for i, number in enumerate(numbers)])
-        return stay, [number for i, number in enumerate(numbers) if i in self.moving]
+        stay = tuple([None if i in moving else number for i, number in enumerate(numbers)])
+        return stay, [number for i, number in enumerate(numbers) if i in moving]
 
 
 _forms: dict[Any, dict[Any, _Form]] = {}  # by kernel
