@@ -309,3 +309,17 @@ def test_sparse_tensors_come_back() -> None:
     assert x.cpu().device.type == "cpu"
     with pytest.raises(RuntimeError, match=r"not available on xla:0: sparse .*use \.cpu\(\) first"):
         x @ torch.ones(2, 2, device=PLACE)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x, i: x[i, i], IndexError),
+        (lambda x, i: x.clone().index_put_((i, i), x[0, 0]), IndexError),
+        (lambda x, i: F.one_hot(i, 3), RuntimeError),
+        (lambda x, i: x.index_select(0, i), IndexError),
+    ],
+)
+def test_an_index_out_of_range_is_told(call: Callable[[Any, Any], Any], error: Any) -> None:
+    with pytest.raises(error, match=r"-9\b"):
+        call(there(3, 4), torch.tensor([0, -9], device=PLACE))

@@ -428,7 +428,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if num_classes == -1:
         num_classes = _count_classes(input, numbers)
     if numbers is not None and numbers.size and (numbers.min() < 0 or numbers.max() >= num_classes):
-        bad = numbers[(numbers < 0) | (numbers >= num_classes)].flat[0]
+        bad = numbers[(numbers < 0) | (numbers >= num_classes)][0].item()
         raise RuntimeError(
             "one_hot: class values must be non-negative and smaller than num_classes "
             f"({num_classes}), got {bad}"

@@ -345,9 +345,10 @@ def out_of_bounds(op: str, shape: tuple[int, ...], at: Subscript) -> IndexError:
             n = shape[dim]
             wrong = None if array is None else (array < -n) | (array >= n)
             if wrong is not None and wrong.any():
+                bad = array[wrong][0].item()
                 return IndexError(
-                    f"{op}: index {array[wrong][0]} is out of bounds for dimension {dim} with size "
-                    f"{n} (shape {shape})"
+                    f"{op}: index {bad} is out of bounds for dimension {dim} with size {n} "
+                    f"(shape {shape})"
                 )
         dim += entry is not None
     return IndexError(f"{op}: an index is out of bounds for a tensor of shape {shape}")
